@@ -325,7 +325,7 @@ export const verbs: readonly Verb[] = [
     text: 'show what runs on a server that is not of Setpoint, and plan how it moves in; with --take, take it over',
     options: [
       new Option('--take <names...>', 'make applications and volumes of these entries of the plan, in --project'),
-      new Option('--environment <name>', 'where to: by default the default one of the project'),
+      new Option('--environment <name>', 'where to, in --project: by default its default one'),
       new Option('--deploy', 'deploy what was made, too'),
       new Option('--wait', 'wait for these deployments'),
       new Option('--manifests', 'print a file for setpoint apply').conflicts('take'),

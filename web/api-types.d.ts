@@ -7093,7 +7093,10 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** Format: uuid */
+                    /**
+                     * Format: uuid
+                     * @description Where to: names that are taken there stand against it, and the steps name it. Required for take
+                     */
                     project_id?: string;
                     /** @description Absent: the default one of the project */
                     environment_id?: string | null;

@@ -3,6 +3,7 @@ import { withheld } from '../../agent-protocol/survey.ts';
 import { registryOf } from '../resources/fields.ts';
 import { databaseOf, referenceOf } from './image.ts';
 import { makerNames, platforms, scopeOf } from './origin.ts';
+import { shellWord } from './shell-word.ts';
 import type { Unit } from './units.ts';
 
 /** What stands against taking a container over, or changes by it. `no` and `with_a_stop` decide whether it is possible. */
@@ -13,15 +14,30 @@ export interface Finding {
   message: string;
 }
 
+/** A project and an environment, by name, with the names that are taken there: folded, with the ids of what has them. */
+export interface Destination {
+  project: string;
+  environment: string;
+  applications: ReadonlyMap<string, string>;
+  volumes: ReadonlyMap<string, string>;
+}
+
 /** What the plan has to know of the server and its tenant. */
 export interface Ground {
   server: { id: string; name: string; opensPorts: boolean };
+  /** Where it is to be; absent: its user has not said it yet. */
+  place?: Destination;
   /** `registry`: `HOST` or `HOST:PORT`. */
   isAllowedRegistry: (registry: string) => boolean;
 }
 
 /** All units of the server, by the volumes that they mount. */
 export type Users = ReadonlyMap<string, readonly { unit: Unit; isReadOnly: boolean }[]>;
+
+/** The project as a word of a command. */
+export function projectWord({ place }: Pick<Ground, 'place'>): string {
+  return place === undefined ? 'PROJECT' : shellWord(place.project);
+}
 
 type Look = (unit: Unit, ground: Ground, users: Users, units: readonly Unit[]) => Finding[];
 
@@ -107,7 +123,8 @@ const command: Look = ({ first }) =>
       ]
     : [];
 
-const ports: Look = ({ first }, { server }) => {
+const ports: Look = ({ first }, ground) => {
+  const { server } = ground;
   const published = first.ports.filter(({ server_port: port }) => port > 0);
   const [some] = published;
   if (some === undefined) return [];
@@ -147,14 +164,14 @@ const ports: Look = ({ first }, { server }) => {
     found.push(
       note(
         'ports_closed',
-        `Server ${server.name} opens no ports of applications: setpoint ports ${server.name} --open`,
+        `Server ${server.name} opens no ports of applications: setpoint ports ${shellWord(server.name)} --open`,
       ),
     );
   if (port < 1024)
     found.push(
       note(
         'port_bound',
-        `A port below 1024 is given to a project first: setpoint ports ${server.name} --bind ${port}=PROJECT`,
+        `A port below 1024 is given to a project first: setpoint ports ${shellWord(server.name)} --bind ${port}=${projectWord(ground)}`,
       ),
     );
   if (published.every(({ address }) => /^127\.|^::1$/.test(address)))

@@ -1,7 +1,8 @@
 import type { Survey, SurveyedVolume } from '../../agent-protocol/survey.ts';
 import type { ApplicationManifest, FoundGroup, FoundVolume, PlanEntry } from './answer.ts';
-import { findingsOf, list } from './findings.ts';
-import type { Finding, Ground, Users } from './findings.ts';
+import { findingsOf, list, projectWord } from './findings.ts';
+import type { Destination, Finding, Ground, Users } from './findings.ts';
+import { foldName } from '../../store/fold-name.ts';
 import { databaseOf } from './image.ts';
 import { manifestOf } from './manifest.ts';
 import { makerNames, platforms } from './origin.ts';
@@ -33,7 +34,7 @@ export function adoptionOf(survey: Survey, ground: Ground): Adoption {
 }
 
 /** What is on the server that is not Setpoint's. */
-export function foundIn(survey: Survey): Pick<Adoption, 'found' | 'volumes'> {
+function foundIn(survey: Survey): Pick<Adoption, 'found' | 'volumes'> {
   return {
     found: groupsOf(unitsOf(survey.containers)),
     volumes: survey.volumes.map(({ name, driver, bytes = null }) => {
@@ -48,10 +49,37 @@ export function plannedOf(survey: Survey, ground: Ground): Planned[] {
   const units = unitsOf(survey.containers);
   const users = usersOf(units);
   const names = volumeNames(survey.volumes, users);
-  return [
+  const all = [
     ...survey.volumes.flatMap((one) => volumeEntry(one, ground, users, names)),
     ...units.map((unit) => unitEntry(unit, ground, { users, units, names })),
   ];
+  const { place } = ground;
+  return place === undefined ? all : all.map((one) => withNamesOf(place, one));
+}
+
+/** An entry is not possible where something else has its name, or that of a volume that it mounts. */
+function withNamesOf(place: Destination, { entry, unit, manifest }: Planned): Planned {
+  const own = entry.kind === 'volume' ? [] : [nameTaken(place, 'application', entry.name)];
+  const volumes = entry.kind === 'volume' ? [entry.name] : entry.mounts.map(({ volume }) => volume);
+  const why = [...own, ...volumes.map((name) => nameTaken(place, 'volume', name))].flatMap((one) => one ?? []);
+  if (entry.possible === 'no' || why.length === 0) return { entry, unit, ...(manifest !== undefined && { manifest }) };
+  return { entry: refused(entry, why, entry.notes), unit };
+}
+
+/** Why nothing of a kind can have a name at its destination; `undefined`: the name is free. */
+function nameTaken(
+  { environment, applications, volumes }: Destination,
+  kind: 'application' | 'volume',
+  name: string,
+): PlanEntry['why'][number] | undefined {
+  const id = (kind === 'application' ? applications : volumes).get(foldName(name));
+  return id === undefined ? undefined : { code: 'name_taken', message: aboutName(kind, name, environment, id) };
+}
+
+/** What stands against a name, and what to do. `id`: of what has it, if that is known. */
+export function aboutName(kind: 'application' | 'volume', name: string, environment: string, id?: string): string {
+  const holder = `${kind === 'application' ? 'an application' : 'a volume'} ${name}${id === undefined ? '' : ` (${id})`}`;
+  return `Environment ${environment} has ${holder} already: if that was not made of this, rename or delete it, or choose another environment or project`;
 }
 
 function isOf({ type, source }: { type: string; source: string }, volume: string): boolean {
@@ -109,10 +137,11 @@ function groupsOf(units: readonly Unit[]): FoundGroup[] {
 /** A volume without a user that the engine named is what a removed container left: it is in no plan. */
 function volumeEntry(
   { name, is_anonymous: isAnonymous }: SurveyedVolume,
-  { server }: Ground,
+  ground: Ground,
   users: Users,
   names: ReadonlyMap<string, string>,
 ): Planned[] {
+  const { server } = ground;
   const units = users.get(name) ?? [];
   if (isAnonymous && units.length === 0) return [];
   const [user] = units;
@@ -146,7 +175,7 @@ function volumeEntry(
     possible: mustStop ? 'with_a_stop' : 'yes',
     why: mustStop ? [{ code: 'volume_copied', message }] : [],
     notes: user === undefined ? [unused] : [],
-    steps: [createVolume(called, server.name), ...(mustStop ? [stopping(user.unit)] : []), copy(name, called)],
+    steps: [createVolume(called, ground), ...(mustStop ? [stopping(user.unit)] : []), copy(name, called)],
     manifest: { name: called, server_id: server.id },
   };
   return [{ entry, unit }];
@@ -224,23 +253,29 @@ function stepsWithVolumes(
     ...writing(unit, ground),
     'setpoint apply --no-deploy --file moving.yaml, which makes it and starts nothing',
     ...mounts.flatMap((one) => [
-      createVolume(one.volume, ground.server.name),
-      `setpoint bind ${shellWord(one.volume)} ${shellWord(unit.name)} ${shellWord(one.path)}${one.read_only ? ' --read-only' : ''}`,
+      createVolume(one.volume, ground),
+      `setpoint bind ${shellWord(one.volume)} ${shellWord(unit.name)} ${shellWord(one.path)}${one.read_only ? ' --read-only' : ''}${within(ground)}`,
     ]),
     ...(mustStop ? [stopping(unit)] : []),
     ...mounts.map((one) => copy(one.source, one.volume)),
-    `setpoint deploy ${shellWord(unit.name)}`,
+    `setpoint deploy ${shellWord(unit.name)}${within(ground)}`,
     ...(unit.isRunning && !mustStop ? [`Once it serves: ${stopping(unit)}`] : []),
   ];
 }
 
-function writing({ first }: Unit, { server }: Ground): string[] {
-  const values = first.env.length === 0 ? '' : ', and write the values of its variables into it';
-  return [`setpoint adopt ${shellWord(server.name)} --project PROJECT --manifests > moving.yaml${values}`];
+/** The option that finds names in the project alone; they are found without it, too, unless another project has them. */
+function within(ground: Ground): string {
+  return ground.place === undefined ? '' : ` --project ${projectWord(ground)}`;
 }
 
-function createVolume(name: string, server: string): string {
-  return `setpoint create volume ${shellWord(name)} --project PROJECT --on ${shellWord(server)}`;
+function writing({ first }: Unit, ground: Ground): string[] {
+  const values = first.env.length === 0 ? '' : ', and write the values of its variables into it';
+  const server = shellWord(ground.server.name);
+  return [`setpoint adopt ${server} --project ${projectWord(ground)} --manifests > moving.yaml${values}`];
+}
+
+function createVolume(name: string, ground: Ground): string {
+  return `setpoint create volume ${shellWord(name)} --project ${projectWord(ground)} --on ${shellWord(ground.server.name)}`;
 }
 
 function copy(from: string, to: string): string {

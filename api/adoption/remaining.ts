@@ -63,29 +63,42 @@ function isCopiedOnceStopped({ unit, mounts }: WantedApplication): boolean {
   return unit.isRunning && mounts.some(({ readOnly }) => !readOnly);
 }
 
-/** What is left to do by hand once they are made, in this order. `internalIds`: by the name of the entry. */
+/** How steps call what was made. */
+interface Naming {
+  /** By the name of the entry. */
+  internalIds: ReadonlyMap<string, string>;
+  /** Name of the project. */
+  project: string;
+}
+
+/** What is left to do by hand once they are made, in this order. */
 export function remainingSteps(
   made: readonly Made[],
   volumes: readonly WantedVolume[],
-  internalIds: ReadonlyMap<string, string>,
+  { internalIds, project }: Naming,
 ): string[] {
   const bound = new Set(made.flatMap(({ wanted }) => wanted.mounts.map(({ volume }) => volume)));
+  const within = `--project ${shellWord(project)}`;
   const single = volumes.filter((one) => !bound.has(one));
   return [
-    ...single.flatMap(stepsOfVolume),
-    ...made.flatMap((one) => stepsOf(one, internalIds)),
+    ...single.flatMap((one) => stepsOfVolume(one, within)),
+    ...made.flatMap((one) => stepsOf(one, internalIds, within)),
     ...made.flatMap(({ wanted }) => later(wanted)),
   ];
 }
 
-function stepsOfVolume({ name, writer }: WantedVolume): string[] {
+function stepsOfVolume({ name, writer }: WantedVolume, within: string): string[] {
   return [
     ...(writer === undefined ? [] : [`${stopping(writer)}: what is in volume ${name} is copied then`]),
-    `setpoint bind ${shellWord(name)} APPLICATION PATH`,
+    `setpoint bind ${shellWord(name)} APPLICATION PATH ${within}`,
   ];
 }
 
-function stepsOf({ wanted, isDeployed, mentions }: Made, internalIds: ReadonlyMap<string, string>): string[] {
+function stepsOf(
+  { wanted, isDeployed, mentions }: Made,
+  internalIds: ReadonlyMap<string, string>,
+  within: string,
+): string[] {
   const { unit, planned } = wanted;
   const { name, possible } = planned.entry;
   const word = shellWord(name);
@@ -98,13 +111,13 @@ function stepsOf({ wanted, isDeployed, mentions }: Made, internalIds: ReadonlyMa
   const changes = mentions.map(({ variables, called, becomes }) => {
     const id = internalIds.get(becomes);
     const place = id === undefined ? `the internal_id of what ${becomes} becomes` : id;
-    return `Change ${list(variables)} of ${name}, which ${variables.length === 1 ? 'has' : 'have'} the name ${called}: in Setpoint that is ${place} (setpoint env set ${word} NAME=VALUE)`;
+    return `Change ${list(variables)} of ${name}, which ${variables.length === 1 ? 'has' : 'have'} the name ${called}: in Setpoint that is ${place} (setpoint env set ${word} NAME=VALUE ${within})`;
   });
   const before = possible === 'with_a_stop';
   return [
     ...changes,
     ...(before ? [stop] : []),
-    `setpoint deploy ${word}`,
+    `setpoint deploy ${word} ${within}`,
     ...(unit.isRunning && !before ? [`Once ${name} serves: ${stop}`] : []),
   ];
 }

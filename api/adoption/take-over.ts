@@ -1,5 +1,6 @@
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { isTooLarge } from '../../store/errors.ts';
+import { conflictReason, isTooLarge } from '../../store/errors.ts';
+import { foldName } from '../../store/fold-name.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { ApiError, conflicting } from '../ground/api-error.ts';
 import type { Reply } from '../ground/cached-json.ts';
@@ -12,6 +13,7 @@ import { requirePort } from '../workloads/ports.ts';
 import { requireServerRoom } from '../workloads/server-room.ts';
 import type { Taken } from './answer.ts';
 import { list } from './findings.ts';
+import { aboutName } from './plan.ts';
 import type { Planned } from './plan.ts';
 import { mentionsIn, isDeployable, remainingSteps } from './remaining.ts';
 import type { Made } from './remaining.ts';
@@ -46,7 +48,7 @@ export async function takeOver<T>(
   answer: (done: TakenOver) => Reply<T>,
 ): Promise<Reply<T>> {
   const wanted = wantedOf(plan, take);
-  refuseIfAny(take, [...wanted.obstacles, ...(await takenNames(ctx, place, wanted)), ...portsOf(ctx, place, wanted)]);
+  refuseIfAny(take, [...wanted.obstacles, ...portsOf(ctx, place, wanted)]);
   const { applications, volumes } = wanted;
   if (volumes.length > 0)
     requireAgent(ctx.view.agent(server.meta.id), 'volumes.copy', {
@@ -96,10 +98,11 @@ export async function takeOver<T>(
   }
   refuseIfAny(take, obstacles);
   requireServerRoom(ctx.view, coming, 'take');
-  const remaining = remainingSteps(made, volumes, internalIds);
+  const remaining = remainingSteps(made, volumes, { internalIds, project: place.project.desired.name });
   try {
     return await ctx.commit(unit, () => answer({ taken, remaining }));
   } catch (error) {
+    refuseIfAny(take, namesakes(error, place, wanted));
     if (!isTooLarge(error)) throw error;
     const message = `Nothing is taken over, as ${take.length} at once are more than one transaction of the store has room for: take fewer, in several requests`;
     throw conflicting(message, [{ field: 'take', reason: 'limit', message }]);
@@ -109,21 +112,22 @@ export async function takeOver<T>(
 /** As many as a volume names. */
 const mostContainers = 100;
 
-/** Names that something else in the environment has. */
-async function takenNames({ repo }: RequestContext, place: Place, wanted: Wanted): Promise<Obstacle[]> {
-  const { environment_id: environment } = place.fields;
-  const where = `environment ${place.environment.desired.name}`;
-  const obstacles: Obstacle[] = [];
-  for (const { manifest } of wanted.applications)
-    if ((await repo.idByName('application', environment, manifest.name)) !== undefined)
-      obstacles.push({ name: manifest.name, code: 'taken', message: `An application of ${where} has this name` });
-  for (const { name, source } of wanted.volumes)
-    if ((await repo.idByName('volume', environment, name)) !== undefined) {
-      const of = wanted.applications.find(({ mounts }) => mounts.some(({ volume }) => volume.source === source));
-      const message = `A volume of ${where} has the name ${name}`;
-      obstacles.push({ name: of?.manifest.name ?? name, code: 'taken', message });
-    }
-  return obstacles;
+/** What got its name from another request since the plan was made, as the error of the transaction says. */
+function namesakes(error: unknown, place: Place, { applications, volumes }: Wanted): Obstacle[] {
+  const reason = conflictReason(error);
+  if (reason?.why !== 'name-taken') return [];
+  const { kind, holder } = reason;
+  const isOf = (name: string): boolean => foldName(name) === reason.name;
+  const refuse = (name: string, taken: string): Obstacle[] =>
+    kind === 'application' || kind === 'volume'
+      ? [{ name, code: 'name_taken', message: aboutName(kind, taken, place.environment.desired.name, holder) }]
+      : [];
+  if (kind === 'application')
+    return applications.flatMap(({ manifest: { name } }) => (isOf(name) ? refuse(name, name) : []));
+  return volumes.flatMap((volume) => {
+    const of = applications.find(({ mounts }) => mounts.some((one) => one.volume === volume));
+    return isOf(volume.name) ? refuse(of?.manifest.name ?? volume.name, volume.name) : [];
+  });
 }
 
 /** Ports of the server that cannot be given. */

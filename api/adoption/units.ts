@@ -1,4 +1,5 @@
 import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
+import { foldName } from '../../store/fold-name.ts';
 import { repositoryOf } from './image.ts';
 import { originOf, projectsOfDokploy } from './origin.ts';
 import type { Origin } from './origin.ts';
@@ -66,13 +67,17 @@ export function unitsOf(containers: readonly SurveyedContainer[]): Unit[] {
     });
 }
 
-/** The first of the names that is free, else the last one with a number. Names of objects have at most 100 characters. */
+/**
+ * The first of the names that is free, else the last one with a number. Names of objects have at most 100 characters, and
+ * are compared as the store compares them. `taken`: folded names.
+ */
 export function freeName(wanted: readonly [string, ...string[]], taken: Set<string>): string {
+  const isFree = (text: string): boolean => !taken.has(foldName(text));
   const tries = wanted.map(asName);
   const last = tries.at(-1) ?? '';
-  let name = tries.find((one) => !taken.has(one));
-  for (let n = 2; name === undefined; n += 1) if (!taken.has(`${last}-${n}`)) name = `${last}-${n}`;
-  taken.add(name);
+  let name = tries.find(isFree);
+  for (let n = 2; name === undefined; n += 1) if (isFree(`${last}-${n}`)) name = `${last}-${n}`;
+  taken.add(foldName(name));
   return name;
 }
 

@@ -1,4 +1,4 @@
-import { CallError } from '../../agent-protocol/call-error.ts';
+import { answerOf } from '../../agent-protocol/answer.ts';
 import { SurveyedValues, valuesLimits } from '../../agent-protocol/survey.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { EnvValues } from '../resources/fields.ts';
@@ -53,15 +53,9 @@ async function ask(
   containers: string[],
 ): Promise<SurveyedValues['containers']> {
   const options = { timeoutMs: askMs, signal: signal() };
-  const answer = SurveyedValues.safeParse(
-    await agents.call(tenant, server, { method: 'survey.values', containers }, options),
-  );
-  if (answer.success) return answer.data.containers;
-  // without a cause, which could have a value in it
-  throw new CallError(
-    'malformed',
-    'The agent of the server answered with something that is no values: upgrade the agent',
-  );
+  // the error for another answer names what is wrong by paths and types, without values
+  return answerOf(SurveyedValues, await agents.call(tenant, server, { method: 'survey.values', containers }, options))
+    .containers;
 }
 
 /** Why an application cannot have these variables, without a value of any; `undefined`: it can. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ApplicationManifest } from '../../manifests/application.ts';
-import type { Client } from '../client.ts';
-import { findObject, pathOf } from '../objects.ts';
+import type { ApiObject, Client } from '../client.ts';
+import { findObject, listObjects, pathOf } from '../objects.ts';
 import { printed } from '../printed.ts';
 import { cell, table } from '../table.ts';
 import { followDeployment } from './deploy.ts';
@@ -59,8 +59,8 @@ export interface AdoptOptions {
   wait?: boolean;
 }
 
-const hint =
-  '--project PROJECT --take NAME… --deploy takes entries over, with the values of their variables and their data. By hand it takes these steps:';
+const hintFor = (project = 'PROJECT'): string =>
+  `--project ${cell(project)} --take NAME… --deploy takes entries over, with the values of their variables and their data. By hand it takes these steps:`;
 const incomplete = 'There is more on the server than this shows: move a part of it, then look again';
 
 /**
@@ -68,32 +68,66 @@ const incomplete = 'There is more on the server than this shows: move a part of 
  * Error if a deployment that was waited for did not succeed
  */
 export async function adopt(client: Client, name: string, options: AdoptOptions, signal: AbortSignal): Promise<void> {
-  const { output = 'text', manifests = false, project = 'PROJECT', take } = options;
+  const { output = 'text', manifests = false, project, environment, take } = options;
+  if (take === undefined)
+    for (const only of ['deploy', 'wait'] as const)
+      if (options[only] !== undefined) throw new Error(`--${only} is for what is taken over: name that by --take`);
+  for (const [option, isAsked] of Object.entries({ take, manifests: manifests || undefined, environment }))
+    if (isAsked !== undefined && project === undefined)
+      throw new Error(`--${option} needs --project: the project that the applications will be of`);
   const server = await findObject(client, 'servers', name);
+  const path = `${pathOf('servers', server)}/adopt`;
+  const place = project === undefined ? undefined : await placeOf(client, project, environment);
+  const where = place === undefined ? {} : { project_id: place.project.id, environment_id: place.environment.id };
   if (take !== undefined) {
-    await takeOver(client, `${pathOf('servers', server)}/adopt`, { ...options, take }, signal);
+    await takeOver(client, path, where, { ...options, take }, signal);
     return;
   }
-  for (const only of ['environment', 'deploy', 'wait'] as const)
-    if (options[only] !== undefined) throw new Error(`--${only} is for what is taken over: name that by --take`);
-  const adoption = Adoption.parse(await client.request('POST', `${pathOf('servers', server)}/adopt`, {}));
-  if (manifests) console.log(declared(adoption.plan, { server: server.name ?? name, project }));
-  else console.log(output === 'text' ? shown(adoption.plan) : printed(adoption, output));
+  const adoption = Adoption.parse(await client.request('POST', path, where));
+  if (manifests && place !== undefined) {
+    const { project: of, environment: within } = place;
+    const names = { project: of.name ?? of.id, environment: within.name ?? within.id };
+    console.log(declared(adoption.plan, { server: server.name ?? name, ...names }));
+    const left = adoption.plan.filter(isNameTaken);
+    if (left.length > 0) console.error(leftForNames(left));
+  } else console.log(output === 'text' ? shown(adoption.plan, place?.project.name) : printed(adoption, output));
   if (adoption.truncated && output === 'text') console.error(incomplete);
+}
+
+interface Place {
+  project: ApiObject;
+  environment: ApiObject;
+}
+
+/** A project and one of its environments; without a name its default one. */
+async function placeOf(client: Client, project: string, environment: string | undefined): Promise<Place> {
+  const it = await findObject(client, 'projects', project);
+  if (environment !== undefined)
+    return { project: it, environment: await findObject(client, 'environments', environment, it.id) };
+  const all = await listObjects(client, 'environments', it.id);
+  const found = all.find((one) => one['is_default'] === true);
+  if (found === undefined) throw new Error(`Project ${project} has no default environment: name one by --environment`);
+  return { project: it, environment: found };
+}
+
+function isNameTaken({ kind, why }: Entry): boolean {
+  return kind !== 'volume' && why.some(({ code }) => code === 'name_taken');
+}
+
+function leftForNames(left: readonly Entry[]): string {
+  const names = left.map(({ name }) => cell(name)).join(', ');
+  return `Left out, since setpoint apply would change what has these names or volumes already: ${names}`;
 }
 
 /** Prints what was made and what is left to do by hand, before it waits: a deployment can wait for one of these steps. */
 async function takeOver(
   client: Client,
   path: string,
-  { project, environment, take, deploy = false, wait = false, output = 'text' }: AdoptOptions & { take: string[] },
+  where: object,
+  { take, deploy = false, wait = false, output = 'text' }: AdoptOptions & { take: string[] },
   signal: AbortSignal,
 ): Promise<void> {
-  if (project === undefined) throw new Error('--take needs --project: the project that the applications will be of');
-  const { id } = await findObject(client, 'projects', project);
-  const place = environment === undefined ? undefined : await findObject(client, 'environments', environment, id);
-  const body = { project_id: id, ...(place !== undefined && { environment_id: place.id }), take, deploy };
-  const answer = TakenOver.parse(await client.request('POST', path, body));
+  const answer = TakenOver.parse(await client.request('POST', path, { ...where, take, deploy }));
   console.log(output === 'text' ? takenText(answer) : printed(answer, output));
   if (!wait) return;
   const failures: string[] = [];
@@ -123,7 +157,7 @@ function takenText({ taken, remaining }: TakenOver): string {
   ].join('\n');
 }
 
-function shown(plan: readonly Entry[]): string {
+function shown(plan: readonly Entry[], project?: string): string {
   if (plan.length === 0) return 'Nothing runs on the server that is not of Setpoint';
   const rows = plan.map((it) => [
     it.kind,
@@ -133,7 +167,11 @@ function shown(plan: readonly Entry[]): string {
     it.why.map(({ code }) => code).join(' '),
   ]);
   const all = table(['kind', 'name', 'from', 'possible', 'why'], rows);
-  return [all, ...(plan.some(({ manifest }) => manifest !== null) ? [hint] : []), ...plan.map(detailOf)].join('\n\n');
+  return [
+    all,
+    ...(plan.some(({ manifest }) => manifest !== null) ? [hintFor(project)] : []),
+    ...plan.map(detailOf),
+  ].join('\n\n');
 }
 
 function originOf({ from }: Entry): string {
@@ -157,12 +195,21 @@ const words: Readonly<Record<string, string>> = {
   no: 'not possible as it is',
 };
 
+/** Names of where a declared application is. */
+interface DeclaredPlace {
+  server: string;
+  project: string;
+  environment: string;
+}
+
 /** The applications as a file for `setpoint apply`. What is to be written into it stands in comments. */
-function declared(plan: readonly Entry[], place: { server: string; project: string }): string {
+function declared(plan: readonly Entry[], place: DeclaredPlace): string {
   const wanted = plan.filter(({ kind }) => kind !== 'volume');
   const documents = wanted.flatMap((it) => (it.manifest === null ? [] : [documentOf(it, it.manifest, place)]));
   if (documents.length === 0)
-    throw new Error('Nothing on the server can become an application as it is: setpoint adopt SERVER shows why');
+    throw new Error(
+      'Nothing on the server can become an application there as it is: setpoint adopt SERVER --project PROJECT shows why',
+    );
   const left = wanted.filter(({ manifest }) => manifest === null).map(leftOut);
   return [...left, documents.join('\n---\n')].join('\n');
 }
@@ -171,12 +218,12 @@ function leftOut({ name, why }: Entry): string {
   return `# ${cell(name)} is left out: ${cell(why.map(({ message }) => message).join('; '))}`;
 }
 
-function documentOf(it: Entry, manifest: object, { server, project }: { server: string; project: string }): string {
+function documentOf(it: Entry, manifest: object, { server, project, environment }: DeclaredPlace): string {
   const declaration: ApplicationManifest = {
     apiVersion: 'setpoint/v1',
     kind: 'Application',
     metadata: { name: it.name },
-    spec: { project, environment: 'production', server, ...Fields.parse(manifest) },
+    spec: { project, environment, server, ...Fields.parse(manifest) },
   };
   const mounts = it.mounts.map(
     ({ volume, path }) => `# Bind volume ${cell(volume)} at ${cell(path)} before it is deployed`,

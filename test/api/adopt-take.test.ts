@@ -2,9 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CallParams } from '../../agent-protocol/messages.ts';
 import { valuesLimits } from '../../agent-protocol/survey.ts';
 import type { Survey } from '../../agent-protocol/survey.ts';
+import { outcomeUnknown, unavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
+import { FailingStore } from '../harness/failing-store.ts';
 import { composed, imageOf, mounted, published, surveyed, surveyOf, volumeOf } from '../harness/surveyed.ts';
 
 const secret = 'hunter2-very-secret';
@@ -14,6 +16,9 @@ let owner: Client;
 let server: string;
 let project: string;
 let environment: string;
+/** Name of the project. */
+let called: string;
+let store: FailingStore;
 let survey: Survey;
 /** By name of the container; what is not here is gone by the time that its values are asked for. */
 let values: Record<string, Record<string, string> | 'too much'>;
@@ -21,9 +26,10 @@ let asked: CallParams[];
 const answers: Answer[] = [];
 
 beforeEach(async () => {
-  world = await startApi({ logLevel: 'trace' });
+  world = await startApi({ logLevel: 'trace', wrap: (inner) => (store = new FailingStore(inner)) });
   owner = await world.owner();
   ({ server, project, environment } = await world.place(owner));
+  called = (await owner.get(`/projects/${project}`)).data.name;
   asked = [];
   answers.length = 0;
   values = {};
@@ -98,7 +104,7 @@ describe('what is taken over', () => {
     expect(stored?.value).not.toContain(secret);
     expect((await owner.get(`/applications/${id}/deployments`)).data).toEqual([]);
     expect(data.remaining).toEqual([
-      'setpoint deploy web',
+      `setpoint deploy web --project ${called}`,
       'Once web serves: On the server: docker update --restart no web && docker stop web',
     ]);
   });
@@ -179,11 +185,11 @@ describe('what is taken over', () => {
     ]);
     expect(data.remaining).toEqual([
       'On the server: docker update --restart no front && docker stop front',
-      'setpoint deploy front',
+      `setpoint deploy front --project ${called}`,
       'On the server: docker update --restart no files && docker stop files: its data is copied then, and files starts by itself once that is done',
-      'Change URL of web, which has the name db: in Setpoint that is the internal_id of what db becomes (setpoint env set web NAME=VALUE)',
+      `Change URL of web, which has the name db: in Setpoint that is the internal_id of what db becomes (setpoint env set web NAME=VALUE --project ${called})`,
       'On the server: docker update --restart no shop-web-1 && docker stop shop-web-1',
-      'setpoint deploy web',
+      `setpoint deploy web --project ${called}`,
     ]);
   });
 
@@ -206,8 +212,58 @@ describe('what is taken over', () => {
     expect(asked.map(({ method }) => method)).toEqual(['survey']);
     expect(data.remaining).toEqual([
       'On the server: docker update --restart no web && docker stop web: what is in volume rows is copied then',
-      'setpoint bind rows APPLICATION PATH',
+      `setpoint bind rows APPLICATION PATH --project ${called}`,
     ]);
+  });
+
+  it('has its values masked for those who may read the application and not its secrets', async () => {
+    survey = surveyOf([surveyed('web', { env: ['TOKEN'] })]);
+    values = { web: { TOKEN: secret } };
+    const { data } = await take(['web']);
+    const viewer = await world.user();
+    await owner.post(`/projects/${project}/members`, { user_id: viewer.id, role: 'viewer' });
+    const shown = await viewer.get(`/applications/${data.taken[0].id}/env`);
+    answers.push(shown, await viewer.get('/applications'));
+    expect(shown.data).toMatchObject({ masked: true, env: { TOKEN: expect.stringMatching(/^\*+$/) } });
+  });
+
+  it('is whole or not there where the control plane ends in the middle, and a retry makes it once', async () => {
+    survey = surveyOf(
+      [surveyed('web', { env: ['TOKEN'], mounts: [mounted('rows', '/data')] }), surveyed('worker', { env: ['TOKEN'] })],
+      [volumeOf('rows')],
+    );
+    values = { web: { TOKEN: secret }, worker: { TOKEN: secret } };
+    const body = { project_id: project, take: ['web', 'worker'], deploy: true };
+    const ask = async (key?: string) => {
+      const answer = await owner.post(
+        `/servers/${server}/adopt`,
+        body,
+        key === undefined ? {} : { 'idempotency-key': key },
+      );
+      answers.push(answer);
+      return answer;
+    };
+    const namesMade = async () => [...(await made('volumes')), ...(await made('applications'))].map(({ name }) => name);
+    store.setFault(() => ({ before: unavailable('down') }));
+    expect((await ask('once')).status).toBe(503);
+    store.heal();
+    expect(await namesMade()).toEqual([]);
+    // it is written, and the answer is lost
+    store.setFault(() => ({ after: outcomeUnknown('cut') }));
+    expect((await ask('once')).status).toBe(503);
+    store.heal();
+    const whole = ['rows', 'web', 'worker'];
+    expect((await namesMade()).toSorted()).toEqual(whole);
+    const again = await ask('once');
+    expect([again.status, again.data.taken.map(({ name }: { name: string }) => name)]).toEqual([200, whole]);
+    const ids = again.data.taken.slice(1).map(({ id }: { id: string }) => id);
+    const other = await ask();
+    expect([other.status, reasons(other)]).toEqual([
+      409,
+      ['take.0 name_taken', 'take.0 name_taken', 'take.1 name_taken'],
+    ]);
+    for (const id of ids) expect(JSON.stringify(other.body.error)).toContain(id);
+    expect((await namesMade()).toSorted()).toEqual(whole);
   });
 
   it('is answered once more, and made once, for the same Idempotency-Key', async () => {
@@ -247,10 +303,35 @@ describe('nothing is taken over', () => {
       'take.2 mount',
       'take.2 mount',
       'take.2 mount',
-      'take.3 taken',
-      'take.4 taken',
+      'take.3 name_taken',
+      'take.4 name_taken',
     ]);
     expect(asked.map(({ method }) => method)).toEqual(['survey']);
+    expect([(await made('applications')).length, (await made('volumes')).length]).toEqual([1, 1]);
+  });
+
+  it('where another request takes one of the names meanwhile', async () => {
+    survey = surveyOf(
+      [surveyed('web', { env: ['TOKEN'] }), surveyed('files', { env: ['TOKEN'], mounts: [mounted('rows', '/data')] })],
+      [volumeOf('rows')],
+    );
+    const place = { project_id: project, server_id: server };
+    const others = {
+      web: () => owner.post('/applications', { ...place, name: 'WEB', source_type: 'image', image_url: 'nginx:1' }),
+      files: () => owner.post('/volumes', { ...place, name: 'Rows' }),
+    };
+    for (const [name, other] of Object.entries(others)) {
+      world.agents.answer = async (_, { method }) => {
+        if (method === 'survey') return survey;
+        expect((await other()).status).toBe(201);
+        return { containers: survey.containers.map(({ id }) => ({ id, env: { TOKEN: secret } })) };
+      };
+      const answer = await take([name]);
+      expect([answer.status, reasons(answer)]).toEqual([409, ['take.0 name_taken']]);
+      expect(JSON.stringify(answer.body.error?.details)).toContain(
+        'rename or delete it, or choose another environment',
+      );
+    }
     expect([(await made('applications')).length, (await made('volumes')).length]).toEqual([1, 1]);
   });
 
@@ -314,8 +395,8 @@ describe('nothing is taken over', () => {
     const post = (body: object) => owner.post(`/servers/${server}/adopt`, body);
     const cases: [object, number][] = [
       [{ take: ['web'] }, 400],
-      [{ project_id: project }, 400],
-      [{ deploy: true }, 400],
+      [{ environment_id: environment }, 400],
+      [{ project_id: project, deploy: true }, 400],
       [{ project_id: project, take: [] }, 400],
       [{ project_id: project, take: ['web', 'web'] }, 400],
       [{ project_id: project, take: Array.from({ length: valuesLimits.containers + 1 }, (_, n) => `a${n}`) }, 400],
@@ -360,7 +441,10 @@ describe('nothing is taken over', () => {
     survey = surveyOf([surveyed('web', { env: ['A'] })]);
     world.agents.answer = (_, { method }) => (method === 'survey' ? survey : { containers: [{ id: 1, env: secret }] });
     const odd = await take(['web']);
-    expect([odd.status, odd.body.error?.message]).toEqual([409, expect.stringContaining('no values')]);
+    expect([odd.status, odd.body.error?.message]).toEqual([
+      409,
+      expect.stringContaining('is no answer to the request: upgrade'),
+    ]);
     await nothingIsMade();
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { CallParams } from '../../agent-protocol/messages.ts';
+import type { PlanEntry } from '../../api/adoption/answer.ts';
 import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -73,6 +74,47 @@ describe('what runs on a server that no agent made', () => {
     }
   });
 
+  it('is judged by the names in the project that it is for, which the steps name', async () => {
+    await connect();
+    world.agents.answer = () =>
+      surveyOf(
+        [surveyed('web'), surveyed('other'), surveyed('files', { mounts: [mounted('rows', '/data')] })],
+        [volumeOf('rows')],
+      );
+    const { name } = (await owner.get(`/projects/${project}`)).data;
+    const staging = (await owner.post(`/projects/${project}/environments`, { name: 'staging' })).data.id;
+    const place = { project_id: project, server_id: server };
+    const image = { source_type: 'image', image_url: 'nginx:1' };
+    const { id } = (await owner.post('/applications', { ...place, ...image, name: 'Web' })).data;
+    await owner.post('/volumes', { ...place, name: 'rows' });
+    const planIn = async (environment_id?: string) =>
+      (await adopt({ project_id: project, environment_id })).data.plan as PlanEntry[];
+    const inShort = (plan: readonly PlanEntry[]) =>
+      plan.map(({ kind, name, possible, why }) => `${kind} ${name} ${possible} ${why.map(({ code }) => code).join()}`);
+    const plan = await planIn();
+    expect(inShort(plan)).toEqual([
+      'volume rows no name_taken',
+      'application files no name_taken',
+      'application other yes ',
+      'application web no name_taken',
+    ]);
+    expect(plan[3]?.why[0]?.message).toBe(
+      `Environment production has an application web (${id}) already: if that was not made of this, rename or delete it, or choose another environment or project`,
+    );
+    expect(plan[2]?.steps[0]).toBe(
+      `setpoint adopt ${(await owner.get(`/servers/${server}`)).data.name} --project ${name} --manifests > moving.yaml`,
+    );
+    const free = await planIn(staging);
+    expect(inShort(free)).toEqual([
+      'volume rows with_a_stop volume_copied',
+      'application files with_a_stop volume_copied',
+      'application other yes ',
+      'application web yes ',
+    ]);
+    expect(free.flatMap(({ steps }) => steps).join('\n')).not.toContain('PROJECT');
+    expect(free[1]?.steps).toContain(`setpoint deploy files --project ${name}`);
+  });
+
   it('is judged by the registries that the tenant allows', async () => {
     await connect();
     world.agents.answer = () => surveyOf([surveyed('web', { image: imageOf('registry.shop.test/web:1') })]);
@@ -135,6 +177,9 @@ describe('an agent that cannot be asked', () => {
     expect([away.status, away.body.error?.message]).toEqual([409, expect.stringContaining('within 15 s')]);
     world.agents.answer = () => ({ containers: [{ id: 1 }] });
     const odd = await adopt();
-    expect([odd.status, odd.body.error?.message]).toEqual([409, expect.stringContaining('no survey')]);
+    expect([odd.status, odd.body.error?.message]).toEqual([
+      409,
+      expect.stringContaining('is no answer to the request: upgrade'),
+    ]);
   });
 });

@@ -27,7 +27,15 @@ const onlyOne = surveyOf([surveyed('x', { restart: 'no', state: 'exited' })]);
 const done = (data: unknown) => ({ success: true, data, meta: { next_cursor: null } });
 
 const shop = { id: crypto.randomUUID(), name: 'shop' };
-const stage = { id: crypto.randomUUID(), name: 'stage' };
+const stage = { id: crypto.randomUUID(), name: 'stage', is_default: false };
+const production = { id: crypto.randomUUID(), name: 'production', is_default: true };
+/** Where something is called web already. */
+const destination = {
+  project: 'shop',
+  environment: 'production',
+  applications: new Map([['web', 'w1']]),
+  volumes: new Map(),
+};
 const taken = done({
   ...nothing,
   truncated: false,
@@ -39,21 +47,22 @@ const taken = done({
 });
 /** The answers by path. */
 const answers: Record<string, unknown> = {
-  '/servers': done(['one', 'two', 'three'].map((name) => ({ id: name, name }))),
+  '/servers': done(['one', 'two', 'three', 'four'].map((name) => ({ id: name, name }))),
   '/projects': done([shop]),
-  [`/projects/${shop.id}/environments`]: done([stage]),
+  [`/projects/${shop.id}/environments`]: done([stage, production]),
   '/servers/one/adopt': done({ ...adoptionOf(found, ground), truncated: true }),
+  '/servers/four/adopt': done({ ...adoptionOf(found, { ...ground, place: destination }), truncated: false }),
   '/servers/two/adopt': done({ ...nothing, truncated: false }),
   '/servers/three/adopt': done({ ...adoptionOf(onlyOne, ground), truncated: false }),
 };
-/** What was asked to be taken over. */
+/** Bodies of the requests for plans. */
 const asked: unknown[] = [];
 
 const server = createServer((request, response) => {
   void text(request).then((sent) => {
     const { pathname } = new URL(request.url ?? '', 'http://localhost');
     const isTaking = sent.includes('"take"');
-    if (isTaking) asked.push(JSON.parse(sent));
+    if (pathname.endsWith('/adopt')) asked.push(JSON.parse(sent));
     const body = isTaking ? taken : answers[pathname.replace('/default/api/v1', '')];
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body ?? { success: false, error: { code: 'NOT_FOUND', message: pathname } }));
@@ -101,7 +110,9 @@ it('shows the plan as a table, then why, what changes and what to do', async () 
 });
 
 it('prints what setpoint apply takes, with what is to be written into it', async () => {
+  asked.length = 0;
   const { code, out, err } = await adopt('one', '--manifests', '--project', 'shop');
+  expect(asked).toEqual([{ project_id: shop.id, environment_id: production.id }]);
   expect([code, err]).toEqual([0, expect.stringContaining('There is more on the server')]);
   const declared = parseApplications(out);
   expect(declared.map(({ metadata }) => metadata.name)).toEqual(['db', expect.stringContaining('evil'), 'web']);
@@ -124,6 +135,27 @@ it('prints what setpoint apply takes, with what is to be written into it', async
   expect(filled[2]?.spec.env).toEqual({ TOKEN: '', LOG_LEVEL: '' });
 });
 
+it('declares nothing that setpoint apply would change in place of creating it', async () => {
+  const { code, out, err } = await adopt('four', '--manifests', '--project', 'shop');
+  expect([code, err]).toEqual([
+    0,
+    'Left out, since setpoint apply would change what has these names or volumes already: web\n',
+  ]);
+  expect(parseApplications(out).map(({ metadata }) => metadata.name)).toEqual(['db', expect.stringContaining('evil')]);
+  expect(out).toMatch(/^# web is left out: Environment production has an application web \(w1\) already: if /m);
+});
+
+it('names the project and the environment that it is asked for, in place of words to fill in', async () => {
+  asked.length = 0;
+  const { code, out, err } = await adopt('four', '--project', 'shop', '--environment', 'stage');
+  expect([code, err]).toEqual([0, '']);
+  expect(asked).toEqual([{ project_id: shop.id, environment_id: stage.id }]);
+  expect(out).toContain('\n\n--project shop --take NAME… --deploy takes entries over');
+  expect(out).not.toContain('PROJECT');
+  const staged = await adopt('one', '--manifests', '--project', 'shop', '--environment', 'stage');
+  expect(parseApplications(staged.out)[0]?.spec).toMatchObject({ project: 'shop', environment: 'stage' });
+});
+
 it('prints the whole answer for programs', async () => {
   const { out } = await adopt('one', '-o', 'json');
   expect(JSON.parse(out)).toEqual({ ...adoptionOf(found, ground), truncated: true });
@@ -131,7 +163,7 @@ it('prints the whole answer for programs', async () => {
 
 it('says where there is nothing, or nothing that can be declared', async () => {
   expect(await adopt('two')).toEqual({ code: 0, out: 'Nothing runs on the server that is not of Setpoint\n', err: '' });
-  const { code, err } = await adopt('three', '--manifests');
+  const { code, err } = await adopt('three', '--manifests', '--project', 'shop');
   expect([code, err]).toEqual([1, expect.stringContaining('Nothing on the server can become an application')]);
 });
 
@@ -155,13 +187,20 @@ it('takes over what is named, and prints what was made and what is left to do, i
   expect(out).not.toContain('\u001b');
   const json = await adopt('one', '--take', 'db', '--project', 'shop', '-o', 'json');
   expect(JSON.parse(json.out)).toMatchObject({ taken: [{ name: 'rows' }, { name: 'db' }] });
-  expect(asked.at(-1)).toEqual({ project_id: shop.id, take: ['db'], deploy: false });
+  expect(asked.at(-1)).toEqual({
+    project_id: shop.id,
+    environment_id: production.id,
+    take: ['db'],
+    deploy: false,
+  });
 });
 
 it('says what is missing to take something over, before it asks for it', async () => {
   asked.length = 0;
   const cases: [string[], string][] = [
     [['--take', 'db'], '--take needs --project'],
+    [['--manifests'], '--manifests needs --project'],
+    [['--environment', 'stage'], '--environment needs --project'],
     [['--deploy'], '--deploy is for what is taken over'],
     [['--take', 'db', '--manifests', '--project', 'shop'], 'cannot be used with'],
   ];

@@ -1,18 +1,22 @@
 import { z } from 'zod';
-import { CallError } from '../../../agent-protocol/call-error.ts';
+import { answerOf } from '../../../agent-protocol/answer.ts';
 import { forbiddable } from '../../../agent-protocol/messages.ts';
 import { Survey, valuesLimits } from '../../../agent-protocol/survey.ts';
+import { foldName } from '../../../store/fold-name.ts';
+import type { TenantView } from '../../../store/mirror.ts';
 import { isAllowedRegistry, settingsOf } from '../../../store/settings.ts';
 import { FoundGroup, FoundVolume, PlanEntry, Taken } from '../../adoption/answer.ts';
 import { adoptionOf, plannedOf } from '../../adoption/plan.ts';
 import { takeOver } from '../../adoption/take-over.ts';
 import type { Taking } from '../../adoption/take-over.ts';
+import type { Destination } from '../../adoption/findings.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { badField, conflicting } from '../../ground/api-error.ts';
 import { Reference } from '../../resources/object-fields.ts';
 import { requireAgent } from '../../workloads/agent-capability.ts';
 import { placeFrom } from '../../workloads/place.ts';
+import type { Place } from '../../workloads/place.ts';
 import { referred } from '../../workloads/references.ts';
 
 /** Longer than the agent takes at most. */
@@ -21,7 +25,9 @@ const askMs = 25_000;
 /** Both spellings of a field are accepted, as for servers. The OpenAPI document shows one of them. */
 const Body = z
   .strictObject({
-    project_id: Reference.optional(),
+    project_id: Reference.optional().meta({
+      description: 'Where to: names that are taken there stand against it, and the steps name it. Required for take',
+    }),
     projectId: Reference.optional(),
     environment_id: Reference.nullish().meta({ description: 'Absent: the default one of the project' }),
     environmentId: Reference.nullish(),
@@ -60,7 +66,7 @@ export const adoptServer = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const { view, tenant } = ctx;
     const { id } = it.meta;
-    const taking = takingFrom(ctx, id, body);
+    const { place, taking } = askedFrom(ctx, id, body);
     requireAgent(view.agent(id), 'survey', { lack: 'cannot tell what runs on its machine' });
     if (taking !== undefined)
       requireAgent(view.agent(id), 'survey.values', {
@@ -72,37 +78,50 @@ export const adoptServer = defineEndpoint({
         'The operator of the machine allows no terminals of the server, and so nothing of it to be taken over: start its agent without --no-server-terminals, or move by hand',
       );
     const options = { timeoutMs: askMs, signal: ctx.signal() };
-    const survey = Survey.safeParse(await ctx.agents.call(tenant, id, { method: 'survey' }, options));
-    if (!survey.success) {
-      const message = 'The agent of the server answered with something that is no survey: upgrade the agent';
-      throw new CallError('malformed', message, { cause: survey.error });
-    }
+    const survey = answerOf(Survey, await ctx.agents.call(tenant, id, { method: 'survey' }, options));
     const { registries } = settingsOf(view);
     const { name, direct_ports_enabled: opensPorts } = it.desired;
     const ground = {
       server: { id, name, opensPorts },
       isAllowedRegistry: (registry: string) => isAllowedRegistry(registries, registry),
+      ...(place !== undefined && { place: destinationOf(view, place) }),
     };
-    const { truncated } = survey.data;
-    const adoption = { ...adoptionOf(survey.data, ground), truncated };
+    const { truncated } = survey;
+    const adoption = { ...adoptionOf(survey, ground), truncated };
     if (taking === undefined) return { ...adoption, taken: [], remaining: [] };
-    return takeOver(ctx, it, plannedOf(survey.data, ground), taking, (done) => ({ ...adoption, ...done }));
+    return takeOver(ctx, it, plannedOf(survey, ground), taking, (done) => ({ ...adoption, ...done }));
   },
 });
 
-/** `undefined`: nothing is to be taken over. @throws ApiError */
-function takingFrom({ view }: RequestContext, server: string, body: z.infer<typeof Body>): Taking | undefined {
-  const { project_id, projectId, environment_id, environmentId, take, deploy = false } = body;
-  if (take === undefined) {
-    if (Object.keys(body).length === 0) return undefined;
-    throw badField('take', 'required', 'take is required: the names of what is to be taken over');
-  }
+/** Where to, if that is said, and what is to be taken over, if anything is. @throws ApiError */
+function askedFrom(
+  { view }: RequestContext,
+  server: string,
+  body: z.infer<typeof Body>,
+): { place?: Place; taking?: Taking } {
+  const { project_id, projectId, environment_id, environmentId, take, deploy } = body;
+  if (take === undefined && deploy !== undefined)
+    throw badField('take', 'required', 'take is required to deploy: the names of what is to be taken over');
+  if (Object.keys(body).length === 0) return {};
   for (const [field, id] of Object.entries({ project_id, projectId }))
     if (id !== undefined) referred(view, 'project', id, field);
   const project = project_id ?? projectId;
-  if (project === undefined) throw badField('project_id', 'required', 'project_id is required to take something over');
-  const place = { project_id: project, server_id: server };
+  if (project === undefined)
+    throw badField('project_id', 'required', 'project_id is required: the project that it is to be in');
+  const fields = { project_id: project, server_id: server };
   for (const environment of [environment_id, environmentId])
-    if (typeof environment === 'string') placeFrom(view, { ...place, environment_id: environment });
-  return { place: placeFrom(view, { ...place, environment_id: environment_id ?? environmentId }), take, deploy };
+    if (typeof environment === 'string') placeFrom(view, { ...fields, environment_id: environment });
+  const place = placeFrom(view, { ...fields, environment_id: environment_id ?? environmentId });
+  return { place, ...(take !== undefined && { taking: { place, take, deploy: deploy === true } }) };
+}
+
+function destinationOf(view: TenantView, { project, environment }: Place): Destination {
+  const names = (kind: 'application' | 'volume'): ReadonlyMap<string, string> =>
+    new Map(view.by(kind, 'environment', environment.meta.id).map((it) => [foldName(it.desired.name), it.meta.id]));
+  return {
+    project: project.desired.name,
+    environment: environment.desired.name,
+    applications: names('application'),
+    volumes: names('volume'),
+  };
 }

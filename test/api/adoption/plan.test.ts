@@ -303,6 +303,9 @@ describe('the plan of a compose project', () => {
   it('gives services of the same name in two projects names of their own', () => {
     const names = planOf([web, composed('blog', 'web'), surveyed('web')]).map(({ name }) => name);
     expect(names).toEqual(['web', 'shop-web', 'web-web']);
+    // no two objects have names that differ in case alone
+    const alike = planOf([surveyed('Web'), surveyed('web')], [volumeOf('Rows'), volumeOf('rows')]);
+    expect(alike.map(({ name }) => name)).toEqual(['Rows', 'rows-2', 'Web', 'web-web']);
   });
 });
 
