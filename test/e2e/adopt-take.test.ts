@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { CommandLine } from '../harness/command-line.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
@@ -20,6 +21,7 @@ const Answer = z.looseObject({
 let town: Installation;
 let http: string;
 const containers: string[] = [];
+const volumes: string[] = [];
 
 /** A container of another hand than Setpoint's, with a port that labels name for a proxy. */
 async function run(name: string, port: number, ...rest: readonly string[]): Promise<void> {
@@ -27,6 +29,16 @@ async function run(name: string, port: number, ...rest: readonly string[]): Prom
   const label = `traefik.http.services.${name}.loadbalancer.server.port=${port}`;
   const env = ['--env', `PORT=${port}`, '--env', `TOKEN=${secret}`];
   await docker('run', '--detach', '--name', name, '--restart', 'unless-stopped', '--label', label, ...env, ...rest);
+}
+
+/** As a user who follows what the command prints. */
+async function setpoint(...argv: readonly string[]): Promise<{ out: string; err: string }> {
+  await using cli = await CommandLine.open();
+  const { server, token = '' } = town.client.connection;
+  const { code, out, err } = await cli.run(argv, '', { SETPOINT_URL: server, SETPOINT_TOKEN: token });
+  if (code !== 0) throw new Error(`${argv.join(' ')} ended with ${code}: ${err}`);
+  expect(`${out}${err}`).not.toContain(secret);
+  return { out, err };
 }
 
 const adoptPath = () => `/api/v1/servers/${town.server.id}/adopt`;
@@ -93,6 +105,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await town[Symbol.asyncDispose]();
   for (const name of containers) await docker('rm', '--force', '--volumes', name).catch(() => undefined);
+  for (const name of volumes) await docker('volume', 'rm', name).catch(() => undefined);
 });
 
 describe('a container that was made by docker run', () => {
@@ -116,5 +129,46 @@ describe('a container that was made by docker run', () => {
     expect(await (await fetch(`http://127.0.0.1:${port}/env/TOKEN`)).text()).toBe(secret);
     expect(await instancesOf(id)).toHaveLength(1);
     for (const [place, text] of await whereASecretCouldBe()) expect(text.includes(secret), place).toBe(false);
+  });
+
+  it('is taken over with its volume by the steps that the command prints, with all that it wrote before its stop', async () => {
+    const [name, rows] = [`files-${tag}`, `rows-${tag}`];
+    const port = await freePort();
+    volumes.push(rows);
+    await run(name, port, '--volume', `${rows}:/data`, http);
+    const write = (text: string) =>
+      docker('exec', '--user', '0', name, '/bin/sh', '-c', `echo ${text} > /data/table; echo old > /data/old`);
+    await write('first');
+    const place = ['adopt', 'one', '--project', town.project.name ?? ''];
+    const looked = await setpoint(...place);
+    expect(looked.out).toMatch(new RegExp(`^application +${name} +${name} +with_a_stop +volume_copied$`, 'm'));
+    expect(looked.out).not.toContain('PROJECT');
+
+    const { out } = await setpoint(...place, '--take', name, '--deploy');
+    const [, application = '', deployment = ''] =
+      new RegExp(`^application +${name} +(\\S+) +(\\S+)`, 'm').exec(out) ?? [];
+    const [, step = ''] = /^ {2}1\. On the server: (.*): its data is copied then, and/m.exec(out) ?? [];
+    expect(step).toBe(`docker update --restart no ${name} && docker stop ${name}`);
+    await town.until('it waits for the copy', async () => {
+      const { conditions } = await town.client.object('GET', `/api/v1/deployments/${deployment}`);
+      return conditions?.some(({ reason }) => reason === 'WaitingForVolume');
+    });
+    expect(await instancesOf(application)).toEqual([]);
+    await write('last');
+    for (const line of step.split(' && ')) await docker(...line.split(' ').slice(1));
+    await town.deployment(deployment, 'succeeded', 120_000);
+
+    const [instance = ''] = await instancesOf(application);
+    const read = (container: string, file: string) => docker('exec', container, '/bin/cat', `/data/${file}`);
+    expect([await read(instance, 'table'), await read(instance, 'old')]).toEqual(['last', 'old']);
+    expect(await (await fetch(`http://127.0.0.1:${port}/env/TOKEN`)).text()).toBe(secret);
+    // the old one is the way back
+    await docker('exec', '--user', '0', instance, '/bin/sh', '-c', 'echo new > /data/table');
+    await docker('start', name);
+    expect(await read(name, 'table')).toBe('last');
+    await docker('stop', '--time', '1', name);
+    const again = await setpoint(...place, '--manifests').catch((error: Error) => ({ out: error.message }));
+    expect(again.out).not.toContain(`name: ${name}`);
+    for (const [where, text] of await whereASecretCouldBe()) expect(text.includes(secret), where).toBe(false);
   });
 });
