@@ -68,30 +68,39 @@ const incomplete = 'There is more on the server than this shows: move a part of 
  * Error if a deployment that was waited for did not succeed
  */
 export async function adopt(client: Client, name: string, options: AdoptOptions, signal: AbortSignal): Promise<void> {
-  const { output = 'text', manifests = false, project, environment, take } = options;
-  if (take === undefined)
-    for (const only of ['deploy', 'wait'] as const)
-      if (options[only] !== undefined) throw new Error(`--${only} is for what is taken over: name that by --take`);
-  for (const [option, isAsked] of Object.entries({ take, manifests: manifests || undefined, environment }))
-    if (isAsked !== undefined && project === undefined)
-      throw new Error(`--${option} needs --project: the project that the applications will be of`);
+  const { output = 'text', take } = options;
+  const project = projectOf(options);
   const server = await findObject(client, 'servers', name);
   const path = `${pathOf('servers', server)}/adopt`;
-  const place = project === undefined ? undefined : await placeOf(client, project, environment);
+  const place = project === undefined ? undefined : await placeOf(client, project, options.environment);
   const where = place === undefined ? {} : { project_id: place.project.id, environment_id: place.environment.id };
   if (take !== undefined) {
     await takeOver(client, path, where, { ...options, take }, signal);
     return;
   }
   const adoption = Adoption.parse(await client.request('POST', path, where));
-  if (manifests && place !== undefined) {
-    const { project: of, environment: within } = place;
-    const names = { project: of.name ?? of.id, environment: within.name ?? within.id };
-    console.log(declared(adoption.plan, { server: server.name ?? name, ...names }));
-    const left = adoption.plan.filter(isNameTaken);
-    if (left.length > 0) console.error(leftForNames(left));
-  } else console.log(output === 'text' ? shown(adoption.plan, place?.project.name) : printed(adoption, output));
+  if (options.manifests === true && place !== undefined) printManifests(adoption.plan, server.name ?? name, place);
+  else console.log(output === 'text' ? shown(adoption.plan, place?.project.name) : printed(adoption, output));
   if (adoption.truncated && output === 'text') console.error(incomplete);
+}
+
+/** The project that the options are for. @throws Error if one needs another one that is not there */
+function projectOf({ project, environment, take, manifests, deploy, wait }: AdoptOptions): string | undefined {
+  if (take === undefined)
+    for (const [option, isAsked] of Object.entries({ deploy, wait }))
+      if (isAsked !== undefined) throw new Error(`--${option} is for what is taken over: name that by --take`);
+  if (project === undefined)
+    for (const [option, isAsked] of Object.entries({ take, manifests, environment }))
+      if (isAsked !== undefined)
+        throw new Error(`--${option} needs --project: the project that the applications will be of`);
+  return project;
+}
+
+function printManifests(plan: readonly Entry[], server: string, { project, environment }: Place): void {
+  const names = { server, project: project.name ?? project.id, environment: environment.name ?? environment.id };
+  console.log(declared(plan, names));
+  const left = plan.filter(isNameTaken);
+  if (left.length > 0) console.error(leftForNames(left));
 }
 
 interface Place {
@@ -131,12 +140,13 @@ async function takeOver(
   console.log(output === 'text' ? takenText(answer) : printed(answer, output));
   if (!wait) return;
   const failures: string[] = [];
-  for (const { name, deployment_id: deployment } of answer.taken) {
+  for (const { name, id, deployment_id: deployment } of answer.taken) {
     if (deployment === null) continue;
+    const app = await client.object('GET', `/api/v1/applications/${id}`);
     const it = await client.object('GET', `/api/v1/deployments/${deployment}`);
     console.log(`Deployment ${String(it['number'])} of ${cell(name)}: ${it.status ?? 'queued'}`);
     try {
-      await followDeployment(client, it, signal);
+      await followDeployment(client, app, it, signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof Error)) throw error;
       failures.push(`${name}: ${error.message}`);

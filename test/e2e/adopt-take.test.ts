@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { CommandLine } from '../harness/command-line.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation } from '../harness/installation.ts';
@@ -11,12 +10,6 @@ import { ensureTestImages } from '../harness/test-image.ts';
 
 const tag = randomUUID().slice(0, 8);
 const secret = `hunter2-${randomUUID()}`;
-const Answer = z.looseObject({
-  taken: z.array(
-    z.object({ kind: z.string(), name: z.string(), id: z.string(), deployment_id: z.string().nullable() }),
-  ),
-  remaining: z.array(z.string()),
-});
 
 let town: Installation;
 let http: string;
@@ -41,19 +34,12 @@ async function setpoint(...argv: readonly string[]): Promise<{ out: string; err:
   return { out, err };
 }
 
-const adoptPath = () => `/api/v1/servers/${town.server.id}/adopt`;
+const place = () => ['adopt', 'one', '--project', town.project.name ?? ''];
 
-async function take(name: string) {
-  const body = { project_id: town.project.id, take: [name], deploy: true };
-  const answer = await town.client.request('POST', adoptPath(), body);
-  expect(JSON.stringify(answer)).not.toContain(secret);
-  return Answer.parse(answer);
-}
-
-/** The application, which comes last. */
-function lastOf(taken: z.infer<typeof Answer>['taken']): { id: string; deployment: string } {
-  const { id, deployment_id: deployment } = taken.at(-1) ?? {};
-  if (id === undefined || typeof deployment !== 'string') throw new Error('Nothing was deployed');
+/** The ids of an application and of its deployment, as the command prints them. */
+function madeIn(out: string, name: string): { id: string; deployment: string } {
+  const [, id, deployment] = new RegExp(`^application +${name} +(\\S+) +(\\S+)`, 'm').exec(out) ?? [];
+  if (id === undefined || deployment === undefined) throw new Error(`Nothing was deployed: ${out}`);
   return { id, deployment };
 }
 
@@ -116,12 +102,12 @@ describe('a container that was made by docker run', () => {
     const address = await docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', name);
     await town.until('the old one answers', async () => (await fetch(`http://${address}:${port}/`)).ok);
     const old = asking(`http://${address}:${port}/`);
-    const { taken, remaining } = await take(name);
-    expect(taken).toMatchObject([{ kind: 'application', name, deployment_id: expect.any(String) }]);
-    expect(remaining[0]).toBe(
-      `Once ${name} serves: On the server: docker update --restart no ${name} && docker stop ${name}`,
+    const { out } = await setpoint(...place(), '--take', name, '--deploy', '--wait');
+    expect(out).toContain(
+      `  1. Once ${name} serves: On the server: docker update --restart no ${name} && docker stop ${name}\n`,
     );
-    const { id, deployment } = lastOf(taken);
+    expect(out).toMatch(/^succeeded$/m);
+    const { id, deployment } = madeIn(out, name);
     await town.deployment(deployment, 'succeeded');
     await old.end();
     expect(old.failed).toEqual([]);
@@ -139,26 +125,24 @@ describe('a container that was made by docker run', () => {
     const write = (text: string) =>
       docker('exec', '--user', '0', name, '/bin/sh', '-c', `echo ${text} > /data/table; echo old > /data/old`);
     await write('first');
-    const place = ['adopt', 'one', '--project', town.project.name ?? ''];
-    const looked = await setpoint(...place);
+    const looked = await setpoint(...place());
     expect(looked.out).toMatch(new RegExp(`^application +${name} +${name} +with_a_stop +volume_copied$`, 'm'));
     expect(looked.out).not.toContain('PROJECT');
 
-    const { out } = await setpoint(...place, '--take', name, '--deploy');
-    const [, application = '', deployment = ''] =
-      new RegExp(`^application +${name} +(\\S+) +(\\S+)`, 'm').exec(out) ?? [];
+    const { out } = await setpoint(...place(), '--take', name, '--deploy');
+    const { id, deployment } = madeIn(out, name);
     const [, step = ''] = /^ {2}1\. On the server: (.*): its data is copied then, and/m.exec(out) ?? [];
     expect(step).toBe(`docker update --restart no ${name} && docker stop ${name}`);
     await town.until('it waits for the copy', async () => {
       const { conditions } = await town.client.object('GET', `/api/v1/deployments/${deployment}`);
       return conditions?.some(({ reason }) => reason === 'WaitingForVolume');
     });
-    expect(await instancesOf(application)).toEqual([]);
+    expect(await instancesOf(id)).toEqual([]);
     await write('last');
     for (const line of step.split(' && ')) await docker(...line.split(' ').slice(1));
     await town.deployment(deployment, 'succeeded', 120_000);
 
-    const [instance = ''] = await instancesOf(application);
+    const [instance = ''] = await instancesOf(id);
     const read = (container: string, file: string) => docker('exec', container, '/bin/cat', `/data/${file}`);
     expect([await read(instance, 'table'), await read(instance, 'old')]).toEqual(['last', 'old']);
     expect(await (await fetch(`http://127.0.0.1:${port}/env/TOKEN`)).text()).toBe(secret);
@@ -167,8 +151,8 @@ describe('a container that was made by docker run', () => {
     await docker('start', name);
     expect(await read(name, 'table')).toBe('last');
     await docker('stop', '--time', '1', name);
-    const again = await setpoint(...place, '--manifests').catch((error: Error) => ({ out: error.message }));
-    expect(again.out).not.toContain(`name: ${name}`);
+    const again = await setpoint(...place());
+    expect(again.out).toMatch(new RegExp(`^application +${name} +${name} +no +name_taken$`, 'm'));
     for (const [where, text] of await whereASecretCouldBe()) expect(text.includes(secret), where).toBe(false);
   });
 });
