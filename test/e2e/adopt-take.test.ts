@@ -152,7 +152,7 @@ describe('a container that was made by docker run', () => {
     expect(await read(name, 'table')).toBe('last');
     await docker('stop', '--time', '1', name);
     const again = await setpoint(...place());
-    expect(again.out).toMatch(new RegExp(`^application +${name} +${name} +no +name_taken$`, 'm'));
+    expect(again.out).toMatch(new RegExp(`^volume +${rows} +${rows} +no +name_taken$`, 'm'));
     for (const [where, text] of await whereASecretCouldBe()) expect(text.includes(secret), where).toBe(false);
   });
 });
