@@ -103,6 +103,7 @@ export const verbs: readonly Verb[] = [
       ),
       new Option('--port <number>', 'of the SSH server on the machine of a server; by default 22').argParser(port),
       new Option('--user <name>', 'as whom the machine of a server is logged in to; by default root'),
+      new Option('--wait', 'print each step of the installation by SSH, until the server is active or it has failed'),
       new Option('--on <server>', 'the server of a volume; by default that of its project'),
       new Option('--generate <type>', 'the type of an SSH key; by default ed25519').choices(['ed25519', 'rsa']),
       new Option(
@@ -114,8 +115,8 @@ export const verbs: readonly Verb[] = [
         'an SSH key that is a password, which is asked for, or read from standard input',
       ).conflicts('generate'),
     ],
-    run: async (client, [kind, name], options) =>
-      (await import('./verbs/create.ts')).create(client, kind, name, options),
+    run: async (client, [kind, name], options, signal) =>
+      (await import('./verbs/create.ts')).create(client, kind, name, options, signal),
   }),
   verb<[kind: string, name: string], { name?: string } & ServerChange & SshKeyOptions>({
     use: 'set <kind> <name>',
@@ -291,11 +292,13 @@ export const verbs: readonly Verb[] = [
     options: [output],
     run: async (client, [name], options) => (await import('./verbs/machine.ts')).validate(client, name, options),
   }),
-  verb<[server: string]>({
+  verb<[server: string], { wait?: boolean }>({
     use: 'provision <server>',
-    text: 'try again to install the agent of a server by SSH, where that has failed',
+    text: 'try again to install the agent of a server by SSH, where that has failed, or follow it',
     inProject: false,
-    run: async (client, [name]) => (await import('./verbs/machine.ts')).provision(client, name),
+    options: [new Option('--wait', 'print each step, until the server is active or the provisioning has failed')],
+    run: async (client, [name], options, signal) =>
+      (await import('./verbs/provision.ts')).provision(client, name, options, signal),
   }),
   verb<[server: string, fingerprint: string], { type?: string }>({
     use: 'trust-host-key <server> <fingerprint>',

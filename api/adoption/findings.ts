@@ -3,7 +3,7 @@ import { withheld } from '../../agent-protocol/survey.ts';
 import { registryOf } from '../resources/fields.ts';
 import { databaseOf, referenceOf } from './image.ts';
 import { makerNames, platforms, scopeOf } from './origin.ts';
-import { shellWord } from './shell-word.ts';
+import { shellWord } from '../../store/shell-word.ts';
 import type { Unit } from './units.ts';
 
 /** What stands against taking a container over, or changes by it. `no` and `with_a_stop` decide whether it is possible. */

@@ -3,7 +3,7 @@ import { maxReplicas } from '../../store/kinds/application.ts';
 import { ApplicationCreate } from '../resources/application.ts';
 import type { ApplicationManifest } from './answer.ts';
 import { databaseOf, referenceOf } from './image.ts';
-import { shellWord } from './shell-word.ts';
+import { shellWord } from '../../store/shell-word.ts';
 import type { Unit } from './units.ts';
 
 /** What would be refused of the manifest of a unit; `field` is that of the request. */

@@ -6,7 +6,7 @@ import { foldName } from '../../store/fold-name.ts';
 import { databaseOf } from './image.ts';
 import { manifestOf } from './manifest.ts';
 import { makerNames, platforms } from './origin.ts';
-import { shellWord } from './shell-word.ts';
+import { shellWord } from '../../store/shell-word.ts';
 import { freeName, unitsOf } from './units.ts';
 import type { Unit } from './units.ts';
 

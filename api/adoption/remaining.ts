@@ -2,7 +2,7 @@ import { scopeOf } from './origin.ts';
 import { list } from './findings.ts';
 import { stopping } from './plan.ts';
 import type { Planned } from './plan.ts';
-import { shellWord } from './shell-word.ts';
+import { shellWord } from '../../store/shell-word.ts';
 import type { Unit } from './units.ts';
 import type { WantedApplication, WantedVolume } from './wanted.ts';
 

@@ -4,6 +4,7 @@ import { answerOf } from '../../agent-protocol/answer.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { reconnectsOf } from '../../store/connections.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { shellWord } from '../../store/shell-word.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { isCapable, requireAgent } from './agent-capability.ts';
 
@@ -60,7 +61,7 @@ function agentCheck({ view, clock }: Pick<Context, 'view' | 'clock'>, it: Server
       {
         remedy: hasJoined
           ? 'Check that the machine is up and runs its agent: systemctl status setpoint-agent. Its log has the cause'
-          : 'Run on the machine what `setpoint join SERVER` prints',
+          : `Run on the machine what \`setpoint join ${shellWord(it.desired.name)}\` prints`,
       },
     );
   }
@@ -89,7 +90,7 @@ function versionCheck({ view, config }: Pick<Context, 'view' | 'config'>, it: Se
     });
   if (version !== config.version)
     return result('agent_version', 'warn', `The agent has version ${version}, the control plane ${config.version}`, {
-      remedy: 'Upgrade the older one: setpoint update-agent SERVER is for the agent',
+      remedy: `Upgrade the older one: setpoint update-agent ${shellWord(it.desired.name)} is for the agent`,
     });
   return result('agent_version', 'pass', `The agent has version ${version}, as the control plane`);
 }

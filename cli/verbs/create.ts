@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
 import { findObject, kindOf, singular } from '../objects.ts';
+import { followProvisioning, printProvisioning } from './provision.ts';
 import { createSshKey } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
 
@@ -14,6 +16,8 @@ export interface ServerOptions {
   hostKey?: string;
   port?: number;
   user?: string;
+  /** Until its machine is provisioned. */
+  wait?: boolean;
 }
 
 /** Creates a project, an environment, a volume, an SSH key or a server; for a server it prints how its agent joins. */
@@ -22,6 +26,7 @@ export async function create(
   word: string,
   name: string,
   options: { project?: string; on?: string } & ServerOptions & SshKeyOptions,
+  signal: AbortSignal,
 ): Promise<void> {
   const kind = kindOf(word);
   switch (kind) {
@@ -36,7 +41,7 @@ export async function create(
       break;
     }
     case 'servers':
-      await createServer(client, name, options);
+      await createServer(client, name, options, signal);
       return;
     case 'volumes': {
       if (options.project === undefined) throw new Error('A volume is created in a project: name it by --project');
@@ -60,10 +65,12 @@ export async function create(
   console.log(`${singular(kind)} ${name} is created`);
 }
 
-async function createServer(client: Client, name: string, options: ServerOptions): Promise<void> {
+async function createServer(client: Client, name: string, options: ServerOptions, signal: AbortSignal): Promise<void> {
   const { directPorts, address, sshKey, hostKey, port, user } = options;
   if ((address === undefined) !== (sshKey === undefined))
     throw new Error('A machine is provisioned by SSH with both: --address and --ssh-key');
+  if (options.wait === true && sshKey === undefined)
+    throw new Error('--wait follows what is done by SSH: name --address and --ssh-key');
   const created = await client.request('POST', '/api/v1/servers', {
     name,
     ...(directPorts === true && { direct_ports_enabled: true }),
@@ -75,11 +82,8 @@ async function createServer(client: Client, name: string, options: ServerOptions
   });
   console.log(`server ${name} is created`);
   if (sshKey === undefined) printJoin(created);
-  else printJoinsBySsh(name);
-}
-
-export function printJoinsBySsh(name: string): void {
-  console.log(`Its agent is installed by SSH: setpoint describe server ${name} shows how far that is`);
+  else if (options.wait === true) await followProvisioning(client, ApiObject.parse(created), signal);
+  else printProvisioning(name);
 }
 
 /**

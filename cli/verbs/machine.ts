@@ -21,13 +21,6 @@ export async function ping(client: Client, name: string): Promise<void> {
   console.log(`The agent of ${name} answers, after ${answer.latency_ms} ms`);
 }
 
-/** Tries again to provision the machine of a server. */
-export async function provision(client: Client, name: string): Promise<void> {
-  const server = await findObject(client, 'servers', name);
-  await client.request('POST', `${pathOf('servers', server)}/provision`, {});
-  console.log(`The machine of ${name} is provisioned: setpoint describe server ${name} shows how far it is`);
-}
-
 /** Pins another host key of a server. */
 export async function trustHostKey(
   client: Client,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Client } from '../client.ts';
 import { findObject, kindOf, pathOf, singular } from '../objects.ts';
-import { printJoinsBySsh } from './create.ts';
+import { printProvisioning } from './provision.ts';
 import { printPublicHalf, withSecret } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
 
@@ -52,7 +52,7 @@ export async function set(client: Client, word: string, name: string, options: O
   console.log(`server ${now} is changed`);
   const { ip_address, ssh_key_id, agent_id } = Reach.parse(changed);
   const leads = options.address ?? options.port ?? options.user ?? options.sshKey;
-  if (leads !== undefined && agent_id === null && ip_address !== null && ssh_key_id !== null) printJoinsBySsh(now);
+  if (leads !== undefined && agent_id === null && ip_address !== null && ssh_key_id !== null) printProvisioning(now);
 }
 
 async function changeOf(client: Client, options: ServerChange): Promise<object> {

@@ -12,6 +12,7 @@ import type { Operation, Run, RunTools } from '../operation/run.ts';
 import type { Facts } from '../ssh/facts.ts';
 import type { HostKey } from '../ssh/host-key.ts';
 import type { Visit } from '../ssh/machines.ts';
+import { otherServerOn, remedyFor } from '../ssh/remedy.ts';
 import { SshFailure } from '../ssh/ssh-failure.ts';
 import { isUsableAddress, jobLookMs, jobSeconds, jobStateOf, looksAt, packagesScript, starts } from './job.ts';
 import type { Job, JobName, JobState, Payload } from './job.ts';
@@ -63,7 +64,8 @@ export const provision: Run = async (it, tools) => {
     throw new OperationFailure('superseded', 'What leads to its machine was changed');
   const before = progressOf(it);
   const now = ctx.clock.now().getTime();
-  if (now >= Date.parse(it.desired.requested_at) + it.desired.deadline_seconds * 1000) throw overdue(it, before);
+  if (now >= Date.parse(it.desired.requested_at) + it.desired.deadline_seconds * 1000)
+    throw overdue(it, before, remedyFor(triesAgain, server, ctx.view));
   const pause = before.not_before === undefined ? 0 : Date.parse(before.not_before) - now;
   if (pause > 0) return new Unfinished(before, pause, 'the pause after a failure to end');
   using turn = tools.turns.take(`${ctx.tenant}/${it.meta.id}`, ctx.clock.monotonic());
@@ -77,8 +79,9 @@ export const provision: Run = async (it, tools) => {
     return new Unfinished(progress, againMs, 'its machine to do the next step');
   } catch (error) {
     if (error instanceof SshFailure) noteShown(error, server, done);
-    const fault = faultIn(error, done, tools);
-    if (fault === undefined) throw error;
+    const found = faultIn(error, done, tools);
+    if (found === undefined) throw error;
+    const fault = { ...found, remedy: remedyFor(found.remedy, server, ctx.view) };
     ctx.log.info({ err: error, server: server.meta.id, step: fault.step }, 'A step of provisioning failed');
     return failed(fault, { it, server, before: grown(before, done), done, tools });
   } finally {
@@ -224,9 +227,18 @@ async function complete(
   });
 }
 
-async function examine({ server, done }: Attempt, visit: Visit): Promise<{ facts: Facts; plan: Plan }> {
+async function examine(
+  {
+    server,
+    done,
+    tools: {
+      ctx: { view },
+    },
+  }: Attempt,
+  visit: Visit,
+): Promise<{ facts: Facts; plan: Plan }> {
   const look = await visit.look();
-  const { fault, fits, plan } = planOf(look, server.meta.id);
+  const { fault, fits, plan } = planOf(look, otherServerOn(look.facts, server, view));
   if (fits !== undefined) done.set('MachineFits', { reason: 'Fits', message: fits });
   if (fault !== undefined) throw new StepFailure(fault);
   return { facts: look.facts, plan };
@@ -358,11 +370,11 @@ function failed(fault: Fault, { it, server, before, done, tools }: Attempt): Unf
 }
 
 /** The time is over: the step that was open then has failed. */
-function overdue({ desired }: Operation, before: Provisioning): OperationFailure {
+function overdue({ desired }: Operation, before: Provisioning, again: string): OperationFailure {
   const open = decisiveStep(before.steps);
   const time = `It did not end within ${desired.deadline_seconds / 60} minutes`;
   const message =
-    open?.status === 'false' ? `${time}: ${open.message}` : `${time}. See ${jobLog} on the machine; ${triesAgain}`;
+    open?.status === 'false' ? `${time}: ${open.message}` : `${time}. See ${jobLog} on the machine; ${again}`;
   const { join_token_hash: _, not_before: __, ...rest } = before;
   const steps = before.steps.map((step) =>
     step === open ? { ...step, status: 'false' as const, reason: 'DeadlineExceeded', message } : { ...step },

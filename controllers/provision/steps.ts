@@ -71,21 +71,24 @@ export function decisiveStep(steps: readonly ProvisioningStep[]): ProvisioningSt
   return steps.find(({ status }) => status === 'false') ?? steps.find(({ status }) => status !== 'true');
 }
 
-const faults: Readonly<Record<SshFailureCode, { step?: StepName; reason: string; isFinal: boolean }>> = {
+/** `isOnMachine`: it is mended on the machine, of which the control plane learns nothing. */
+const faults: Readonly<
+  Record<SshFailureCode, { step?: StepName; reason: string; isFinal: boolean; isOnMachine?: true }>
+> = {
   incomplete: { step: 'Reachable', reason: 'Incomplete', isFinal: true },
   unreachable: { step: 'Reachable', reason: 'Unreachable', isFinal: false },
   not_allowed: { step: 'Reachable', reason: 'AddressRefused', isFinal: true },
   host_key_changed: { step: 'HostKeyTrusted', reason: 'HostKeyChanged', isFinal: true },
-  auth_failed: { step: 'LoggedIn', reason: 'LoginRefused', isFinal: true },
+  auth_failed: { step: 'LoggedIn', reason: 'LoginRefused', isFinal: true, isOnMachine: true },
   bad_key: { step: 'LoggedIn', reason: 'KeyUnreadable', isFinal: true },
-  no_shell: { step: 'LoggedIn', reason: 'NoShell', isFinal: true },
-  no_root: { step: 'MachineFits', reason: 'NoPrivileges', isFinal: true },
+  no_shell: { step: 'LoggedIn', reason: 'NoShell', isFinal: true, isOnMachine: true },
+  no_root: { step: 'MachineFits', reason: 'NoPrivileges', isFinal: true, isOnMachine: true },
   cut: { reason: 'ConnectionBroke', isFinal: false },
   timeout: { reason: 'TooSlow', isFinal: false },
 };
 
 /** The fault that a failure of SSH is, after these steps. */
 export function faultOf({ code, message, remedy }: SshFailure, done: Done): Fault {
-  const { step = openStep(done), reason, isFinal } = faults[code];
-  return { step, reason, message, remedy, isFinal };
+  const { step = openStep(done), reason, isFinal, isOnMachine } = faults[code];
+  return { step, reason, message, remedy: isOnMachine ? `${remedy}; then ${triesAgain}` : remedy, isFinal };
 }

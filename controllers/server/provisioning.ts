@@ -3,6 +3,7 @@ import { askedOf, provisioningOf } from '../../store/provisioning.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { stepsOf, triesAgain } from '../provision/steps.ts';
 import type { Context } from '../runtime/controller.ts';
+import { remedyFor } from '../ssh/remedy.ts';
 
 export type Provisioning = NonNullable<ObservedOf<'server'>['provisioning']>;
 type Operation = ReadonlyResource<'operation'>;
@@ -21,9 +22,10 @@ export async function follow(it: ReadonlyResource<'server'>, ctx: Context): Prom
   const known = it.observed?.provisioning;
   if (known?.asked === asked && known.state === 'failed')
     return { asked, state: 'failed', steps: known.steps.map((step) => ({ ...step })) };
+  const again = remedyFor(triesAgain, it, ctx.view);
   const id = provisioningOf(it.meta.id);
   const operation = ctx.view.get('operation', id);
-  if (operation?.desired.asked === asked) return stateOf(operation, asked);
+  if (operation?.desired.asked === asked) return stateOf(operation, asked, again);
   const begun = await ctx.ensure(
     'operation',
     id,
@@ -36,7 +38,7 @@ export async function follow(it: ReadonlyResource<'server'>, ctx: Context): Prom
     },
     it,
   );
-  return stateOf(begun, asked);
+  return stateOf(begun, asked, again);
 }
 
 /** Reasons of the step in which the agent is installed once its job was begun. */
@@ -53,19 +55,22 @@ export function hasBegunAgent(it: ReadonlyResource<'server'>, view: Pick<Context
 }
 
 /** What an operation came to. Pure. */
-function stateOf({ observed }: Operation, asked: string): Provisioning {
+function stateOf({ observed }: Operation, asked: string, again: string): Provisioning {
   if (observed?.asked !== asked) return { asked, state: 'running', steps: stepsOf(new Map()) };
   const steps = (observed.provisioning?.steps ?? stepsOf(new Map())).map((step) => ({ ...step }));
   if (observed.phase !== 'failed' && observed.phase !== 'expired') return { asked, state: 'running', steps };
   const message = observed.error?.message ?? 'It failed';
   // one that ended by a fault of the control plane names no step
   const isNamed = steps.some(({ status }) => status === 'false');
-  return { asked, state: 'failed', steps: isNamed ? steps : stepsOf(new Map(), { ...unnamed, message }) };
+  return {
+    asked,
+    state: 'failed',
+    steps: isNamed ? steps : stepsOf(new Map(), { ...unnamed, message, remedy: again }),
+  };
 }
 
 const unnamed = {
   step: 'Reachable',
   reason: 'Failed',
-  remedy: triesAgain,
   isFinal: true,
 } as const;

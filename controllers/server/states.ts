@@ -3,6 +3,7 @@ import { isLater } from '../../agent-protocol/release-manifest.ts';
 import { defined } from '../../store/defined.ts';
 import type { HeldRemovals } from '../../store/held-removals.ts';
 import type { LiveAgent } from '../../store/mirror.ts';
+import { shellWord } from '../../store/shell-word.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { decisiveStep } from '../provision/steps.ts';
@@ -101,7 +102,7 @@ export const identityConflict = {
 export function conditionsOf(world: World): ConditionInput[] {
   const { phase, provisioning } = observe(world);
   if (provisioning !== undefined) return [provisioningCondition(provisioning), ...provisioning.steps];
-  const conditions: ConditionInput[] = [readyCondition(phase, world.agent)];
+  const conditions: ConditionInput[] = [readyCondition(phase, world)];
   if (phase !== 'provisioning') conditions.push(engineCondition(world.agent));
   if (world.agent?.conflict === true) conditions.push(identityConflict);
   const unknown = agentCapabilities.filter((it) => world.agent?.capabilities?.includes(it) === false);
@@ -122,16 +123,21 @@ export function conditionsOf(world: World): ConditionInput[] {
       reason: 'StoreRewound',
       message:
         `The store does not know ${world.removals.held} of the instances on this server, as after a restore. They stay ` +
-        'until their removal is confirmed: setpoint confirm-removals SERVER, or POST /servers/:id/confirm-removals',
+        `until their removal is confirmed: setpoint confirm-removals ${commandName(world)}, or POST /servers/:id/confirm-removals`,
     });
   return conditions;
 }
 
+/** The name of the server, as a word of a command. */
+function commandName({ server }: Pick<World, 'server'>): string {
+  return shellWord(server.desired.name);
+}
+
 /** How the agent comes to a later version, in words that follow a colon. */
-function upgrade({ agent, release }: Pick<World, 'agent' | 'release'>): string {
+function upgrade({ server, agent, release }: Pick<World, 'server' | 'agent' | 'release'>): string {
   if (release === undefined) return 'upgrade it';
   if (agent?.capabilities?.includes(updateCapability) === true)
-    return `upgrade it to ${release}, by setpoint update-agent SERVER`;
+    return `upgrade it to ${release}, by setpoint update-agent ${commandName({ server })}`;
   return `upgrade it to ${release}, by the script that installs it, ADDRESS/install.sh`;
 }
 
@@ -173,7 +179,7 @@ function updatedCondition(world: World, wanted: string): ConditionInput {
       type,
       status: 'false',
       reason: 'PutBack',
-      message: `Its agent ran version ${wanted}, and another one was installed on its machine since then: setpoint update-agent SERVER asks for the update again`,
+      message: `Its agent ran version ${wanted}, and another one was installed on its machine since then: setpoint update-agent ${commandName(world)} asks for the update again`,
     };
   if (agent === undefined)
     return {
@@ -238,7 +244,8 @@ export function provisioningCondition({ state, steps }: Provisioning): Condition
   };
 }
 
-function readyCondition(phase: ObservedOf<'server'>['phase'], agent: LiveAgent | undefined): ConditionInput {
+function readyCondition(phase: ObservedOf<'server'>['phase'], world: World): ConditionInput {
+  const { agent } = world;
   switch (phase) {
     case 'active':
       return agent !== undefined
@@ -256,7 +263,7 @@ function readyCondition(phase: ObservedOf<'server'>['phase'], agent: LiveAgent |
         type: 'Ready',
         status: 'false',
         reason: 'AwaitingAgent',
-        message: 'Its agent has not joined yet: run on its machine what `setpoint join SERVER` prints',
+        message: `Its agent has not joined yet: run on its machine what \`setpoint join ${commandName(world)}\` prints`,
       };
     case 'error':
       return {

@@ -164,7 +164,7 @@ export function unreachable(cause: unknown): SshFailure {
   return new SshFailure(
     'unreachable',
     'No SSH server answers at its address and port',
-    'Check both, that the machine is up and runs sshd, and that no firewall is between',
+    'Check both (setpoint set server SERVER --address ADDRESS --port PORT changes them), that the machine is up and runs sshd, and that no firewall is between',
     { cause },
   );
 }
@@ -177,7 +177,7 @@ function failureOf(
     return new SshFailure(
       'host_key_changed',
       `Its host key is another one, as if another machine answered: ${seen.type} ${seen.fingerprint} in place of ${target.hostKey.fingerprint}`,
-      'If it was installed anew, compare the fingerprint on its console, and trust the new key',
+      `If it was installed anew, compare the fingerprint on its console, and trust the new key: setpoint trust-host-key SERVER ${seen.fingerprint}`,
       { cause: error, hostKey: seen },
     );
   if (error.level === 'client-authentication')
@@ -187,8 +187,8 @@ function failureOf(
         ? `It refuses the key for the user ${target.username}`
         : `It refuses the password for the user ${target.username}`,
       target.login.type === 'key'
-        ? 'Add the public half to ~/.ssh/authorized_keys of that user'
-        : 'Check both, and that sshd allows passwords',
+        ? 'Add the public half to ~/.ssh/authorized_keys of that user: setpoint describe ssh-key KEY shows it'
+        : 'Check both (setpoint set server SERVER --user NAME, setpoint set ssh-key KEY --password), and that sshd allows passwords',
       { cause: error, hostKey: seen },
     );
   return unreachable(error);

@@ -18,13 +18,13 @@ export interface MachineReport {
 const named: readonly Name[] = ['ssh', 'host_key', 'authentication'];
 
 /** The report of a machine that was looked at. Pure. */
-export function reportOf(look: Look, pinned: PinnedKey | undefined): MachineReport {
+export function reportOf(look: Look, pinned: PinnedKey | undefined, otherServer: string | undefined): MachineReport {
   const { hostKey, login, facts, at } = look;
   return report(hostKey, pinned, [
     reached,
     hostKeyCheck(hostKey, pinned),
     passed('authentication', login === 'key' ? 'It takes the key' : 'It takes the password'),
-    ...requirementsOf(facts, { login, now: at }),
+    ...requirementsOf(facts, { login, now: at, otherServer }),
   ]);
 }
 

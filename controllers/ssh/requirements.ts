@@ -14,6 +14,7 @@ export const requirements = [
   'memory',
   'ports',
   'clock',
+  'agent',
 ] as const;
 export type Requirement = (typeof requirements)[number];
 
@@ -22,6 +23,8 @@ export interface Expectation {
   login: SshLogin['type'];
   /** Milliseconds since 1970, when the facts were taken. */
   now: number;
+  /** The server whose agent is on the machine, if it is another one. */
+  otherServer: string | undefined;
 }
 
 /** What a machine needs at least, and what it should have. */
@@ -183,6 +186,14 @@ const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation)
     if (apart > machineNeeds.clockFailMs) return fail(`${message}: certificates may not hold`, remedy);
     if (apart > machineNeeds.clockWarnMs) return warn(message, remedy);
     return pass('Its clock agrees with that of the control plane');
+  },
+  agent(_facts, { otherServer }) {
+    return otherServer === undefined
+      ? pass('It has no agent of another server')
+      : fail(
+          `It has the agent of another server: ${otherServer}`,
+          'Use another machine, or remove that agent there: setpoint-agent uninstall, as root, which stops what it runs',
+        );
   },
 };
 

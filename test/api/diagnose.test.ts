@@ -88,7 +88,7 @@ describe('a diagnosis', () => {
       name: 'agent',
       status: 'fail',
       message: 'No agent has joined as this server yet',
-      remediation: expect.stringContaining('setpoint join SERVER'),
+      remediation: expect.stringContaining('setpoint join server-'),
     });
     expect(checks.slice(1).every((one: CheckResult) => one.status === 'warn' && one.remediation !== null)).toBe(true);
     expect(checks.at(-1)).toMatchObject({ name: 'log_storage', message: 'Not known as the agent is away' });

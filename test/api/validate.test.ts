@@ -165,6 +165,10 @@ describe('the validation of a server', () => {
         host_key: 'pass',
         authentication: 'fail',
       });
+      const { checks } = (await validate(server)).data;
+      expect(checks.find(({ name }: { name: string }) => name === 'authentication').remediation).toContain(
+        'setpoint describe ssh-key key',
+      );
     } finally {
       await sshd[Symbol.asyncDispose]();
     }

@@ -61,7 +61,7 @@ it('a server is changed by what is named alone', async () => {
   const place = ['--address', '192.0.2.9', '--port', '2222', '--user', 'ops', '--ssh-key', 'fleet'];
   expect(await run('set', 'server', 'moved', ...place)).toEqual({
     code: 0,
-    out: 'server moved is changed\nIts agent is installed by SSH: setpoint describe server moved shows how far that is\n',
+    out: 'server moved is changed\nIts machine is being provisioned by SSH: `setpoint provision moved --wait` follows it, `setpoint describe server moved` shows how far it is\n',
     err: '',
   });
   const [key] = (await owner.get('/settings/ssh-keys?q=fleet')).data;

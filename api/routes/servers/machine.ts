@@ -8,6 +8,7 @@ import { untilSettled } from '../../ground/settle.ts';
 import { pinnedBy, Server, servers, TrustedHostKey } from '../../resources/server.ts';
 import { countLimits } from '../../rights/count-limits.ts';
 import { isConflict } from '../../../store/errors.ts';
+import { shellWord } from '../../../store/shell-word.ts';
 import { retention } from '../../../store/retention.ts';
 import { hasAgent } from '../../../rules/server.ts';
 import { beginOperation } from '../../workloads/operations.ts';
@@ -53,11 +54,11 @@ export const validateServer = defineEndpoint({
 });
 
 /** @throws ApiError CONFLICT for a server that SSH cannot reach */
-function requireReachable({ desired: { ip_address, ssh_key_id } }: ReadonlyResource<'server'>): void {
+function requireReachable({ desired: { name, ip_address, ssh_key_id } }: ReadonlyResource<'server'>): void {
   if (ip_address !== undefined && ssh_key_id !== undefined) return;
   const lacks = ip_address === undefined ? 'address of its machine (ip_address)' : 'SSH key (ssh_key_id)';
   throw conflicting(
-    `The server has no ${lacks}: SSH needs an address and a key, setpoint set server SERVER --address ADDRESS --ssh-key KEY; or let its agent join by its install command`,
+    `The server has no ${lacks}: SSH needs an address and a key, setpoint set server ${shellWord(name)} --address ADDRESS --ssh-key KEY; or let its agent join by its install command`,
   );
 }
 

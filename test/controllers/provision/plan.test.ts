@@ -3,7 +3,7 @@ import { provisioningSteps } from '../../../store/kinds/provisioning-step.ts';
 import type { StepName } from '../../../store/kinds/provisioning-step.ts';
 import { jobStateOf, looksAt, starts } from '../../../controllers/provision/job.ts';
 import { planOf } from '../../../controllers/provision/plan.ts';
-import { decisiveStep, faultOf, stepsOf } from '../../../controllers/provision/steps.ts';
+import { decisiveStep, faultOf, stepsOf, triesAgain } from '../../../controllers/provision/steps.ts';
 import type { Facts } from '../../../controllers/ssh/facts.ts';
 import { SshFailure } from '../../../controllers/ssh/ssh-failure.ts';
 import type { SshFailureCode } from '../../../controllers/ssh/ssh-failure.ts';
@@ -30,8 +30,8 @@ const complete: Facts = {
   iptables: 'yes',
   fetch: 'yes',
 };
-const plan = (facts: Facts) =>
-  planOf({ hostKey: { type: 'ssh-ed25519', fingerprint: 'SHA256:x' }, login: 'key', facts, at }, 'one');
+const plan = (facts: Facts, otherServer?: string) =>
+  planOf({ hostKey: { type: 'ssh-ed25519', fingerprint: 'SHA256:x' }, login: 'key', facts, at }, otherServer);
 
 describe('the plan of a machine', () => {
   it('installs the agent where all that it needs is there, on any distribution', () => {
@@ -71,12 +71,19 @@ describe('the plan of a machine', () => {
   it('names every requirement that is not met, each with what to do', () => {
     const { fault } = plan({ ...bare, disk_free_kib: 1, memory_kib: 1 });
     expect(fault?.message.split('; ')).toHaveLength(2);
-    expect(fault?.remedy.split('; ')).toHaveLength(2);
+    expect(fault?.remedy.split('; ')).toEqual([
+      expect.stringContaining('Free space'),
+      expect.stringContaining('Use a machine'),
+      `then ${triesAgain}`,
+    ]);
   });
 
   it('leaves the agent of another server alone, and goes on with its own', () => {
-    expect(plan({ ...complete, agent_server: 'two' }).fault?.reason).toBe('OtherAgent');
-    expect(plan({ ...complete, agent_server: 'one' }).plan?.job).toBe('agent');
+    expect(plan(complete, 'two').fault).toMatchObject({
+      reason: 'OtherAgent',
+      message: expect.stringContaining('two'),
+    });
+    expect(plan(complete).plan?.job).toBe('agent');
   });
 });
 

@@ -37,7 +37,7 @@ async function asked(
   const admin = { email: 'admin@example.org', first_name: 'A', last_name: 'B', role: 'admin' };
   unit.create('user', id('admin'), kinds.user.desired.parse(admin));
   const credential = { type: 'key', algorithm: 'ed25519', public_key: 'ssh-ed25519 A', private_key: sealed } as const;
-  unit.create('ssh_key', id('key'), { name: 'fleet', credential });
+  unit.create('ssh_key', id('key'), { name: 'the fleet', credential });
   unit.create(
     'server',
     server,
@@ -201,20 +201,23 @@ describe('a connection that is cut', () => {
   });
 });
 
+const again = 'setpoint provision one (POST /servers/:id/provision) tries again';
+
 describe('what cannot be mended by another attempt ends in error at once, with what to do', () => {
-  it.each<[SshFailureCode, step: string, reason: string]>([
-    ['auth_failed', 'LoggedIn', 'LoginRefused'],
-    ['not_allowed', 'Reachable', 'AddressRefused'],
-    ['bad_key', 'LoggedIn', 'KeyUnreadable'],
-    ['no_shell', 'LoggedIn', 'NoShell'],
-  ])('%s', async (code, step, reason) => {
+  it.each<[SshFailureCode, step: string, reason: string, then: string]>([
+    ['auth_failed', 'LoggedIn', 'LoginRefused', `; then ${again}`],
+    ['not_allowed', 'Reachable', 'AddressRefused', ''],
+    ['bad_key', 'LoggedIn', 'KeyUnreadable', ''],
+    ['no_shell', 'LoggedIn', 'NoShell', `; then ${again}`],
+  ])('%s', async (code, step, reason, then) => {
     await using it = await asked((machine) => {
       machine.before = () => {
-        throw failure(code);
+        throw new SshFailure(code, `It is ${code}`, 'Mend KEY of SERVER');
       };
     });
     expect(it.phase()).toBe('error');
-    expect(it.step(step)).toMatchObject({ status: 'false', reason, message: `It is ${code}. Mend it` });
+    const message = `It is ${code}. Mend 'the fleet' of one${then}`;
+    expect(it.step(step)).toMatchObject({ status: 'false', reason, message });
     expect(it.step('Ready')).toMatchObject({ status: 'false', reason });
     expect(it.step('Stalled')).toMatchObject({ status: 'true', reason });
     expect(await it.events()).toContain(reason);

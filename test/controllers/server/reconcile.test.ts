@@ -216,7 +216,7 @@ describe('an update of its agent', () => {
     const { connect, condition } = await joined(rig);
     await connect(old);
     expect(condition('AgentUpdateAvailable')).toMatchObject({ status: 'true', reason: 'LaterRelease' });
-    expect(condition('AgentUpdateAvailable')?.message).toMatch(/1\.0\.0.*1\.1\.0.*setpoint update-agent SERVER/);
+    expect(condition('AgentUpdateAvailable')?.message).toMatch(/1\.0\.0.*1\.1\.0.*setpoint update-agent one/);
     await connect({ ...old, capabilities: ['configurations'] });
     expect(condition('AgentUpdateAvailable')?.message).toMatch(/install\.sh/);
     expect(condition('AgentTooOld')?.message).toMatch(/: upgrade it to 1\.1\.0, by the script/);

@@ -33,11 +33,13 @@ const { docker_client: ___, docker_socket: ____, ...noEngine } = silentEngine;
 const { git: _____, ...noGit } = good;
 
 function check(name: Requirement, facts: Facts, expected: Partial<Expectation> = {}) {
-  return requirementsOf(facts, { login: 'key', now, ...expected }).find((it) => it.name === name);
+  return requirementsOf(facts, { login: 'key', now, otherServer: undefined, ...expected }).find(
+    (it) => it.name === name,
+  );
 }
 
 test('a good machine passes all of them, in their order', () => {
-  const checks = requirementsOf(good, { login: 'key', now });
+  const checks = requirementsOf(good, { login: 'key', now, otherServer: undefined });
   expect(checks.map(({ name }) => name)).toEqual([...requirements]);
   expect(checks.map(({ status }) => status)).toEqual(requirements.map(() => 'pass'));
   expect(checks.every(({ remediation }) => remediation === null)).toBe(true);
@@ -75,6 +77,7 @@ describe.each<[Requirement, 'warn' | 'fail' | 'pass', string, Facts, Partial<Exp
   ['memory', 'fail', 'memory', { ...good, memory_kib: machineNeeds.memoryFailKib - 1 }],
   ['ports', 'warn', 'port 443', { ...good, port_443: 'taken' }],
   ['clock', 'warn', '60 s behind', { ...good, clock: now / 1000 - 60 }],
+  ['agent', 'fail', 'of another server: two (id)', good, { otherServer: 'two (id)' }],
   ['clock', 'fail', '3600 s ahead', { ...good, clock: now / 1000 + 3600 }],
 ])('%s', (name, status, words, facts, expected) => {
   test(`${status}: ${words}`, () => {
@@ -112,7 +115,9 @@ describe('a distribution on which nothing is installed', () => {
 });
 
 test('only what provisioning installs can be mended by it', () => {
-  const mended = requirementsOf({ ...noEngine, git: undefined }, { login: 'key', now }).filter((it) => it.auto_fixable);
+  const mended = requirementsOf({ ...noEngine, git: undefined }, { login: 'key', now, otherServer: undefined }).filter(
+    (it) => it.auto_fixable,
+  );
   expect(mended.map(({ name }) => name)).toEqual(['engine', 'git']);
 });
 
