@@ -6,7 +6,6 @@ import { stopSignal } from './stop-signal.ts';
 export function agentCommand(name: string): Command {
   const agent = new Command(name)
     .description('run the agent of one server')
-    .showHelpAfterError()
     .addOption(
       flag(
         '--server <url>',

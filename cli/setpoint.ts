@@ -7,6 +7,7 @@ import { createClient } from './client.ts';
 import { loadConnection } from './credentials.ts';
 import { flag, forgetEmptyVariables } from './flag.ts';
 import { stopSignal } from './stop-signal.ts';
+import { showUsageAfterError } from './usage.ts';
 import { createKeyVerb, verbs } from './verbs.ts';
 import type { Verb } from './verbs.ts';
 import type * as Login from './verbs/login.ts';
@@ -15,8 +16,7 @@ forgetEmptyVariables();
 
 const program = new Command('setpoint')
   .description('Drives your own servers toward what you declared')
-  .version(packageFile.version)
-  .showHelpAfterError();
+  .version(packageFile.version);
 
 program
   .command('server')
@@ -196,6 +196,7 @@ process.stdout.on('error', (error: Error & { code?: string }) => {
   process.exit(0);
 });
 
+showUsageAfterError(program);
 try {
   await program.parseAsync();
 } catch (error) {

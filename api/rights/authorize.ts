@@ -7,6 +7,7 @@ import { ApiError, forbidden } from '../ground/api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { grants } from './grants.ts';
+import { columns } from './permissions.ts';
 import type { Column, Grant, Permission } from './permissions.ts';
 
 export type ProjectRole = 'owner' | 'admin' | 'member' | 'viewer';
@@ -41,13 +42,33 @@ export function authorize(principal: Principal, permission: Permission, place: P
   const column =
     project === undefined ? columnInTenant(principal, tenant, server) : columnIn(principal, project, tenant);
   const grant = permission.grants[column];
-  if (grant === '-') throw forbidden();
+  if (grant === '-') throw roleTooLow(permission, column);
   if (permission.isSwitched && column === 'admin' && settingsOf(tenant).server_terminals === 'superadmins')
     throw forbidden('Only superadmins open terminals of servers here: the setting server_terminals says so');
   if (project === undefined && isNarrowed(principal) && !isForNarrowed(permission, grant))
     throw forbidden('The service key is narrowed to one project');
   const isMasked = permission.isMasked && key !== undefined && !scopeCovers(key.desired.scopes, 'write');
   return { column, grant: isMasked && grant === '+' ? 'm' : grant };
+}
+
+const roleWords: Readonly<Record<Column, string>> = {
+  superadmin: 'superadmin of the tenant',
+  admin: 'admin of the tenant',
+  owner: 'project owner',
+  project_admin: 'project admin',
+  member: 'project member',
+  viewer: 'project viewer',
+  other: 'user without a project',
+};
+
+/** Names the role of the caller, and the lowest one that may. */
+function roleTooLow({ grants: row }: Permission, column: Column): ApiError {
+  const least = columns.findLast((it) => row[it] !== '-');
+  if (least === undefined) return forbidden();
+  const isOfTenant = least === 'superadmin' || least === 'admin';
+  return forbidden(
+    `Not allowed: your role is ${roleWords[column]}, and this takes at least ${roleWords[least]}. Ask ${isOfTenant ? '' : 'an owner of the project or '}${least === 'superadmin' ? 'a superadmin' : 'an admin of the tenant'}`,
+  );
 }
 
 /** @throws ApiError FORBIDDEN */

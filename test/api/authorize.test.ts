@@ -77,6 +77,18 @@ describe('authorize', () => {
     }
   });
 
+  it('names the role of the caller and the lowest one that may', () => {
+    const viewer = aPrincipal('user');
+    const project = aProject(randomUUID());
+    const tenant = viewOf(project, aMember(project, viewer, 'viewer'));
+    expect(() => authorize(viewer, row('POST /applications/:id/deploy'), { tenant, project })).toThrow(
+      'Not allowed: your role is project viewer, and this takes at least project member. Ask an owner of the project or an admin of the tenant',
+    );
+    expect(() => authorize(viewer, row('POST /servers'), { tenant })).toThrow(
+      'Not allowed: your role is project viewer, and this takes at least admin of the tenant. Ask an admin of the tenant',
+    );
+  });
+
   it('counts the best role in any project where a route is of no project', () => {
     const owner = aPrincipal('user');
     const project = aProject(owner.user.meta.id);

@@ -64,6 +64,22 @@ it('a server says that its port is taken, and that its data directory is held', 
   expect((await first.interrupt()).code).toBe(0);
 });
 
+it.each([
+  [['get'], "error: missing required argument 'kind'", 'setpoint get [options] <kind> [name]'],
+  [['keys', 'rotate', '--nothing'], "error: unknown option '--nothing'", 'setpoint keys rotate [options]'],
+  [
+    ['scale', 'web', '1', '2'],
+    "error: too many arguments for 'scale'. Expected 2 arguments but got 3: web, 1, 2.",
+    'setpoint scale',
+  ],
+])('a wrong use of %j is followed by one line of usage', async (argv, error, usage) => {
+  const { code, out, err } = await cli.run(argv);
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  const [first, second, ...rest] = err.split('\n');
+  expect([first, second, rest]).toEqual([error, expect.stringMatching(/^Usage: .*; --help shows more$/), ['']]);
+  expect(second).toContain(usage);
+});
+
 it('an agent without an identity says that it needs a join token', async () => {
   const data = join(cli.home, 'agent');
   const { code, err } = await cli.run(['agent', '--server', 'http://127.0.0.1:1/default', '--data', data]);
