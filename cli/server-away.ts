@@ -23,9 +23,9 @@ export async function whileServerIsAway<T>(client: Client, it: ApiObject, answer
   return value;
 }
 
-/** Prints to standard error what a change of `it` waits for, if its server cannot carry it out now. */
+/** Prints to standard error what a change of `it`, or of a server, waits for if that server cannot carry it out now. */
 export async function printServerAway(client: Client, it: ApiObject): Promise<void> {
-  const id = it['server_id'];
+  const id = 'agent_status' in it ? it.id : it['server_id'];
   const server = typeof id === 'string' ? await unlessGone(client.object('GET', `/api/v1/servers/${id}`)) : undefined;
   if (server === undefined) return;
   const name = server.name ?? server.id;

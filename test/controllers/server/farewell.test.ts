@@ -102,7 +102,9 @@ describe('a server that is deleted', () => {
       {
         type: 'server_agent_left',
         severity: 'warning',
-        message: expect.stringContaining('curl -fsSL https://setpoint.test/install.sh | sh -s -- --uninstall'),
+        message: expect.stringMatching(
+          /keeps its volumes .*label=setpoint\.server=\S+\)\. .*: curl -fsSL https:\/\/setpoint\.test\/install\.sh \| sh -s -- --uninstall$/,
+        ),
       },
     ]);
   });
