@@ -168,6 +168,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         clock,
         log,
         changed: (ids) => fleet.changed(ids),
+        listed: () => fleet.follow(),
         returned: () => {
           monitor.returned();
           fleet.wakeAll();

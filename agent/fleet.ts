@@ -11,7 +11,7 @@ import type { DesiredSet } from './desired/desired.ts';
 import type { Worker, WorkerDeps } from './desired/worker.ts';
 import type { Capture } from './logs/capture.ts';
 import type { Observer } from './engine/observer.ts';
-import { labels } from './runtime/runtime.ts';
+import { labels, type Container } from './runtime/runtime.ts';
 import type { ServiceDeps } from './service/service-worker.ts';
 import { ServiceWorker } from './service/service-worker.ts';
 import type { Overflow } from './engine/storage-watch.ts';
@@ -81,6 +81,11 @@ export class Fleet {
       else this.sync([id]);
     }
     this.#checkSettled();
+  }
+
+  /** Captures further output of running containers, also of those whose streams ended with the engine. */
+  follow(): void {
+    for (const { container } of this.#observer.all()) this.#capturing(container);
   }
 
   /** Once the engine answers, removes what is left of these assignments and reports them as gone. */
@@ -205,11 +210,14 @@ export class Fleet {
 
   /** Captures the output of containers that were found running, or that the engine restarted. */
   #follow(id: string): void {
-    for (const { container } of this.#observer.of(id)) {
-      const workload = container.labels[labels.workload];
-      if (container.state === 'running' && workload !== undefined)
-        this.#capture.follow(container.id, { workload, instance: id });
-    }
+    for (const { container } of this.#observer.of(id)) this.#capturing(container);
+  }
+
+  #capturing({ id, state, labels: marks }: Container): void {
+    const instance = marks[labels.assignment];
+    const workload = marks[labels.workload];
+    if (state !== 'running' || instance === undefined || workload === undefined) return;
+    this.#capture.follow(id, { workload, instance });
   }
 
   #appeared(volume: string): void {

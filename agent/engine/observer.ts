@@ -42,6 +42,7 @@ export class Observer {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #changed: (assignments: ReadonlySet<string>) => void;
+  readonly #listed: () => void;
   readonly #returned: () => void;
   readonly #silent: (error: unknown) => void;
   readonly #seen = new Map<string, Seen>();
@@ -65,6 +66,8 @@ export class Observer {
     log: Logger;
     /** Called with the assignments whose containers changed. */
     changed: (assignments: ReadonlySet<string>) => void;
+    /** Called every 10 s while the engine answers. */
+    listed: () => void;
     /** The engine answers, for the first time or again. */
     returned: () => void;
     /** The engine does not answer. Called with every failure. */
@@ -76,6 +79,7 @@ export class Observer {
     this.#clock = deps.clock;
     this.#log = deps.log;
     this.#changed = deps.changed;
+    this.#listed = deps.listed;
     this.#returned = deps.returned;
     this.#silent = deps.silent;
   }
@@ -274,7 +278,7 @@ export class Observer {
   async #tick(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await wait(this.#clock, relistMs, signal);
-      await this.relist().catch(() => undefined);
+      await this.relist().then(this.#listed, () => undefined);
     }
   }
 

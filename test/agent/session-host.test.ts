@@ -240,6 +240,37 @@ describe('a build', () => {
 });
 
 describe('output of services', () => {
+  test('goes on after the engine ended its streams: no line is lost, none is stored twice', async () => {
+    const runtime = mockRuntime(world.engine);
+    let streams = new AbortController();
+    const output: typeof runtime.output = (id, options, given) => {
+      const { signal: ended } = streams;
+      const chunks = runtime.output(id, options, AbortSignal.any([given, ended]));
+      return (async function* () {
+        try {
+          yield* chunks;
+        } catch (error) {
+          if (!ended.aborted) throw error;
+        }
+      })();
+    };
+    await world.start({}, { ...runtime, output });
+    const item = service();
+    await world.snapshot(item);
+    await world.until('running', () => world.report(item)?.phase === 'running', 2_000);
+    world.container(item)?.write('before');
+    await world.pass(1_000);
+    streams.abort(new Error('The engine ended'));
+    streams = new AbortController();
+    await world.pass(1_000);
+    world.container(item)?.write('meanwhile');
+    await world.pass(11_000);
+    world.container(item)?.write('after');
+    await world.pass(1_000);
+    const written = (await lines(item.workload_id)).filter(({ stream }) => stream === 'stdout');
+    expect(written.map(({ message }) => message)).toEqual(['before', 'meanwhile', 'after']);
+  });
+
   test('is kept from the first line, through restarts of the agent, each line once', async () => {
     const item = service({}, { port: 8080, health: { path: '/' } });
     const output = Array.from({ length: 600 }, (_, index) => ({ afterMs: index * 100, text: `line ${index}` }));

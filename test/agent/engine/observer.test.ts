@@ -31,6 +31,7 @@ test('an engine that never answered is reported, once', async () => {
       clock: systemClock,
       log: pino({}, { write: (line) => void lines.push(line) }),
       changed: () => undefined,
+      listed: () => undefined,
       returned: () => undefined,
       silent: () => undefined,
     });
@@ -63,6 +64,7 @@ test('a container that is made while a list is on its way is not forgotten by th
       clock,
       log: pino({ level: 'silent' }),
       changed: (ids) => changed.push(...ids),
+      listed: () => undefined,
       returned: () => undefined,
       silent: () => undefined,
     });
