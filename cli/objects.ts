@@ -107,6 +107,17 @@ export function singular(kind: CliKind): string {
   return kinds[kind].names[0];
 }
 
+/** The singular of a kind as it is typed and printed: `ssh-key`. */
+export function typedKind(kind: CliKind): string {
+  return singular(kind).replace('_', '-');
+}
+
+/** The same with its article, such as `an application`. */
+export function aKind(kind: CliKind): string {
+  const word = typedKind(kind);
+  return `${/^([aeio]|ssh)/.test(word) ? 'an' : 'a'} ${word}`;
+}
+
 /** Every object of a kind that the caller may see; with `project`, only those of that project. */
 export async function listObjects(client: Client, kind: CliKind, project?: string): Promise<ApiObject[]> {
   const projectId = project === undefined ? undefined : (await findObject(client, 'projects', project)).id;
@@ -176,7 +187,7 @@ export async function findObject(
   const all = await listObjects(client, kind, project);
   const found = all.filter((it) => it.id === nameOrId || it.name === nameOrId);
   const [first, second] = found;
-  if (first === undefined) throw new Error(`No ${singular(kind)} is called ${nameOrId}${known(all)}`);
+  if (first === undefined) throw new Error(`No ${typedKind(kind)} is called ${nameOrId}${known(all)}`);
   if (second !== undefined)
     throw new Error(
       `Several ${kind} are called ${nameOrId}: name one by its id, ${await withPlaces(client, kind, found)}`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
-import { findObject, kindOf, singular } from '../objects.ts';
+import { findObject, kindOf, typedKind } from '../objects.ts';
 import { followProvisioning, printProvisioning } from './provision.ts';
 import { createSshKey } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
@@ -62,7 +62,7 @@ export async function create(
         `Cannot create ${kind} by this command: use \`setpoint ${kind === 'applications' ? 'apply -f FILE' : 'deploy APPLICATION'}\``,
       );
   }
-  console.log(`${singular(kind)} ${name} is created`);
+  console.log(`${typedKind(kind)} ${name} is created`);
 }
 
 async function createServer(client: Client, name: string, options: ServerOptions, signal: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@ import { confirm } from '../ask.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { Refused, unlessForbidden } from '../client.ts';
 import type { CliKind } from '../objects.ts';
-import { findObject, kindOf, pathOf, rowOfKind, singular } from '../objects.ts';
+import { aKind, findObject, kindOf, pathOf, rowOfKind, typedKind } from '../objects.ts';
 import { whileServerIsAway } from '../server-away.ts';
 import { openEnd, waiting } from '../settled.ts';
 
@@ -17,11 +17,11 @@ export async function deleteObject(
   const kind = kindOf(word);
   const { takes, takesByForce = '', parent } = rowOfKind(kind);
   if (takes === undefined) {
-    const instead = parent === undefined ? '' : `: it goes with its ${singular(parent)}`;
-    throw new Error(`A ${singular(kind)} is not deleted by itself${instead}`);
+    const instead = parent === undefined ? '' : `: it goes with its ${typedKind(parent)}`;
+    throw new Error(`Cannot delete ${aKind(kind)} by itself${instead}`);
   }
   const it = await findObject(client, kind, name, options.project);
-  const what = `${singular(kind)} ${it.name ?? it.id}`;
+  const what = `${typedKind(kind)} ${it.name ?? it.id}`;
   if (options.yes !== true) await confirm(`Delete ${what}${options.force === true ? takesByForce : ''}${takes}?`);
   const query = [options.force === true ? 'force=true' : '', options.wait === false ? '' : waiting].filter(Boolean);
   const answer = client.request('DELETE', `${pathOf(kind, it)}?${query.join('&')}`).catch(byOption);

@@ -45,7 +45,8 @@ export async function followProvisioning(client: Client, asked: ApiObject, signa
     }
     if (now.status === 'provisioning') continue;
     const ready = now.conditions?.find(({ type }) => type === 'Ready');
-    throw new Error(`server ${name} is ${now.status ?? 'unknown'}: ${ready?.message ?? 'the reason is not known'}`);
+    const how = now.status === 'error' ? 'could not be provisioned' : `is ${now.status ?? 'unknown'}`;
+    throw new Error(`server ${name} ${how}: ${ready?.message ?? 'the reason is not known'}`);
   }
   throw new Error(`The provisioning goes on: \`setpoint describe server ${name}\` shows how it ends`);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Client } from '../client.ts';
-import { findObject, kindOf, pathOf, singular } from '../objects.ts';
+import { aKind, findObject, kindOf, pathOf } from '../objects.ts';
 import { printProvisioning } from './provision.ts';
 import { printPublicHalf, withSecret } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
@@ -31,10 +31,13 @@ const Reach = z.object({
 export async function set(client: Client, word: string, name: string, options: Options): Promise<void> {
   const kind = kindOf(word);
   if (kind !== 'servers' && kind !== 'ssh-keys')
-    throw new Error(`Cannot set a ${singular(kind)}: only a server or an ssh-key; apply changes applications`);
+    throw new Error(`Cannot set ${aKind(kind)}: only a server or an ssh-key; \`setpoint apply\` changes applications`);
   const given = [...optionsOf.servers, ...optionsOf['ssh-keys']].filter((it) => options[it] !== undefined);
   const foreign = given.find((it) => !optionsOf[kind].some((own) => own === it));
-  if (foreign !== undefined) throw new Error(`${flagOf(foreign)} is not of a ${singular(kind)}`);
+  if (foreign !== undefined)
+    throw new Error(
+      `${flagOf(foreign)} is not an option of ${aKind(kind)}: it has --name, ${optionsOf[kind].map(flagOf).join(', ')}`,
+    );
   if (given.length === 0 && options.name === undefined)
     throw new Error(`Nothing to set: name what changes, by --name or ${optionsOf[kind].map(flagOf).join(', ')}`);
   const { id } = await findObject(client, kind, name);
@@ -44,7 +47,7 @@ export async function set(client: Client, word: string, name: string, options: O
   if (kind === 'ssh-keys') {
     const send = (secret: object): Promise<unknown> => client.request('PUT', path, { ...renamed, ...secret });
     const changed = await withSecret(send, options);
-    console.log(`ssh_key ${now} is changed`);
+    console.log(`ssh-key ${now} is changed`);
     if (given.length > 0) printPublicHalf(changed);
     return;
   }

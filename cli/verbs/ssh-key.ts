@@ -18,7 +18,7 @@ export async function createSshKey(client: Client, name: string, options: SshKey
   const create = (secret: object): Promise<unknown> =>
     client.request('POST', '/api/v1/settings/ssh-keys', { name, ...secret });
   const made = await withSecret(create, options);
-  console.log(`ssh_key ${name} is created (${Made.parse(made).type})`);
+  console.log(`ssh-key ${name} is created (${Made.parse(made).type})`);
   printPublicHalf(made);
 }
 

@@ -58,10 +58,10 @@ describe('other verbs', () => {
   it('print events, cancel nothing that has ended, and name what goes only with another object', async () => {
     expect((await run('events', 'server', 'one')).out).toMatch(/^LAST +TYPE +REASON +COUNT +MESSAGE\n/);
     expect((await run('events', 'project', 'shop')).err).toContain(
-      'A project has no events: name one of servers, applications, deployments, volumes',
+      'There are no events of a project: name one of servers, applications, deployments, volumes',
     );
     expect((await run('delete', 'deployment', 'web', '--yes')).err).toContain(
-      'A deployment is not deleted by itself: it goes with its application',
+      'Cannot delete a deployment by itself: it goes with its application',
     );
     await run('deploy', 'web');
     expect((await run('cancel', 'web')).err).toMatch(/^Cannot cancel as the deployment (has failed|is superseded): /);

@@ -59,7 +59,7 @@ it('a provisioning is followed step by step, to its failure with what to do, and
   expect(await first.ended()).toEqual({
     code: 1,
     out: '  Reachable: An SSH server answers\n',
-    err: 'server one is error: It refuses the key: add it\n',
+    err: 'server one could not be provisioned: It refuses the key: add it\n',
   });
   const joins = condition('AgentJoined', 'unknown', 'Joining', 'The control plane waits for it');
   await observe('provisioning', [reached, joins]);

@@ -80,9 +80,12 @@ it('a server is changed by what is named alone', async () => {
 it.each([
   [['server', 'one'], 'Nothing to set: name what changes, by --name or --address, --port, --user, --ssh-key, '],
   [['ssh-key', 'any'], 'Nothing to set: name what changes, by --name or --generate, --private-key, --password\n'],
-  [['ssh-key', 'any', '--address', '192.0.2.1'], '--address is not of a ssh_key\n'],
-  [['server', 'one', '--generate', 'rsa'], '--generate is not of a server\n'],
-  [['server', 'one', '--ssh-key', 'unknown'], 'No ssh_key is called unknown'],
+  [
+    ['ssh-key', 'any', '--address', '192.0.2.1'],
+    '--address is not an option of an ssh-key: it has --name, --generate, --private-key, --password\n',
+  ],
+  [['server', 'one', '--generate', 'rsa'], '--generate is not an option of a server: it has --name, --address, '],
+  [['server', 'one', '--ssh-key', 'unknown'], 'No ssh-key is called unknown'],
   [['server', 'one', '--log-retention-days', '0'], 'It must be a number of days from 1 to 365.'],
   [['project', 'shop', '--name', 'other'], 'Cannot set a project: only a server or an ssh-key'],
 ])('set %j is refused', async (argv, words) => {

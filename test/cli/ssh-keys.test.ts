@@ -46,7 +46,7 @@ describe('setpoint create ssh-key', () => {
     const { out, err, code } = await run(create('fleet'));
     expect([err, code]).toEqual(['', 0]);
     expect(out).toMatch(
-      /^ssh_key fleet is created \(ed25519\)\nAdd this line to ~\/\.ssh\/authorized_keys of the user [^\n]+:\n {2}ssh-ed25519 [A-Za-z0-9+/=]+ fleet\n$/,
+      /^ssh-key fleet is created \(ed25519\)\nAdd this line to ~\/\.ssh\/authorized_keys of the user [^\n]+:\n {2}ssh-ed25519 [A-Za-z0-9+/=]+ fleet\n$/,
     );
     const line = await cli.file('line.pub', out.trim().split('\n').at(-1)?.trim() ?? '');
     const known = await cli.runProgram('ssh-keygen', ['-l', '-f', line]);
@@ -81,14 +81,14 @@ describe('setpoint create ssh-key', () => {
     await typing.prints(`Passphrase of ${file}: `);
     typing.type('open sesame\r');
     const { code, out } = await typing.ended();
-    expect(out).toContain('ssh_key typed is created');
+    expect(out).toContain('ssh-key typed is created');
     expect(out).not.toContain('open sesame');
     expect(code).toBe(0);
   });
 
   it('keeps a password, which no argument can hold', async () => {
     const made = await run(create('old-box', '--password'), 'open sesame\n');
-    expect(made).toEqual({ code: 0, out: 'ssh_key old-box is created (password)\n', err: '' });
+    expect(made).toEqual({ code: 0, out: 'ssh-key old-box is created (password)\n', err: '' });
     const argument = await run(create('other-box', '--password', 'open sesame'), '');
     expect(argument.code).toBe(1);
     expect(argument.err).toContain('too many arguments');
@@ -116,13 +116,13 @@ it('the secret of an SSH key is replaced, and its new line is printed', async ()
   expect(set).toMatchObject({ code: 0, err: '', out: expect.stringContaining(`  ${line} worn\n`) });
   const now = async () => (await owner.get(`/settings/ssh-keys/${key.id}`)).data;
   expect((await now()).fingerprint).toBe(fingerprint);
-  expect((await run(['set', 'ssh-key', 'worn', '--generate', 'ed25519'])).out).toMatch(/^ssh_key worn is changed\n/);
+  expect((await run(['set', 'ssh-key', 'worn', '--generate', 'ed25519'])).out).toMatch(/^ssh-key worn is changed\n/);
   expect((await now()).fingerprint).not.toBe(fingerprint);
   const password = await run(['set', 'ssh-key', 'worn', '--password', '--name', 'new'], 'open sesame\n');
-  expect(password).toEqual({ code: 0, out: 'ssh_key new is changed\n', err: '' });
+  expect(password).toEqual({ code: 0, out: 'ssh-key new is changed\n', err: '' });
   expect(await now()).toMatchObject({ name: 'new', type: 'password' });
   const { public_key } = await now();
-  expect((await run(['set', 'ssh-key', 'new', '--name', 'newer'])).out).toBe('ssh_key newer is changed\n');
+  expect((await run(['set', 'ssh-key', 'new', '--name', 'newer'])).out).toBe('ssh-key newer is changed\n');
   expect(await now()).toMatchObject({ name: 'newer', public_key });
 });
 
@@ -141,7 +141,7 @@ it('SSH keys are listed, described with their servers, and deleted once none use
   await owner.put(`/servers/${server.id}`, { ssh_key_id: null });
   expect(await run(['delete', 'ssh-key', 'listed', '--yes'])).toEqual({
     code: 0,
-    out: 'ssh_key listed is deleted\n',
+    out: 'ssh-key listed is deleted\n',
     err: '',
   });
 });
