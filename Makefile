@@ -34,7 +34,7 @@ test-long: deps ## Run the tests that take longer than a coffee
 	@manifests/install/machine.sh fresh
 	@exec node test/run.ts --only long,fresh --minutes 300
 
-test-fresh: deps ## On bare Debian 12 and 13: run `make dev` and `make test`, and install an agent under systemd
+test-fresh: deps ## On bare Debian 12 and 13: run `make dev` and `make test`, install an agent under systemd, and run that for arm64
 	@manifests/install/machine.sh fresh
 	@exec node test/run.ts --only fresh --minutes 200
 

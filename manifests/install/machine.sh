@@ -35,6 +35,7 @@ chromium chromium
 "
 needs_fresh="$needs_test
 debootstrap debootstrap
+qemu-aarch64-static qemu-user-static
 "
 # Services that packages of the tests enable. The tests start these programs themselves, on ports of their own.
 services_of_tests='

@@ -30,7 +30,7 @@ const deadlineMs = 120_000;
 export interface BuiltRelease {
   folder: string;
   manifest: ReleaseManifest;
-  /** Path of the executable for this machine. */
+  /** Path of the executable. */
   executable: string;
 }
 
@@ -50,13 +50,14 @@ export async function testReleaseKey(): ReturnType<typeof releaseKey> {
 }
 
 /**
- * The release of this checkout for this machine alone. It is built where its sources have changed since the last time:
- * that takes seconds, and 150 MB.
+ * The release of this checkout for one platform, by default that of this machine. It is built where its sources have
+ * changed since the last time: that takes seconds, and 150 MB.
  */
-export async function builtRelease(): Promise<BuiltRelease> {
+export async function builtRelease(platform = ownPlatform): Promise<BuiltRelease> {
   const { key } = await testReleaseKey();
-  return made('present', (await bundleAgent([publicKeyOf(key)])).code, async (out, signal) => {
-    await buildRelease({ out, key, platforms: [ownPlatform], packed: false }, signal);
+  const what = platform === ownPlatform ? 'present' : platform;
+  return made(what, (await bundleAgent([publicKeyOf(key)])).code, async (out, signal) => {
+    await buildRelease({ out, key, platforms: [platform], packed: false }, signal);
   });
 }
 
