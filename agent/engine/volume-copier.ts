@@ -6,7 +6,7 @@ import type { DiskSpace } from '../disk/disk-guard.ts';
 import { diskSpace } from '../disk/disk-guard.ts';
 import { syncDirectory } from '../disk/atomic-file.ts';
 import { ownerVariable } from '../machine/orphans.ts';
-import { run } from '../machine/process.ts';
+import { OutputLimitError, run } from '../machine/process.ts';
 import type { FolderContent } from '../runtime/docker/folder-usage.ts';
 import { folderContent } from '../runtime/docker/folder-usage.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
@@ -31,6 +31,8 @@ export interface VolumeCopier {
 
 const maxOutputBytes = 64 * 1024;
 const progressMs = 2_000;
+/** Time within which a program that copies must do something. */
+const stallMinutes = 10;
 const reasonChars = 300;
 
 /**
@@ -55,6 +57,8 @@ export function folderCopier(runtime: Pick<ContainerRuntime, 'volume'>, owner: s
     const options = { args, env, maxOutputBytes, ...(started !== undefined && { started }) };
     const { code, stderr } = await run(program, options, signal).catch((error: unknown) => {
       signal.throwIfAborted();
+      // it writes a line for each file that it cannot copy, and goes on
+      if (error instanceof OutputLimitError) return { code: undefined, stderr: error.stderr };
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       throw failed(`Program ${program} is not on the server: install coreutils of GNU`, error);
     });
@@ -89,23 +93,10 @@ export function folderCopier(runtime: Pick<ContainerRuntime, 'volume'>, owner: s
       const [source, target] = [await folderOf(from, signal), await folderOf(to, signal)];
       const content = contentIn(target);
       await attempt(`write ${target}`, () => mkdir(content), signal);
-      let cancel = (): void => undefined;
-      const watch = (pid: number): void => {
-        lower(pid);
-        const look = async (): Promise<void> => {
-          const bytes = await writtenBy(pid);
-          if (bytes === undefined) return;
-          copied(bytes);
-          cancel = clock.timer(progressMs, () => void look());
-        };
-        cancel = clock.timer(progressMs, () => void look());
-      };
-      try {
-        const how = ['--archive', '--sparse=auto', '--reflink=auto'];
-        await tool('cp', [...how, '--', `${source}/.`, content], signal, watch);
-      } finally {
-        cancel();
-      }
+      using watch = new Watch(clock, copied);
+      const how = ['--archive', '--sparse=auto', '--reflink=auto'];
+      const ends = AbortSignal.any([signal, watch.signal]);
+      await tool('cp', [...how, '--', `${source}/.`, content], ends, (pid) => watch.start(pid));
       await tool('sync', ['--file-system', target], signal);
     },
 
@@ -121,6 +112,52 @@ export function folderCopier(runtime: Pick<ContainerRuntime, 'volume'>, owner: s
   };
 }
 
+/** Watches a program that copies: how far it is, and whether it does anything. */
+class Watch implements Disposable {
+  readonly #clock: Clock;
+  readonly #copied: (bytes: number) => void;
+  readonly #stalled = new AbortController();
+  #cancel: () => void = () => undefined;
+  #isOver = false;
+  /** What it had done at the last look, and since when it has done no more. */
+  #last: { work: string; since: number } | undefined;
+
+  constructor(clock: Clock, copied: (bytes: number) => void) {
+    this.#clock = clock;
+    this.#copied = copied;
+  }
+
+  /** Aborted with a RuntimeFailure `copy_failed` once the program has done nothing for too long. */
+  get signal(): AbortSignal {
+    return this.#stalled.signal;
+  }
+
+  start(pid: number): void {
+    lower(pid);
+    this.#lookLater(pid);
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    this.#cancel();
+  }
+
+  #lookLater(pid: number): void {
+    this.#cancel = this.#clock.timer(progressMs, () => void this.#look(pid));
+  }
+
+  async #look(pid: number): Promise<void> {
+    const done = await doneBy(pid);
+    if (this.#isOver || done === undefined) return;
+    this.#copied(done.bytes);
+    const now = this.#clock.monotonic();
+    if (this.#last?.work !== done.work) this.#last = { work: done.work, since: now };
+    if (now - this.#last.since < stallMinutes * 60_000) return this.#lookLater(pid);
+    const message = `Program cp has not gone on for ${stallMinutes} min: look at the disk of the server, as by dmesg`;
+    this.#stalled.abort(failed(message));
+  }
+}
+
 function contentIn(folder: string): string {
   return join(folder, 'content');
 }
@@ -134,11 +171,24 @@ function lower(pid: number): void {
   }
 }
 
-/** The bytes that a process has written since its start; `undefined` once it has ended. */
-async function writtenBy(pid: number): Promise<number | undefined> {
-  const text = await readFile(`/proc/${pid}/io`, 'utf8').catch(() => undefined);
-  const found = text === undefined ? null : /^wchar: (\d+)$/m.exec(text);
-  return found === null ? undefined : Number(found[1]);
+/**
+ * The bytes that a process has written since its start, and a text that changes as long as it does anything, also where
+ * it only makes folders and links; `undefined` once it has ended.
+ */
+async function doneBy(pid: number): Promise<{ bytes: number; work: string } | undefined> {
+  try {
+    const io = await readFile(`/proc/${pid}/io`, 'utf8');
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    // after the name, which may hold spaces: the times that it used the processors are the 12th and 13th field
+    const times = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+      .join(' ');
+    return { bytes: Number(/^wchar: (\d+)$/m.exec(io)?.[1] ?? 0), work: `${io} ${times}` };
+  } catch {
+    return undefined;
+  }
 }
 
 /** Does what `what` says, in words that follow "The agent cannot". @throws RuntimeFailure `copy_failed` */

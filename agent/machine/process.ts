@@ -34,9 +34,13 @@ const startedErrorChars = 4096;
 
 /** The program wrote more than `maxOutputBytes`. */
 export class OutputLimitError extends Error {
-  constructor(program: string, maxOutputBytes: number) {
+  /** The beginning of what it wrote to stderr. */
+  readonly stderr: string;
+
+  constructor(program: string, maxOutputBytes: number, stderr: string) {
     super(`${program} wrote more than ${maxOutputBytes} bytes`);
     this.name = 'OutputLimitError';
+    this.stderr = stderr;
   }
 }
 
@@ -57,7 +61,7 @@ export async function run(program: string, options: ProcessOptions, signal: Abor
   if (child.pid !== undefined) options.started?.(child.pid);
   const kill = (): void => killGroup(child);
   const limit = new AbortController();
-  const over = (): void => limit.abort(new OutputLimitError(program, options.maxOutputBytes));
+  const over = (): void => limit.abort();
   signal.addEventListener('abort', kill, { once: true });
   limit.signal.addEventListener('abort', kill, { once: true });
   child.once('exit', kill);
@@ -70,7 +74,7 @@ export async function run(program: string, options: ProcessOptions, signal: Abor
       ended(child),
     ]);
     signal.throwIfAborted();
-    limit.signal.throwIfAborted();
+    if (limit.signal.aborted) throw new OutputLimitError(program, options.maxOutputBytes, stderr);
     return { code, stdout, stderr };
   } finally {
     signal.removeEventListener('abort', kill);

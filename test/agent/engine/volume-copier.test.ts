@@ -24,6 +24,7 @@ import { folderCopier } from '../../../agent/engine/volume-copier.ts';
 import type { VolumeCopier } from '../../../agent/engine/volume-copier.ts';
 import { ownerVariable, processes } from '../../../agent/machine/orphans.ts';
 import { systemClock } from '../../../time/clock.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
 import { until } from '../../harness/until.ts';
 
 const MiB = 1024 ** 2;
@@ -147,6 +148,54 @@ describe('a copy', () => {
     given.abort(new Error('It was deleted'));
     await expect(copy).rejects.toThrow('It was deleted');
     expect(await copying()).toEqual([]);
+  });
+
+  test('that does not go on is ended', async () => {
+    await many();
+    const clock = new FakeClock();
+    const volume = async (name: string) => ({ name, labels: {}, path: pathOf(name) });
+    const watched = folderCopier({ volume }, folder, clock);
+    const shown: number[] = [];
+    let failure: unknown;
+    const copy = watched
+      .copy('theirs', 'staged', (bytes) => shown.push(bytes), signal())
+      .catch((error: unknown) => {
+        failure = error;
+      });
+    const stop = async () => {
+      const found = await copying();
+      for (const id of found) process.kill(id, 'SIGSTOP');
+      return found.length > 0;
+    };
+    await until('it is stopped', stop, { everyMs: 5 });
+    const isEnded = async () => {
+      await clock.advance(2_000);
+      return failure !== undefined;
+    };
+    await until('it is ended', isEnded, { everyMs: 5 });
+    await copy;
+    expect(failure).toMatchObject({
+      code: 'copy_failed',
+      message: 'Program cp has not gone on for 10 min: look at the disk of the server, as by dmesg',
+    });
+    expect(clock.monotonic()).toBeGreaterThan(600_000);
+    expect(shown.length).toBeGreaterThan(0);
+    expect(await copying()).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('without room for so many files says so, however much is written of that', async () => {
+    for (let n = 0; n < 1000; n++) await writeFile(join(pathOf('theirs'), `${'long-'.repeat(20)}${n}`), '');
+    called('mount', '-t', 'tmpfs', '-o', 'nr_inodes=20', 'tmpfs', pathOf('staged'));
+    try {
+      const message = expect.stringMatching(/^The disk of the server is full \(.*No space left on device\)/);
+      await expect(copier.copy('theirs', 'staged', nothing, signal())).rejects.toMatchObject({
+        code: 'no_space',
+        message,
+      });
+    } finally {
+      called('umount', pathOf('staged'));
+    }
   });
 
   test('without room says so', async () => {
