@@ -36,6 +36,8 @@ export interface CopyProgress {
 /** Containers that a message names. */
 const mostNamed = 5;
 const removeMs = 180_000;
+/** Time within which a copy is made. */
+const mostHours = 24;
 const never = new AbortController().signal;
 
 /**
@@ -73,7 +75,7 @@ export class VolumeCopies {
       const staged = stagedName(volume);
       await runtime.ensureVolume(staged, labels, closing);
       try {
-        await this.#fill(from, staged, progressed, signal);
+        await this.#fillInTime(from, staged, progressed, signal);
         signal.throwIfAborted();
         await runtime.ensureVolume(volume, labels, closing);
         await copier.move(staged, volume, signal);
@@ -97,6 +99,24 @@ export class VolumeCopies {
     using limit = deadline(this.#deps.clock, removeMs, 'Removing an unfinished copy', never);
     // the next try removes it otherwise
     await this.discard(volume, limit.signal).catch(() => undefined);
+  }
+
+  /** {@link #fill}, within its deadline. */
+  async #fillInTime(
+    from: string,
+    staged: string,
+    progressed: (at: CopyProgress | undefined) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const over = new AbortController();
+    const late = `Docker volume ${from} was not copied within ${mostHours} h: look at the load of the server and its disk`;
+    const expire = (): void => over.abort(new RuntimeFailure('copy_failed', late, { retryable: true }));
+    const cancel = this.#deps.clock.timer(mostHours * 3_600_000, expire);
+    try {
+      await this.#fill(from, staged, progressed, AbortSignal.any([signal, over.signal]));
+    } finally {
+      cancel();
+    }
   }
 
   /** Copies while nothing writes to the original. */

@@ -29,7 +29,10 @@ const lookMs = 60_000;
  * original.
  */
 const retryMs = 5_000;
-/** A copy that failed is tried again after a time that doubles up to this: each try reads all of the original. */
+/**
+ * A copy that failed, or was of what was written to meanwhile, is made again after a time that doubles up to this: each
+ * try reads all of the original.
+ */
 const mostRetryMs = 5 * 60_000;
 /** Each report of how far a copy is is a write of the control plane. */
 const progressEveryMs = 5_000;
@@ -58,7 +61,7 @@ export class VolumeWorker implements Worker {
   #unfinished: string | undefined;
   /** Why it is not copied before that time. */
   #held: { error: unknown; until: number } | undefined;
-  /** Copies that failed one after another. */
+  /** Copies that were begun in vain one after another. */
   #failures = 0;
 
   constructor(id: string, deps: VolumeDeps) {
@@ -143,10 +146,7 @@ export class VolumeWorker implements Worker {
     }
     const { volume } = desired.spec;
     if (desired.run === 'running' && desired.spec.type === 'copied_volume' && !made.has(volume)) {
-      this.#unfinished = volume;
       await this.#copy(desired, desired.spec, AbortSignal.any([this.#closing.signal, round]));
-      await made.made(volume);
-      this.#unfinished = undefined;
     }
     using limit = deadline(clock, callMs, 'Checking a volume', this.#closing.signal);
     if (desired.run === 'stopped') {
@@ -174,7 +174,8 @@ export class VolumeWorker implements Worker {
   }
 
   async #copy(desired: VolumeItem, { volume, copy_from: from }: WireCopiedVolume, signal: AbortSignal): Promise<void> {
-    const { server, copies, clock } = this.#deps;
+    const { server, made, copies, clock } = this.#deps;
+    this.#unfinished = volume;
     if (this.#held !== undefined && this.#heldMs > 0) throw this.#held.error;
     const show = (at: CopyProgress | undefined): void => {
       const progress = { step: 'copying', ...(at !== undefined && { ...at, unit: 'bytes' }) };
@@ -182,10 +183,20 @@ export class VolumeWorker implements Worker {
     };
     using paced = new Paced<CopyProgress | undefined>(clock, progressEveryMs, show);
     const ours = { [labels.server]: server, [labels.tenant]: desired.tenant };
-    await copies.make({ volume, from: from.docker_volume, labels: ours }, (at) => paced.next(at), {
-      signal,
-      closing: this.#closing.signal,
-    });
+    try {
+      await copies.make({ volume, from: from.docker_volume, labels: ours }, (at) => paced.next(at), {
+        signal,
+        closing: this.#closing.signal,
+      });
+      await made.made(volume);
+    } catch (error) {
+      if (signal.aborted || error instanceof RuntimeFailure) throw error;
+      // without it, the last report would be that it is being copied
+      const reason = error instanceof Error ? error.message : String(error);
+      const message = `The agent cannot copy Docker volume ${from.docker_volume}: ${reason}`;
+      throw new RuntimeFailure('copy_failed', message, { retryable: true, cause: error });
+    }
+    this.#unfinished = undefined;
   }
 
   /** The item was dropped while its copy was made: only what was copied goes. */
@@ -199,7 +210,8 @@ export class VolumeWorker implements Worker {
   /** Time until the next try. A copy is not tried before, whatever wakes the worker: each try may read all of it. */
   #retryAfter(desired: VolumeItem | undefined, error: unknown): number {
     if (this.#unfinished === undefined || desired?.run !== 'running') return retryMs;
-    const ms = isWaiting(error) ? retryMs : Math.min(retryMs * 2 ** this.#failures++, mostRetryMs);
+    const wasOnlyLookedAt = isWaiting(error) && this.#report?.phase !== 'preparing';
+    const ms = wasOnlyLookedAt ? retryMs : Math.min(retryMs * 2 ** this.#failures++, mostRetryMs);
     this.#held = { error, until: this.#deps.clock.monotonic() + ms };
     return ms;
   }

@@ -64,7 +64,7 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
           reason: 'Available',
           message: 'It is on its server, and no application mounts it',
         };
-  return copying(volume, report) ?? unmade(report?.error, before);
+  return copying(volume, report, before) ?? unmade(report?.error, before);
 }
 
 /** Whether a volume that is to be a copy has all of it. From then on it is kept on its server as any other volume. */
@@ -75,7 +75,7 @@ export function isCopied({ desired, observed }: World['volume'], assignment: Wor
 }
 
 /** How far its copy is, or what it waits for; `undefined` if it is no copy, has failed, or its server has not begun. */
-function copying({ desired }: World['volume'], report: Report | undefined): State | undefined {
+function copying({ desired }: World['volume'], report: Report | undefined, before: VolumePhase): State | undefined {
   const { copy_from: from } = desired;
   if (from === undefined || report === undefined) return undefined;
   const { error, progress } = report;
@@ -91,7 +91,8 @@ function copying({ desired }: World['volume'], report: Report | undefined): Stat
   const { done, total } = progress;
   const share = done === undefined || total === undefined ? '' : `: ${inGiB(done)} of ${inGiB(total)} GiB`;
   return {
-    phase: 'pending',
+    // another try after a failure may fail as well: what counts the failures must not begin anew
+    phase: before === 'error' ? 'error' : 'pending',
     ready: 'false',
     reason: 'Copying',
     message: `Docker volume ${from.docker_volume} is being copied${share}. Start nothing that writes to it`,

@@ -5,6 +5,7 @@ import { engineOf } from '../../../agent/engine/engine.ts';
 import type { Engine } from '../../../agent/engine/engine.ts';
 import type { MockContainer } from '../../../agent/runtime/mock/mock-container.ts';
 import { labels } from '../../../agent/runtime/runtime.ts';
+import { VolumeCopies } from '../../../agent/volumes/volume-copies.ts';
 import { wait } from '../../../time/clock.ts';
 import { AgentWorld } from '../agent-world.ts';
 import { copied, name, original } from './items.ts';
@@ -208,6 +209,89 @@ describe('a volume that begins as a copy', () => {
     expect(world.engine.volumes.get(name)).toBeUndefined();
     freeBytes = 50 * GiB;
     await world.until('it is made', isReady(it), 90_000);
+  });
+
+  test('is told to have failed, whatever the error is, and is tried again less and less often', async () => {
+    let tries = 0;
+    const copy = async (): Promise<never> => {
+      tries++;
+      throw new TypeError('It is of an unknown form');
+    };
+    await world.start({ engine: await slow(() => ({ copy })) });
+    const it = copied();
+    await world.snapshot(it);
+    await world.until('it fails', () => world.report(it)?.error !== undefined);
+    expect(world.report(it)).toMatchObject({
+      phase: 'pending',
+      error: {
+        code: 'copy_failed',
+        message: 'The agent cannot copy Docker volume blog_data: It is of an unknown form',
+      },
+    });
+    await world.pass(3_600_000, 1000);
+    expect(tries).toBeGreaterThan(10);
+    expect(tries).toBeLessThan(20);
+  });
+
+  test('is copied less and less often while something goes on writing to the original', async () => {
+    let tries = 0;
+    const content = async (): Promise<{ bytes: number; mark: string }> => ({ bytes: 16, mark: `${tries}` });
+    await world.start({
+      engine: await slow((real) => ({
+        content,
+        copy: async (...call) => {
+          tries++;
+          await real.copy(...call);
+        },
+      })),
+    });
+    const it = copied();
+    await world.snapshot(it);
+    await world.until('it waits', () => world.report(it)?.error?.code === 'copy_waits');
+    await world.pass(3_600_000, 1000);
+    expect(tries).toBeGreaterThan(10);
+    expect(tries).toBeLessThan(20);
+    const db = await writer();
+    await world.until(
+      'it names it',
+      () => world.report(it)?.error?.message.includes('Stop blog-db-1') === true,
+      301_000,
+    );
+    stop(db);
+    const before = tries;
+    await world.until('it is copied soon after its stop', () => tries > before, 6_000);
+  });
+
+  test.each(['content', 'copy'] as const)('fails if it does not end within a day, as its %s hangs', async (part) => {
+    const { clock } = world;
+    const hang = (signal: AbortSignal | undefined): Promise<never> =>
+      new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error)));
+    const { runtime, copier } = await slow((real) => ({
+      content: (volume, signal) => (part === 'content' ? hang(signal) : real.content(volume, signal)),
+      copy: (_from, _to, _copied, signal) => hang(signal),
+    }));
+    const copies = new VolumeCopies({ runtime, copier, clock });
+    const { signal } = new AbortController();
+    let failure: unknown;
+    const made = copies
+      .make({ volume: name, from: original, labels: { [labels.server]: 'one' } }, () => undefined, {
+        signal,
+        closing: signal,
+      })
+      .catch((error: unknown) => {
+        failure = error;
+      });
+    await clock.advance(24 * 3_600_000 - 10_000);
+    expect(failure).toBeUndefined();
+    expect(world.engine.volumes.get(staged)).toBeDefined();
+    await clock.advance(10_000);
+    await made;
+    expect(failure).toMatchObject({
+      code: 'copy_failed',
+      message: 'Docker volume blog_data was not copied within 24 h: look at the load of the server and its disk',
+    });
+    expect(world.engine.volumes.list({}).map((one) => one.name)).toEqual([original]);
+    expect(clock.pending).toBe(0);
   });
 
   test('that is deleted meanwhile ends its copy and leaves nothing', async () => {

@@ -207,10 +207,19 @@ test.each<[FailureCode, string]>([
 ])('a volume whose copy fails with %s is in error, and is no copy yet', async (code, reason) => {
   await using rig = await openRig({ controllers });
   const { report, phase, reason: shown, volume } = await made(rig, { copy_from: copyFrom });
-  await report({ phase: 'pending', error: { code, message: 'It is so' } });
+  const notifications = () => rig.mirror.tenant(tenant).list('notification').length;
+  const failed = { phase: 'pending', error: { code, message: 'It is so' } } as const;
+  await report(failed);
   expect([phase(), shown(), volume()?.observed?.copied]).toEqual(['error', reason, undefined]);
+  const told = notifications();
+  expect(told).toBeGreaterThan(0);
+  // another try is no news, and neither is its failure
   await report({ phase: 'preparing', progress: { step: 'copying' } });
-  expect([phase(), shown()]).toEqual(['pending', 'Copying']);
+  expect([phase(), shown()]).toEqual(['error', 'Copying']);
+  await report(failed);
+  expect([phase(), shown(), notifications()]).toEqual(['error', reason, told]);
+  await report({ phase: 'pending', error: { code: 'copy_waits', message: 'Stop blog-db-1' } });
+  expect([phase(), shown()]).toEqual(['pending', 'CopyWaits']);
 });
 
 test('a volume that lost its data after it was copied is never copied again', async () => {
