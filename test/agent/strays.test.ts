@@ -4,7 +4,9 @@ import { Diagnosis, Healing, machineChecks } from '../../agent-protocol/diagnosi
 import type { HealableCheck } from '../../agent-protocol/diagnosis.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { Identities } from '../../agent/machine/machine-identities.ts';
+import { stagedName } from '../../agent/volumes/volume-copies.ts';
 import { AgentWorld, network, service } from './agent-world.ts';
+import { copied, name } from './volumes/items.ts';
 
 let world: AgentWorld;
 let identities: Identities;
@@ -122,6 +124,15 @@ describe('what agents left on a machine', () => {
     ]);
     expect(await heal()).toEqual([]);
     expect([...world.engine.networks.keys()]).toEqual([network]);
+  });
+
+  test('does not include a copy that is being made, nor what it is made in', async () => {
+    const item = copied();
+    await world.snapshot(item);
+    await world.until('it waits', () => world.report(item)?.error !== undefined, 5_000);
+    for (const volume of [name, stagedName(name)])
+      world.engine.volumes.ensure(volume, { [labels.server]: world.server });
+    expect(await checksOf('orphaned_volumes')).toMatchObject([{ status: 'pass' }]);
   });
 
   test('of volumes loses only what is empty, and one of that name can be made again', async () => {
