@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
 import { volumeController } from '../../../controllers/volume/reconcile.ts';
+import { isCopied } from '../../../controllers/volume/states.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { kinds, type DesiredOf, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
@@ -229,4 +230,7 @@ test('a volume that lost its data after it was copied is never copied again', as
   await report({ phase: 'failed', error: { code: 'data_lost', message: 'It was removed' } });
   expect([phase(), volume()?.observed?.copied]).toEqual(['error', true]);
   expect(assignment()?.desired.spec.type).toBe('volume');
+  const found = volume();
+  // also where the assignment is made anew
+  expect(found && isCopied(found, undefined)).toBe(true);
 });
