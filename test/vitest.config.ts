@@ -17,7 +17,7 @@ const programs = [
   'test/controllers/mail/mailer.test.ts',
   'test/controllers/provision/job-script.test.ts',
   'test/controllers/runtime/{fence,leader-etcd}.test.ts',
-  'test/controllers/ssh/connection.test.ts',
+  'test/controllers/ssh/{connection,sudo}.test.ts',
   'test/layers.test.ts',
   'test/manifests/*.test.ts',
   'test/store/etcd/*.test.ts',

@@ -79,8 +79,11 @@ function composed({ id, name }: Job, payload: Payload | undefined): string {
   ].join('');
 }
 
-/** Reads what the script printed. What a machine says beside it, such as a greeting, is passed over. */
-export function jobStateOf(output: string, errors: string): JobState {
+/**
+ * Reads what the script printed. What a machine says beside it, such as a greeting, is passed over. `hide` takes out of
+ * its words what is not to be shown.
+ */
+export function jobStateOf(output: string, errors: string, hide: (text: string) => string): JobState {
   const found = new Map(
     output.split('\n').flatMap((line): [string, string][] => {
       const at = line.indexOf('=');
@@ -88,12 +91,19 @@ export function jobStateOf(output: string, errors: string): JobState {
     }),
   );
   const lacks = found.get('lacks');
-  if (lacks !== undefined) return { state: 'impossible', lacks: said(lacks, saidChars.fact) };
+  if (lacks !== undefined) return { state: 'impossible', lacks: said(hide(lacks), saidChars.fact) };
   const state = found.get('state');
   if (state === 'none' || state === 'running') return { state };
   if (state === 'ended')
-    return { state, code: Number(found.get('code') ?? 'NaN'), says: sayingOf(found.get('says') ?? '') };
-  return { state: 'unknown', says: sayingOf((errors || output).trim().slice(-300)) };
+    return { state, code: Number(found.get('code') ?? 'NaN'), says: sayingOf(hide(found.get('says') ?? '')) };
+  return {
+    state: 'unknown',
+    says: sayingOf(
+      hide(errors || output)
+        .trim()
+        .slice(-300),
+    ),
+  };
 }
 
 /** The message of a condition holds no time. */

@@ -255,7 +255,7 @@ function jobOf({ it, before }: Attempt, name: JobName): Job {
 
 async function ask(visit: Visit, facts: Facts, script: string): Promise<JobState> {
   const { stdout, stderr } = await visit.runAsRoot(facts, script, jobLookMs);
-  return jobStateOf(stdout, stderr);
+  return jobStateOf(stdout, stderr, (text) => visit.hide(text));
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Client, ClientChannel, ConnectConfig } from 'ssh2';
 import { algorithmsFor, hostKeyOf } from './host-key.ts';
 import type { HostKey, PinnedKey } from './host-key.ts';
 import { SshFailure } from './ssh-failure.ts';
+import { afterSudo, authenticate, sudoByPassword } from './sudo.ts';
 
 /** What logs in: a private key without a passphrase, or a password, which also answers `sudo`. */
 export type SshLogin = { type: 'key'; privateKey: string } | { type: 'password'; password: string };
@@ -28,6 +29,15 @@ export interface RemoteResult {
   stderr: string;
 }
 
+/** What came of a script that sudo was to run by a password. */
+export interface SudoResult extends RemoteResult {
+  /**
+   * Nothing was run. `refuses`: sudo asked, and did not take the answer; `fails`: it ended without a question. Then
+   * `stderr` is what it said about that.
+   */
+  refusal?: 'refuses' | 'fails';
+}
+
 /** A logged-in connection. It forwards nothing: no agent, no ports, no terminal. */
 export interface SshConnection extends AsyncDisposable {
   readonly hostKey: HostKey;
@@ -37,15 +47,20 @@ export interface SshConnection extends AsyncDisposable {
    * @throws SshFailure `cut`, `timeout`; the reason of the signal
    */
   run(command: RemoteCommand, input: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<RemoteResult>;
+  /**
+   * Runs a script of this program as root, by a sudo that asks for the password. It gets the password once, as the
+   * answer to its question; a script is sent only after that.
+   *
+   * @throws SshFailure `cut`, `timeout`; the reason of the signal
+   */
+  runBySudo(password: string, input: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<SudoResult>;
 }
 
-/** The commands that are ever sent. `sh -s` reads the script from its input, so that nothing is put into a command. */
+/** The commands that are ever sent, beside that of {@link sudoByPassword}. `sh -s` reads the script from its input, so that nothing is put into a command. */
 export const commands = {
   plain: 'sh -s',
   /** As root, where sudo asks for nothing. */
   sudo: 'sudo -n -- sh -s',
-  /** As root, where sudo asks for the password: the first line of the input. `-k` makes it ask in any case. */
-  sudoByPassword: "sudo -k -S -p '' -- sh -s",
 } as const;
 export type RemoteCommand = (typeof commands)[keyof typeof commands];
 
@@ -106,7 +121,10 @@ export async function connect(target: SshTarget, signal: AbortSignal): Promise<S
   const all = started.move();
   return {
     hostKey,
-    run: (command, input, runSignal) => run(client, command, input, AbortSignal.any([runSignal, cut.signal])),
+    run: (command, input, runSignal) =>
+      converse(client, command, AbortSignal.any([runSignal, cut.signal]), (channel) => feed(channel, input)),
+    runBySudo: (password, input, runSignal) =>
+      runBySudo(client, password, input, AbortSignal.any([runSignal, cut.signal])),
     async [Symbol.asyncDispose]() {
       client.end();
       await all.disposeAsync();
@@ -194,11 +212,35 @@ function failureOf(
   return unreachable(error);
 }
 
-async function run(
+async function runBySudo(
   client: Client,
-  command: RemoteCommand,
+  password: string,
   input: Iterable<string | Uint8Array>,
   signal: AbortSignal,
+): Promise<SudoResult> {
+  const { command, marks } = sudoByPassword();
+  const sudo: { state: 'silent' | 'answered' | 'runs' } = { state: 'silent' };
+  const result = await converse(client, command, signal, async (channel) => {
+    const answer = (): void => {
+      sudo.state = 'answered';
+      channel.write(`${password}\n`);
+    };
+    const hasBegun = await authenticate(channel.stderr, marks, answer);
+    if (hasBegun) sudo.state = 'runs';
+    // without another answer sudo ends
+    await feed(channel, hasBegun ? input : []);
+  });
+  const stderr = afterSudo(result.stderr, marks);
+  if (sudo.state === 'runs') return { ...result, stderr };
+  return { ...result, stderr, refusal: sudo.state === 'answered' ? 'refuses' : 'fails' };
+}
+
+/** Starts a command, talks to it, and answers with what it left behind. */
+async function converse(
+  client: Client,
+  command: string,
+  signal: AbortSignal,
+  talk: (channel: ClientChannel) => Promise<void>,
 ): Promise<RemoteResult> {
   signal.throwIfAborted();
   const opened = Promise.withResolvers<ClientChannel>();
@@ -234,7 +276,7 @@ async function run(
   };
   signal.addEventListener('abort', abort, { once: true });
   try {
-    await Promise.race([feed(channel, input), ended.promise]);
+    await Promise.race([talk(channel), ended.promise]);
     const status = await ended.promise;
     return { code: status, stdout: stdout.text(), stderr: stderr.text() };
   } finally {

@@ -19,8 +19,10 @@ export const Facts = z.object({
   /** As `uname -m` names it. */
   machine: Text,
   root: z.literal('yes').optional().catch(undefined),
-  /** `refuses`: it asks, and does not take the password of the login. */
-  sudo: z.enum(['missing', 'free', 'asks', 'refuses']).optional().catch(undefined),
+  /** `refuses`: it asks, and does not take the password of the login. `fails`: it does not run anything, for another reason. */
+  sudo: z.enum(['missing', 'free', 'asks', 'refuses', 'fails']).optional().catch(undefined),
+  /** Why sudo ran nothing. */
+  sudo_says: Text,
   init: z.enum(['systemd', 'other']).catch('other'),
   packages: Text,
   /** Seconds since 1970. */

@@ -32,3 +32,11 @@ export function loginOf({ desired }: ReadonlyResource<'server'>, view: TenantVie
     });
   }
 }
+
+/** Takes the secret of a login out of what a machine says, also where the scripts have left its characters beyond ASCII out. */
+export function hiding(login: SshLogin): (text: string) => string {
+  if (login.type === 'key') return (text) => text;
+  const { password } = login;
+  const forms = [password, password.replaceAll(/[^\u0020-\u007E]/g, '')].filter((form) => form !== '');
+  return (text) => forms.reduce((all, form) => all.replaceAll(form, '***'), text);
+}

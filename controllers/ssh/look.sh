@@ -30,10 +30,12 @@ if [ "$(id -u)" = 0 ]; then
   fact root yes
 elif ! there sudo; then
   fact sudo missing
-elif sudo -n true 2>/dev/null; then
+# What is asked for is what runs later: a rule may be for that alone. Its input is not this script.
+elif refusal=$(sudo -k -n -- sh -s </dev/null 2>&1); then
   fact sudo free
 else
   fact sudo asks
+  fact sudo_says "$refusal"
 fi
 
 if [ -d /run/systemd/system ]; then fact init systemd; else fact init other; fi

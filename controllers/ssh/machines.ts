@@ -1,18 +1,16 @@
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../../time/clock.ts';
 import { wait } from '../../time/clock.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { reachableAddress } from './address.ts';
-import { commands, connect, unreachable } from './connection.ts';
-import type { RemoteCommand, RemoteResult, SshConnection, SshLogin } from './connection.ts';
-import { parseFacts } from './facts.ts';
+import { lookAt, runAsRoot } from './as-root.ts';
+import { connect, unreachable } from './connection.ts';
+import type { RemoteResult, SshConnection, SshLogin } from './connection.ts';
 import type { Facts } from './facts.ts';
 import type { HostKey } from './host-key.ts';
-import { loginOf } from './login.ts';
+import { hiding, loginOf } from './login.ts';
 import type { LoginUnsealer } from './login.ts';
-import { said, saidChars } from './said.ts';
 import { SshFailure } from './ssh-failure.ts';
 
 export interface MachinesOptions {
@@ -35,12 +33,12 @@ export interface Look {
 export const connectMs = 10_000;
 const lookMs = 15_000;
 
-const lookScript = readFileSync(new URL('look.sh', import.meta.url), 'utf8');
-
 /** A machine that was logged in to. Each call has a deadline of its own. */
 export interface Visit {
   readonly hostKey: HostKey;
   readonly login: SshLogin['type'];
+  /** Takes the password of the login out of what the machine says. */
+  hide(text: string): string;
   /** @throws SshFailure */
   look(): Promise<Look>;
   /** Runs a script of this program as root, in the way that the facts show. @throws SshFailure */
@@ -84,16 +82,13 @@ export class Machines {
     return await use({
       hostKey,
       login: login.type,
+      hide: hiding(login),
       look: () =>
         within(lookMs, async (limit) => {
           const facts = await lookAt(connection, login, limit);
           return { hostKey, login: login.type, facts, at: clock.now().getTime() };
         }),
-      runAsRoot: (facts, script, ms) =>
-        within(ms, (limit) => {
-          const { command, before } = rootOf(facts, login, hostKey);
-          return connection.run(command, [...before, script], limit);
-        }),
+      runAsRoot: (facts, script, ms) => within(ms, (limit) => runAsRoot(connection, { facts, login, script }, limit)),
     });
   }
 
@@ -156,43 +151,4 @@ export class Machines {
       limit.cancel();
     }
   }
-}
-
-/** The command by which a script runs as root, and what its input has before the script. @throws SshFailure */
-function rootOf(
-  facts: Facts,
-  login: SshLogin,
-  hostKey: HostKey,
-): { command: RemoteCommand; before: readonly string[] } {
-  if (facts.root === 'yes') return { command: commands.plain, before: [] };
-  if (facts.sudo === 'free') return { command: commands.sudo, before: [] };
-  if (facts.sudo === 'asks' && login.type === 'password')
-    return { command: commands.sudoByPassword, before: [`${login.password}\n`] };
-  throw new SshFailure('no_root', 'The login cannot run anything as root', 'Log in as root, or let the user run sudo', {
-    hostKey,
-  });
-}
-
-/** Looks as the user, then again as root where that is possible: some facts are for root only. */
-async function lookAt(connection: SshConnection, login: SshLogin, signal: AbortSignal): Promise<Facts> {
-  const { hostKey } = connection;
-  const facts = factsOf(await connection.run(commands.plain, [lookScript], signal), hostKey);
-  const canAsk = facts.sudo === 'free' || (facts.sudo === 'asks' && login.type === 'password');
-  if (facts.root === 'yes' || !canAsk) return facts;
-  const { command, before } = rootOf(facts, login, hostKey);
-  const asRoot = await connection.run(command, [...before, lookScript], signal);
-  if (asRoot.code !== 0) return { ...facts, sudo: 'refuses' };
-  const { root: _, sudo: __, ...more } = factsOf(asRoot, hostKey);
-  return { ...facts, ...more };
-}
-
-function factsOf({ stdout, stderr, code }: RemoteResult, hostKey: HostKey): Facts {
-  const facts = parseFacts(stdout);
-  if (facts.kernel !== undefined) return facts;
-  throw new SshFailure(
-    'no_shell',
-    `The login has no POSIX shell. It said: ${said(stderr || stdout, saidChars.fact) || `exit code ${code ?? 'unknown'}`}`,
-    'Give the user /bin/sh or bash as its shell',
-    { hostKey },
-  );
 }

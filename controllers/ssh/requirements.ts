@@ -68,14 +68,26 @@ export function requirementsOf(facts: Facts, expected: Expectation): CheckResult
 }
 
 const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation) => Found>> = {
-  privileges({ root, sudo }, { login }) {
+  privileges({ root, sudo, sudo_says: says }, { login }) {
     if (root === 'yes') return pass('The login is root');
     if (sudo === 'free') return pass('sudo asks for no password');
     if (sudo === 'asks' && login === 'password') return pass('sudo asks for the password, which is known');
+    // on some systems a rule of all users
+    if (sudo !== undefined && says?.includes('must have a tty') === true)
+      return fail(
+        'sudo runs from a terminal only (requiretty), and there is none',
+        'Take that from the user: Defaults:USER !requiretty in /etc/sudoers.d',
+      );
+    const said = says === undefined ? '' : `. It said: ${says}`;
     if (sudo === 'refuses')
       return fail(
-        'sudo does not take the password of the login',
-        'Let the user run sudo: add it to the group sudo, or write a rule in /etc/sudoers.d',
+        `sudo does not take the password of the login${said}`,
+        'Let the user run sudo by it: add the user to the group sudo, or write a rule in /etc/sudoers.d',
+      );
+    if (sudo === 'fails')
+      return fail(
+        `sudo runs nothing${said}`,
+        'Let the user run sudo from a connection without a terminal: try `ssh USER@ADDRESS sudo -n id`',
       );
     if (sudo === 'asks')
       return fail(

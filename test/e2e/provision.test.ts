@@ -178,6 +178,7 @@ describe('a login', () => {
 
   it('by a password, for which sudo asks too', async () => {
     await using machine = await startMachine({ password });
+    await machine.run("printf 'Defaults lecture=always, use_pty\\nops ALL=(ALL) ALL\\n' >/etc/sudoers");
     const key = await passwordOf('another one');
     const id = await serverOn(machine, { username: 'ops', ssh_key_id: key });
     const refused = await failed(id, 'LoggedIn');
@@ -195,10 +196,43 @@ describe('a login', () => {
     await machine.run("echo 'root ALL=(ALL) ALL' >/etc/sudoers");
     const id = await serverOn(machine, { username: 'ops', ssh_key_id: await passwordOf(password) });
     const why = await failed(id, 'MachineFits');
-    expect(why?.message).toContain('sudo does not take the password of the login');
+    expect(why?.message).toContain(
+      'sudo does not take the password of the login. It said: ops is not in the sudoers file',
+    );
     expect(condition(await get(id), 'LoggedIn')?.status).toBe('true');
     await machine.run("echo 'ops ALL=(ALL) ALL' >>/etc/sudoers");
     await client.request('POST', `/api/v1/servers/${id}/provision`, {});
+    await active(id, machine);
+  });
+
+  it('by a password that sudo does not ask for where it runs sh, and that root never runs', async () => {
+    const line = 'touch /tmp/ran';
+    await using machine = await startMachine({ password: line });
+    await machine.run("echo 'ops ALL=(ALL) NOPASSWD: /bin/sh' >>/etc/sudoers");
+    const id = await serverOn(machine, { username: 'ops', ssh_key_id: await passwordOf(line) });
+    await active(id, machine);
+    expect((await machine.run('test -e /tmp/ran')).code).toBe(1);
+  });
+
+  it('by a password, until sudo needs no terminal and asks for that of the user', async () => {
+    await using machine = await startMachine({ password });
+    const rules = (text: string) => machine.run(`printf 'ops ALL=(ALL) ALL\n${text}' >/etc/sudoers`);
+    const says = (what: string): Promise<true> =>
+      until(`it says: ${what}`, async () => condition(await get(id), 'MachineFits')?.message.includes(what) === true, {
+        timeoutMs: 60_000,
+        explain: () => explain(id, machine),
+      });
+    const again = () => client.request('POST', `/api/v1/servers/${id}/provision`, {});
+    await rules('Defaults requiretty\\n');
+    const id = await serverOn(machine, { username: 'ops', ssh_key_id: await passwordOf(password) });
+    await says('sudo runs from a terminal only (requiretty)');
+    await failed(id, 'MachineFits');
+    await rules('Defaults rootpw\\n');
+    await again();
+    await says('sudo does not take the password of the login. It said: Sorry, try again');
+    expect((await failed(id, 'MachineFits'))?.message).toContain('1 incorrect password attempt');
+    await rules('');
+    await again();
     await active(id, machine);
   });
 

@@ -33,7 +33,7 @@ async function run(script: string, patience = 3): Promise<JobState> {
   const closed = once(shell, 'close');
   const [out, err] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
   await closed;
-  return jobStateOf(out, err);
+  return jobStateOf(out, err, (text) => text);
 }
 const start = (name: string, script: string, patience?: number): Promise<JobState> =>
   run(starts({ id: idOf(name), name: 'agent' }, { script, server: 'https://setpoint.test/default', token }), patience);

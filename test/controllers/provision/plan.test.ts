@@ -5,6 +5,7 @@ import { jobStateOf, looksAt, starts } from '../../../controllers/provision/job.
 import { planOf } from '../../../controllers/provision/plan.ts';
 import { decisiveStep, faultOf, stepsOf, triesAgain } from '../../../controllers/provision/steps.ts';
 import type { Facts } from '../../../controllers/ssh/facts.ts';
+import { hiding } from '../../../controllers/ssh/login.ts';
 import { SshFailure } from '../../../controllers/ssh/ssh-failure.ts';
 import type { SshFailureCode } from '../../../controllers/ssh/ssh-failure.ts';
 
@@ -146,14 +147,29 @@ test.each([
   ['lacks=flock\n', { state: 'impossible', lacks: 'flock' }],
   ['', { state: 'unknown', says: 'No space left' }],
 ])('%j is understood', (output, state) => {
-  expect(jobStateOf(output, 'No space left')).toEqual(state);
+  expect(jobStateOf(output, 'No space left', (text) => text)).toEqual(state);
 });
+
+test.each(['state=ended\ncode=1\nsays=', 'lacks=', 'state=odd\n'])(
+  'what a machine says after %j is shown without the password of the login',
+  (start) => {
+    const password = 'hünter "2"';
+    const hide = hiding({ type: 'password', password });
+    // the scripts print ASCII only
+    for (const form of [password, 'hnter "2"'])
+      expect(jobStateOf(`${start}sh: 1: ${form}: not found\n`, '', hide)).toMatchObject(
+        start === 'lacks='
+          ? { lacks: 'sh: 1: ***: not found' }
+          : { says: expect.stringContaining('sh: 1: ***: not found') },
+      );
+  },
+);
 
 test.each(['state=ended\ncode=1\nsays=', 'lacks=', 'state=odd\n'])(
   'what a machine says after %j is short and printable, whatever it is',
   (start) => {
     const hostile = `${'\u001B[2J\u202E\0'.repeat(3000)}${'x'.repeat(30_000)}`;
-    const shown = JSON.stringify(jobStateOf(`${start}${hostile}\n`, ''));
+    const shown = JSON.stringify(jobStateOf(`${start}${hostile}\n`, '', (text) => text));
     expect(shown.length).toBeLessThan(1000);
     expect(shown).not.toMatch(/\\u|[\p{C}]/u);
   },

@@ -374,14 +374,15 @@ describe('a machine that does not answer', () => {
 });
 
 describe('a job that fails', () => {
-  it('is shown with what it said, and followed by another one', async () => {
-    const says = 'apt-get update failed: E: 2030-01-01T00:00:00Z no route';
+  it('is shown with what it said but the secret of the login, and followed by another one', async () => {
+    const says = 'apt-get update failed: E: 2030-01-01T00:00:00Z no route for hunter2';
     let ended = 0;
     await using it = await asked((machine) => {
+      machine.password = 'hunter2';
       machine.ends = (kind) => (kind === 'packages' && (ended += 1) === 1 ? { code: 1, says } : undefined);
     });
     expect(it.step('EngineInstalled')).toMatchObject({ status: 'false', reason: 'InstallationFailed' });
-    expect(it.step('EngineInstalled')?.message).toContain('apt-get update failed: E: … no route');
+    expect(it.step('EngineInstalled')?.message).toContain('apt-get update failed: E: … no route for ***');
     expect(await it.joins()).toBe(true);
     expect([...it.machine.jobs.values()].map(({ kind }) => kind)).toEqual(['packages', 'packages', 'agent']);
   });

@@ -3,6 +3,7 @@ import type { Installation, ReachMachines } from '../../../controllers/operation
 import type { Facts } from '../../../controllers/ssh/facts.ts';
 import type { HostKey } from '../../../controllers/ssh/host-key.ts';
 import type { Look, Visit } from '../../../controllers/ssh/machines.ts';
+import { hiding } from '../../../controllers/ssh/login.ts';
 import { SshFailure } from '../../../controllers/ssh/ssh-failure.ts';
 import { makeJoinToken, parseJoinToken } from '../../../agent-protocol/join-token.ts';
 import type { Repository } from '../../../store/repo.ts';
@@ -46,6 +47,8 @@ export class StandInMachine implements ReachMachines {
   before: (what: 'connect' | 'look' | 'job' | 'answer') => void = () => undefined;
   /** How a job ends; `undefined`: it does what it is for. */
   ends: (kind: StartedJob['kind']) => { code: number; says: string } | undefined = () => undefined;
+  /** What its words are shown without. */
+  password = 'of nothing that it says';
   /** Whether jobs go on until the test ends them. */
   isSlow = false;
   readonly jobs = new Map<string, StartedJob>();
@@ -80,6 +83,7 @@ export class StandInMachine implements ReachMachines {
     return use({
       hostKey,
       login: 'key',
+      hide: hiding({ type: 'password', password: this.password }),
       look: async () => {
         this.before('look');
         return { hostKey, login: 'key', facts: { ...this.facts }, at: this.#clock.now().getTime() };
