@@ -259,6 +259,16 @@ describe('a login', () => {
   });
 });
 
+/** Another sshd answers at the machine's address from now on. Answers with the fingerprint of its host key. */
+async function otherHostKey(machine: SshMachine): Promise<string> {
+  const file = join(folder, aName());
+  await execute('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+  const start = '/usr/sbin/sshd -E /var/log/sshd.log -f /etc/ssh/sshd_config';
+  const swap = `kill $(pidof sshd); printf %s "$TEXT" >/etc/ssh/host_key; for try in $(seq 100); do ${start} && exit; sleep 0.1; done; exit 1`;
+  expect(await machine.run(swap, { TEXT: await readFile(file, 'utf8') })).toMatchObject({ code: 0 });
+  return (await execute('ssh-keygen', ['-l', '-f', `${file}.pub`])).stdout.split(' ')[1] ?? '';
+}
+
 describe('a machine that cannot become a server leaves its server in error, with what to do', () => {
   it('another key, until the right one is named', async () => {
     await using machine = await startMachine();
@@ -300,6 +310,33 @@ describe('a machine that cannot become a server leaves its server in error, with
     expect(why?.message).toContain(machine.fingerprint);
     await trust(machine.fingerprint);
     await active(id, machine);
+  });
+
+  it('a machine that another one has replaced since the last attempt, until an admin trusts it', async () => {
+    await using machine = await startMachine();
+    const id = await serverOn(machine, { username: 'ops' });
+    await failed(id, 'MachineFits');
+    expect((await get(id))['host_key']).toEqual({ type: 'ssh-ed25519', fingerprint: machine.fingerprint });
+    const fingerprint = await otherHostKey(machine);
+    const logins = async (): Promise<string> => (await machine.run('grep -c Accepted /var/log/sshd.log')).stdout.trim();
+    const before = await logins();
+    await change(id, { username: 'root' });
+    const refused = () => condition(lastSeen, 'HostKeyTrusted');
+    let lastSeen = await get(id);
+    await until(
+      'the other host key is refused',
+      async () => {
+        lastSeen = await get(id);
+        return lastSeen.status === 'error' && refused()?.status === 'false';
+      },
+      { timeoutMs: 60_000, explain: () => explain(id, machine) },
+    );
+    expect(refused()).toMatchObject({ reason: 'HostKeyChanged', message: expect.stringContaining(fingerprint) });
+    expect(refused()?.message).toContain(machine.fingerprint);
+    expect(await logins()).toBe(before);
+    await client.request('POST', `/api/v1/servers/${id}/trust-host-key`, { fingerprint });
+    await active(id, machine);
+    expect((await get(id))['host_key']).toMatchObject({ fingerprint });
   });
 
   it('a user without sudo', async () => {

@@ -186,6 +186,13 @@ describe('a server that asks', () => {
     expect(server.answered).toEqual([['right']]);
   });
 
+  test('does not get the password with another host key than the pinned one', async () => {
+    await using server = await asking([{ prompt: 'Password: ', echo: false }], 'right');
+    const hostKey = { type: 'ssh-ed25519', fingerprint: `SHA256:${'a'.repeat(43)}` };
+    expect((await failureOf(connect({ ...target(server.port), hostKey }, never))).code).toBe('host_key_changed');
+    expect(server.answered).toEqual([]);
+  });
+
   test.each([
     [
       'two prompts',
