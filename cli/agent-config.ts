@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isPrivate } from '../agent-protocol/control-plane-url.ts';
 
 const List = z.string().transform((text) => text.split(',').filter((it) => it !== ''));
 
@@ -46,9 +47,3 @@ export const AgentConfig = z
       'On a private network that you trust, allow http by --allow-plain-http',
   });
 export type AgentConfig = z.output<typeof AgentConfig>;
-
-/** Whether the connection uses TLS or stays within this machine. */
-function isPrivate(address: string): boolean {
-  const { protocol, hostname } = new URL(address);
-  return protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-}

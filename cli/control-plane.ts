@@ -60,6 +60,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       registry,
       replica: { id, url: config.internalUrl, version: packageFile.version },
       publicUrl: config.publicUrl,
+      allowPlainHttp: config.allowPlainHttp,
       trustedProxies: config.trustedProxies,
       allowedHosts: config.allowedHosts,
       ...(config.metricsFrom !== undefined && { metricsFrom: config.metricsFrom }),

@@ -7,6 +7,7 @@ import type { Installation } from '../controllers/operation/run.ts';
 
 interface Options {
   publicUrl: string;
+  allowPlainHttp?: boolean;
   random: Pick<Random, 'bytes'>;
   releases: Pick<AgentReleases, 'current'>;
   controlKey: () => string;
@@ -18,7 +19,7 @@ export interface ForMachines extends Installation {
   releasedVersion(): Promise<string | undefined>;
 }
 
-export function forMachines({ publicUrl, random, releases, controlKey }: Options): ForMachines {
+export function forMachines({ publicUrl, allowPlainHttp = false, random, releases, controlKey }: Options): ForMachines {
   return {
     async script() {
       try {
@@ -32,6 +33,7 @@ export function forMachines({ publicUrl, random, releases, controlKey }: Options
       }
     },
     address: (tenant) => `${publicUrl}/${tenant}`,
+    allowPlainHttp,
     joinToken: (server) => makeJoinToken(server, random.bytes(16), controlKey()),
     async releasedVersion() {
       const release = await releases.current().catch(() => undefined);

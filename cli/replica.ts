@@ -52,6 +52,8 @@ export interface ReplicaOptions {
   replica: Replica;
   /** URL under which users and agents reach this installation. */
   publicUrl: string;
+  /** Whether agents on other machines may reach it without TLS. */
+  allowPlainHttp?: boolean;
   trustedProxies: string[];
   /** See `ApiConfig`. */
   allowedHosts?: ApiConfig['allowedHosts'];
@@ -159,6 +161,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       config: ApiConfig.parse({
         version: replica.version,
         publicUrl: options.publicUrl,
+        allowPlainHttp: options.allowPlainHttp,
         trustedProxies: options.trustedProxies,
         allowedHosts: options.allowedHosts,
         metricsFrom: options.metricsFrom,

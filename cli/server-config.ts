@@ -73,6 +73,8 @@ export const ServerConfig = z
       .url()
       .transform((url) => url.replace(/\/+$/, ''))
       .optional(),
+    /** Whether agents on other machines may reach the public URL without TLS. */
+    allowPlainHttp: z.union([z.boolean(), z.stringbool()]).default(false),
     /** URL under which the other replicas reach this one; default: the address that it listens on. */
     internalUrl: z.url().optional(),
     /** Folder with the release of the agent that machines get from here; default: where `make release` puts it. */

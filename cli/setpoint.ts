@@ -31,6 +31,7 @@ program
   .addOption(flag('--etcd-quota-bytes <bytes>', "as etcd has it by --quota-backend-bytes; default: etcd's own, 2 GiB"))
   .addOption(flag('--data <dir>', 'keys and the embedded store (/var/lib/setpoint/server)'))
   .addOption(flag('--public-url <url>', 'address under which users and agents reach this installation'))
+  .addOption(flag('--allow-plain-http', 'agents on other machines may reach that address by http'))
   .addOption(flag('--internal-url <url>', 'address under which the other replicas reach this one'))
   .addOption(
     flag('--allowed-hosts <list>', 'names that are answered beside that of the public address; * for all of them'),

@@ -2044,6 +2044,8 @@ export interface components {
             join_token: string;
             join_token_expires_at: string;
             install_command: string;
+            /** @description Why the command does not serve another machine, or what it exposes; each in sentences */
+            install_warnings: string[];
         };
         Server: {
             id: string;

@@ -10,6 +10,8 @@ export const ApiConfig = z.strictObject({
   version: z.string(),
   /** URL under which users and agents reach this installation, without tenant and without a slash at the end. */
   publicUrl: z.url(),
+  /** Whether agents on other machines may reach it without TLS. */
+  allowPlainHttp: z.boolean().default(false),
   /** Host names that are answered, besides addresses and `localhost`; absent, or with `*`: every name. */
   allowedHosts: z.array(z.string()).optional(),
   /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is trusted. */

@@ -63,6 +63,9 @@ export const ServerWithJoin = z
     join_token: z.string(),
     join_token_expires_at: z.string(),
     install_command: z.string(),
+    install_warnings: z.array(z.string()).meta({
+      description: 'Why the command does not serve another machine, or what it exposes; each in sentences',
+    }),
   })
   .meta({ id: 'ServerWithJoin' });
 export type ServerWithJoin = z.infer<typeof ServerWithJoin>;

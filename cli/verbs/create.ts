@@ -6,7 +6,12 @@ import { followProvisioning, printProvisioning } from './provision.ts';
 import { createSshKey } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
 
-const Join = z.object({ install_command: z.string(), join_token_expires_at: z.string() });
+const Join = z.object({
+  install_command: z.string(),
+  join_token_expires_at: z.string(),
+  /** Earlier releases have none. */
+  install_warnings: z.array(z.string()).default([]),
+});
 
 /** Of a server. */
 export interface ServerOptions {
@@ -81,8 +86,12 @@ async function createServer(client: Client, name: string, options: ServerOptions
     ...(user !== undefined && { username: user }),
   });
   console.log(`server ${name} is created`);
-  if (sshKey === undefined) printJoin(created);
-  else if (options.wait === true) await followProvisioning(client, ApiObject.parse(created), signal);
+  if (sshKey === undefined) {
+    printJoin(created);
+    return;
+  }
+  printWarnings(Join.parse(created).install_warnings);
+  if (options.wait === true) await followProvisioning(client, ApiObject.parse(created), signal);
   else printProvisioning(name);
 }
 
@@ -95,6 +104,11 @@ export async function join(client: Client, name: string): Promise<void> {
 }
 
 function printJoin(answer: unknown): void {
-  const { install_command: command, join_token_expires_at: until } = Join.parse(answer);
+  const { install_command: command, install_warnings: warnings, join_token_expires_at: until } = Join.parse(answer);
   console.log(`Run this on that machine as root, once, before ${until}:\n  ${command}`);
+  printWarnings(warnings);
+}
+
+function printWarnings(warnings: readonly string[]): void {
+  for (const warning of warnings) console.error(`Warning: ${warning}`);
 }

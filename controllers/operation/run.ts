@@ -28,6 +28,8 @@ export interface Installation {
   script(): Promise<{ script: string } | { fault: 'absent' | 'damaged' }>;
   /** The address under which the agents of a tenant reach the control plane. */
   address(tenant: string): string;
+  /** Whether agents on other machines may reach it without TLS. */
+  readonly allowPlainHttp: boolean;
   /** Makes a token that lets one agent join as that server. */
   joinToken(server: string): string;
 }

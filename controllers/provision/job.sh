@@ -1,6 +1,6 @@
 # Runs one job of provisioning on this machine, apart from the connection, so that a connection that breaks ends nothing.
 # Lines before these give it: job (its id), seconds (how long it may take), patience (how long to wait here), token,
-# server, starts (empty: only look), and payload, which prints the script of the job. POSIX sh; it runs as root.
+# server, plain_http (empty, or the argument that allows it), starts (empty: only look), and payload, which prints the script of the job. POSIX sh; it runs as root.
 # Prints the state of the job, NAME=VALUE. There is one job at a time: another one is waited for.
 
 LC_ALL=C
@@ -21,11 +21,11 @@ start() {
   printf '%s\n' "$job" >"$folder/job"
   SETPOINT_JOIN_TOKEN=$token setsid sh -c '
     cd /
-    timeout "$1" sh "$2/script" --server "$3" </dev/null >"$2/log" 2>&1 9>&-
+    timeout "$1" sh "$2/script" --server "$3" $4 </dev/null >"$2/log" 2>&1 9>&-
     echo $? >"$2/code.new"
     rm -f "$2/script"
     mv -f "$2/code.new" "$2/code"
-  ' sh "$seconds" "$folder" "$server" </dev/null >/dev/null 2>&1 &
+  ' sh "$seconds" "$folder" "$server" "$plain_http" </dev/null >/dev/null 2>&1 &
 }
 
 # What the job said last: its own message, where it has one.

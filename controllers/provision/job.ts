@@ -28,6 +28,8 @@ export interface Payload {
   server: string;
   /** Join token of the agent; empty for other jobs. */
   token: string;
+  /** Whether the agent may reach the control plane by plain http. */
+  plainHttp?: boolean;
 }
 
 /** How long a job may take on the machine, and how long a look waits for its end. Seconds. */
@@ -65,7 +67,7 @@ export function starts(job: Job, payload: Payload): string {
 }
 
 function composed({ id, name }: Job, payload: Payload | undefined): string {
-  const { script = '', server = '', token = '' } = payload ?? {};
+  const { script = '', server = '', token = '', plainHttp = false } = payload ?? {};
   if (!forms.id.test(id)) throw new Error(`The id of a job must be a UUID: ${id}`);
   if (payload !== undefined && !isUsableAddress(server))
     throw new Error(`The address of the control plane has characters that no script takes: ${server}`);
@@ -73,7 +75,7 @@ function composed({ id, name }: Job, payload: Payload | undefined): string {
   if (script.split('\n').includes(end)) throw new Error('The script of a job has the line that ends it');
   return [
     `job='${id}' seconds=${jobSeconds[name]} patience=${lookPatienceSeconds} starts=${payload === undefined ? '' : 'yes'}\n`,
-    `server='${server}' token='${token}'\n`,
+    `server='${server}' token='${token}' plain_http=${plainHttp ? '--allow-plain-http' : ''}\n`,
     `payload() {\ncat <<'${end}'\n${script}${script === '' || script.endsWith('\n') ? '' : '\n'}${end}\n}\n`,
     jobScript,
   ].join('');

@@ -1,3 +1,4 @@
+import { isPrivate } from '../../agent-protocol/control-plane-url.ts';
 import { hashJoinToken } from '../../agent-protocol/join-token.ts';
 import { conflict } from '../../store/errors.ts';
 import type { Provisioning } from '../../store/kinds/operation.ts';
@@ -14,8 +15,9 @@ import type { HostKey } from '../ssh/host-key.ts';
 import type { Visit } from '../ssh/machines.ts';
 import { otherServerOn, remedyFor } from '../ssh/remedy.ts';
 import { SshFailure } from '../ssh/ssh-failure.ts';
-import { isUsableAddress, jobLookMs, jobSeconds, jobStateOf, looksAt, packagesScript, starts } from './job.ts';
+import { jobLookMs, jobSeconds, jobStateOf, looksAt, packagesScript, starts } from './job.ts';
 import type { Job, JobName, JobState, Payload } from './job.ts';
+import { faultOfAddress } from './address.ts';
 import { planOf } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { decisiveStep, faultOf, openStep, StepFailure, stepsOf, triesAgain } from './steps.ts';
@@ -116,7 +118,9 @@ async function attempt(its: Attempt): Promise<Going> {
   const { server, done, tools } = its;
   const { ctx, machines, installation, signal } = tools;
   const address = installation.address(ctx.tenant);
-  if (!isUsableAddress(address)) throw new StepFailure(unusable(address));
+  const { allowPlainHttp } = installation;
+  const fault = faultOfAddress(address, { machine: server.desired.ip_address, allowPlainHttp });
+  if (fault !== undefined) throw new StepFailure(fault);
   const release = await installation.script();
   if ('fault' in release) throw new StepFailure(releaseFaults[release.fault]);
   return machines.visit(server, ctx.view, signal, async (visit) => {
@@ -127,7 +131,9 @@ async function attempt(its: Attempt): Promise<Going> {
     if (engine === undefined)
       return going('EngineInstalled', 'Installing', 'The Docker engine and what else is missing is installed');
     done.set('EngineInstalled', { reason: 'Answers', message: engine });
-    const state = await askForAgent(its, { visit, facts, payload: { script: release.script, server: address } });
+    const plainHttp = allowPlainHttp && !isPrivate(address);
+    const payload = { script: release.script, server: address, plainHttp };
+    const state = await askForAgent(its, { visit, facts, payload });
     if (typeof state === 'object') return state;
     if (state === 'running')
       return going('AgentInstalled', 'Installing', 'The agent is fetched, installed and started');
@@ -151,16 +157,6 @@ function noteShown({ hostKey }: SshFailure, { desired }: Server, done: Steps): v
 
 function going(step: StepName, reason: string, message: string): Going {
   return { step, reason, message, againMs: pollMs };
-}
-
-function unusable(address: string): Fault {
-  return {
-    step: 'AgentInstalled',
-    reason: 'AddressUnusable',
-    message: `The address of the control plane has characters that no script takes: ${address}`,
-    remedy: 'Set --public-url to a plain https address',
-    isFinal: true,
-  };
 }
 
 const releaseFaults: Readonly<Record<'absent' | 'damaged', Fault>> = {

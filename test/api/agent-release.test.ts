@@ -204,6 +204,7 @@ describe('the script that installs the agent', () => {
       `curl -fsSL https://setpoint.test/install.sh | SETPOINT_JOIN_TOKEN=${token} sh -s -- --server https://setpoint.test/default`,
     );
     const renewed = (await owner.post(`/servers/${id}/join-token`)).data;
+    expect(renewed.install_warnings).toEqual([]);
     expect(renewed.install_command).toContain(`SETPOINT_JOIN_TOKEN=${renewed.join_token} sh`);
   });
 

@@ -135,9 +135,12 @@ describe('after a login', () => {
     );
     expect((await run('create', 'environment', 'staging')).err).toContain('name it by --project');
     const created = await run('create', 'server', 'two');
-    expect(created).toEqual(
-      output('^server two is created\nRun this on that machine as root, once, before \\S+:\n  .*SETPOINT_JOIN_TOKEN='),
-    );
+    expect(created).toEqual({
+      ...output(
+        '^server two is created\nRun this on that machine as root, once, before \\S+:\n  .*SETPOINT_JOIN_TOKEN=',
+      ),
+      err: expect.stringMatching(/^Warning: .*one of its own machine alone.*SETPOINT_PUBLIC_URL/),
+    });
     const again = await run('join', 'two');
     const token = /SETPOINT_JOIN_TOKEN=(\S+)/;
     expect(again.out).toMatch(token);

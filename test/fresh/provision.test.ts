@@ -26,7 +26,15 @@ test('a bare Debian becomes a server by SSH, as a user with sudo, and runs an ap
   const host = await docker('network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}');
   const port = await freePort();
   const url = `http://${host}:${port}`;
-  const flags = ['--listen', `${host}:${port}`, '--public-url', url, '--data', join(folder, 'server')];
+  const flags = [
+    '--listen',
+    `${host}:${port}`,
+    '--public-url',
+    url,
+    '--data',
+    join(folder, 'server'),
+    '--allow-plain-http',
+  ];
   const own = ['--agent-release', release.folder, '--setup-token', 'off'];
   const server = new Program(['server', ...flags, ...own], join(folder, 'server.log'));
   server.start();

@@ -11,7 +11,7 @@ export const allControllers: readonly AnyController[] = controllersOf({
   random: { bytes: undone },
   agents: { call: undone },
   machines: { look: undone, visit: undone },
-  installation: { script: undone, address: undone, joinToken: undone },
+  installation: { script: undone, address: undone, allowPlainHttp: false, joinToken: undone },
   agentRelease: undone,
   mailer: { send: undone },
   isMailOnlyLogged: true,

@@ -10,6 +10,7 @@ export const noMachines: ReachMachines = {
 export const noInstallation: Installation = {
   script: () => Promise.reject(new Error('Nothing is installed')),
   address: () => '',
+  allowPlainHttp: false,
   joinToken: () => {
     throw new Error('No agent joins');
   },

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { installScript } from '../../api/pages/install-script.ts';
+import { installCommand } from '../../api/routes/servers/install-command.ts';
+import { freePort } from '../harness/program.ts';
 import { smallRelease } from '../harness/small-release.ts';
 import type { SmallRelease } from '../harness/small-release.ts';
 
@@ -136,6 +138,16 @@ describe('the script that installs the agent refuses', () => {
     expect(code).toBe(1);
     expect(stderr).toContain(message);
   });
+});
+
+it.each(shells)('a machine that does not reach an address of the control plane alone is told so: %s', async (shell) => {
+  const publicUrl = `http://127.0.0.1:${await freePort()}`;
+  const line = installCommand({ publicUrl, tenant: 'default', token, isReleased: true, allowPlainHttp: false });
+  await symlink(await whereIs(shell), join(folder, 'sh'));
+  const { code, stderr } = await install({ shell, args: [], env: {}, input: line });
+  expect(code).toBe(1);
+  expect(stderr).toContain('setpoint: Nothing was installed.');
+  expect(stderr).toContain('set SETPOINT_PUBLIC_URL there');
 });
 
 describe('a machine that has the agent of a server', () => {

@@ -55,7 +55,7 @@ export const createServer = defineEndpoint({
     });
     const key = sshKeyFrom(ctx.view, body, undefined);
     const id = ctx.random.id();
-    const join = await newJoin(ctx, id);
+    const join = await newJoin(ctx, id, fieldsOf(body).ip_address ?? undefined);
     const unit = ctx.repo.begin();
     if (key !== undefined) unit.require(key);
     const server = unit.create(

@@ -52,6 +52,14 @@ describe('a job', () => {
     expect(await readFile(join(folder, 'ran'), 'utf8')).toBe(`--server https://setpoint.test/default ${token}\n`);
   });
 
+  it('passes on that plain http is allowed', async () => {
+    const payload = { script: `echo "$*" >"${folder}/ran"\n`, server: 'http://setpoint.test/default', token };
+    await run(starts({ id: idOf('plain'), name: 'agent' }, { ...payload, plainHttp: true }));
+    expect(await readFile(join(folder, 'ran'), 'utf8')).toBe(
+      '--server http://setpoint.test/default --allow-plain-http\n',
+    );
+  });
+
   it('leaves its token in no file', async () => {
     await start('one', 'exit 3\n');
     for (const name of await readdir(join(folder, 'provision')))

@@ -86,6 +86,17 @@ const sealed = { $sealed: 'x', for: 'y' };
 const failure = (code: SshFailureCode): SshFailure => new SshFailure(code, `It is ${code}`, 'Mend it');
 
 describe('a server with an address and an SSH key', () => {
+  it.each([
+    ['http://setpoint.test', '--allow-plain-http'],
+    ['https://setpoint.test', ''],
+  ])('is told that plain http is allowed where its control plane uses it: %s', async (address, expected) => {
+    await using it = await asked((_, installation) =>
+      Object.assign(installation, { address: () => `${address}/default`, allowPlainHttp: true }),
+    );
+    expect(await it.joins()).toBe(true);
+    expect(it.machine.plainHttp).toEqual([expected]);
+  });
+
   it('gets engine and agent, and its agent joins by a token that was made for that', async () => {
     await using it = await asked();
     expect(await it.joins()).toBe(true);
@@ -283,6 +294,17 @@ describe('what cannot be mended by another attempt ends in error at once, with w
     it.installation.release = standInInstallation().release;
     await it.change((draft) => void (draft.provision_attempt = id('attempt')));
     expect(await it.joins()).toBe(true);
+  });
+
+  it.each([
+    ['http://127.0.0.1:7070', 'AddressLoopback', 'SETPOINT_PUBLIC_URL'],
+    ['http://setpoint.test', 'PlainHttp', 'SETPOINT_ALLOW_PLAIN_HTTP=true'],
+  ])('a control plane at %s: the machine is not even reached', async (address, reason, setting) => {
+    await using it = await asked((_, installation) => void (installation.address = () => `${address}/default`));
+    expect(it.phase()).toBe('error');
+    expect(it.step('AgentInstalled')).toMatchObject({ status: 'false', reason });
+    expect(it.step('AgentInstalled')?.message).toContain(setting);
+    expect(it.machine.visits).toBe(0);
   });
 
   it('another host key, until it is trusted', async () => {

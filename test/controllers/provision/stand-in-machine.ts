@@ -54,6 +54,8 @@ export class StandInMachine implements ReachMachines {
   readonly jobs = new Map<string, StartedJob>();
   /** Tokens that it was given, oldest first. */
   readonly tokens: string[] = [];
+  /** The argument about plain http of each job that installs the agent. */
+  readonly plainHttp: string[] = [];
   /** Keys of the agents that joined, and refusals. */
   readonly joins: string[] = [];
   visits = 0;
@@ -109,6 +111,7 @@ export class StandInMachine implements ReachMachines {
       const kind = script.includes('stands in for install.sh') ? 'agent' : 'packages';
       const token = /token='([^']*)'/.exec(script)?.[1] ?? '';
       if (token !== '') this.tokens.push(token);
+      if (kind === 'agent') this.plainHttp.push(/plain_http=(\S*)/.exec(script)?.[1] ?? 'none');
       const job: StartedJob = { kind, token, state: 'running', code: 0, says: '' };
       this.jobs.set(id, job);
       if (!this.isSlow) await this.#end(job);
@@ -138,7 +141,9 @@ export class StandInMachine implements ReachMachines {
 }
 
 /** An installation whose release is a script that the stand-in machine knows. */
-export function standInInstallation(): Installation & { release: Awaited<ReturnType<Installation['script']>> } {
+export function standInInstallation(): Installation & {
+  release: Awaited<ReturnType<Installation['script']>>;
+} {
   let made = 0;
   return {
     release: { script: '# stands in for install.sh\n' },
@@ -146,6 +151,7 @@ export function standInInstallation(): Installation & { release: Awaited<ReturnT
       return this.release;
     },
     address: (tenant) => `https://setpoint.test/${tenant}`,
+    allowPlainHttp: false,
     joinToken: (server) => makeJoinToken(server, Buffer.alloc(16, (made += 1)), controlKey),
   };
 }
