@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../../time/clock.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import { diskSpace } from '../disk/disk-guard.ts';
+import { folderAdvice } from '../disk/folder-advice.ts';
 import { syncDirectory } from '../disk/atomic-file.ts';
 import { ownerVariable } from '../machine/orphans.ts';
 import { OutputLimitError, run } from '../machine/process.ts';
@@ -198,7 +199,7 @@ async function attempt<R>(what: string, work: () => Promise<R>, signal: AbortSig
   } catch (error) {
     signal.throwIfAborted();
     const { code, message } = error as NodeJS.ErrnoException; // of the file system, or of the walk's own bounds
-    const reason = code === undefined ? message : `${code}. Run it as root, beside its engine`;
+    const reason = code === undefined ? message : `${code}. ${folderAdvice(code)}`;
     throw failed(`The agent cannot ${what}: ${reason}`, error);
   }
 }

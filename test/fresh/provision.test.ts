@@ -92,8 +92,8 @@ test('a bare Debian becomes a server by SSH, as a user with sudo, and runs an ap
 
   const saved = join(folder, 'image.tar');
   await docker('save', '--output', saved, image);
-  await machine.copy(saved, '/tmp/image.tar');
-  await run('docker load --input /tmp/image.tar');
+  await machine.copy(saved, '/root/image.tar');
+  await run('docker load --input /root/image.tar');
   const project = await client.object('POST', '/api/v1/projects', { name: 'shop' });
   const [environment] = await client.list(`/api/v1/projects/${project.id}/environments`);
   const application = await client.object('POST', '/api/v1/applications', {
@@ -119,6 +119,41 @@ test('a bare Debian becomes a server by SSH, as a user with sudo, and runs an ap
       explain: async () =>
         JSON.stringify(await client.object('GET', `/api/v1/applications/${application.id}`), undefined, 1),
     },
+  );
+
+  // within what systemd lets the agent do
+  const other = [
+    '--env GREETING=moved',
+    '--env PORT=9000',
+    '--label traefik.http.services.old.loadbalancer.server.port=9000',
+  ];
+  await run(`docker run --detach --name old --volume rows:/data ${other.join(' ')} ${image}`);
+  const placeOf = async (filter: string): Promise<string> =>
+    run(`docker volume inspect --format '{{.Mountpoint}}' $(docker volume ls --quiet --filter ${filter})`);
+  const rows = await placeOf('name=rows');
+  await run(
+    `mkdir ${rows}/shared && chown 999:998 ${rows}/shared && chmod 2770 ${rows}/shared && echo rows >${rows}/shared/table && mknod ${rows}/null c 1 3`,
+  );
+  await client.request('POST', `/api/v1/servers/${made.id}/adopt`, {
+    project_id: project.id,
+    take: ['old'],
+    deploy: true,
+  });
+  await run('docker stop old');
+  await until(
+    'what was taken over answers',
+    async () => {
+      const answer = await fetch(`http://${machine.address}:9000/env/GREETING`, { signal: AbortSignal.timeout(5000) });
+      return (await answer.text()) === 'moved';
+    },
+    {
+      timeoutMs: 3 * minutes,
+      explain: async () => JSON.stringify(await client.list('/api/v1/volumes'), undefined, 1),
+    },
+  );
+  const copy = await placeOf('name=sp-vol-');
+  expect(await run(`stat --format '%a %u %g' ${copy}/shared && cat ${copy}/shared/table && test -c ${copy}/null`)).toBe(
+    '2770 999 998\nrows',
   );
 
   await machine.restart();

@@ -1,5 +1,6 @@
 import { chmod, readdir } from 'node:fs/promises';
 import { z } from 'zod';
+import { folderAdvice } from '../../disk/folder-advice.ts';
 import { bears } from '../bears.ts';
 import { notOurs } from '../not-ours.ts';
 import { labels as ours, RuntimeFailure, type ContainerRuntime, type Volume } from '../runtime.ts';
@@ -96,7 +97,8 @@ async function openToAll(path: string): Promise<void> {
   try {
     if ((await readdir(path)).length === 0) await chmod(path, 0o777);
   } catch (cause) {
-    const message = `Cannot open folder ${path} of the volume to its users. Run the agent as root, beside its engine`;
+    const { code } = cause as NodeJS.ErrnoException; // of the file system
+    const message = `Cannot open folder ${path} of the volume to its users. ${folderAdvice(code)}`;
     throw new RuntimeFailure('create_failed', message, { retryable: true, cause });
   }
 }
