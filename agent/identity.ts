@@ -89,6 +89,11 @@ export async function openIdentity(folder: string, joinToken?: string): Promise<
   };
 }
 
+/** The server that the agent with that data directory has joined or is to join; `undefined`: it has no identity. */
+export async function serverOfIdentity(folder: string): Promise<string | undefined> {
+  return (await read(join(folder, 'identity.json')))?.server_id;
+}
+
 function withToken(stored: Stored, token: string): Stored {
   if (stored.used_token_hash === hashJoinToken(token)) return { ...stored, join_token: token };
   const { control_key_hash: _, ...rest } = stored;

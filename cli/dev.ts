@@ -18,11 +18,13 @@ import { createClient, Refused } from './client.ts';
 import { startControlPlane } from './control-plane.ts';
 import { contextName, loadConnection, saveContext } from './credentials.ts';
 import { ensureDataDir } from './data-dir.ts';
+import { ensureServer } from './dev-server.ts';
 import { localRuntime } from './docker-engine.ts';
-import { findObject, listObjects } from './objects.ts';
+import { listObjects } from './objects.ts';
 import { createLog } from './log.ts';
 import { parseConfig } from './parse-config.ts';
 import { ServerConfig } from './server-config.ts';
+import { openEnd, waiting } from './settled.ts';
 import { stopped } from './stop-signal.ts';
 import { applyApplication } from './verbs/apply.ts';
 
@@ -63,11 +65,12 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   print(`Control plane: ${plane.url}/default   (store: ${config.store})`);
   print(`Console: ${plane.url}/console`);
   const client = await logIn(plane.url, data);
-  const { server, joinToken } = await ensureServer(client);
+  const agentData = join(data, 'agent');
+  const { server, joinToken } = await ensureServer(client, { name: names.server, agentData, print });
 
   const agentConfig = parseConfig(AgentConfig, {
     server: `${plane.url}/default`,
-    data: join(data, 'agent'),
+    data: agentData,
     gitProtocols: 'file,http',
     gitFileRoots: join(data, 'examples'),
     gitLoopback: true,
@@ -76,7 +79,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     ...(joinToken === undefined ? {} : { token: joinToken }),
   });
   await using agent = await startLocalAgent(agentConfig, agentLogs(dev.logLevel, destination));
-  print(`Agent: server "${names.server}" (${agent.serverId}) on the Docker engine of this machine`);
+  print(`Agent: server "${server.name ?? server.id}" (${agent.serverId}) on the Docker engine of this machine`);
 
   await printLeftovers(agentConfig.dockerSocket, signal);
 
@@ -154,15 +157,6 @@ async function keepForVerbs(connection: Connection, email: string): Promise<void
     );
 }
 
-async function ensureServer(client: Client): Promise<{ server: ApiObject; joinToken?: string }> {
-  const all = await client.list('/api/v1/servers');
-  const existing = all.find((it) => it.name === names.server);
-  if (existing !== undefined) return { server: existing };
-  const created = await client.object('POST', '/api/v1/servers', { name: names.server });
-  const server = await client.object('PUT', `/api/v1/servers/${created.id}`, { direct_ports_enabled: true });
-  return { server, joinToken: z.string().parse(created['join_token']) };
-}
-
 async function ensureProject(client: Client): Promise<void> {
   const all = await client.list('/api/v1/projects');
   if (!all.some((it) => it.name === names.project))
@@ -186,7 +180,9 @@ async function deployExample(
     runToSuccess(program, { args, cwd, env }, signal),
   );
   print(`Example: ${repository}, a git repository to change and deploy from`);
+  await removeStranded(client, signal);
   for (const declared of parseApplications(await readFile(manifest, 'utf8'))) {
+    declared.spec.server = server.name ?? names.server;
     declared.spec.repository_url = pathToFileURL(repository).href;
     if (port !== undefined) {
       declared.spec.exposed_port = port;
@@ -206,13 +202,31 @@ async function deployExample(
   print(`$ curl ${address}\n${answer}`);
 }
 
-/** The example in the environment of the manifest: a clone of that environment has an application of the same name. */
+/** An application stays on its server: the example of one that was deleted is deleted too, and made anew. */
+async function removeStranded(client: Client, signal: AbortSignal): Promise<void> {
+  const example = await exampleOf(client);
+  if (example === undefined) return;
+  const servers = await client.list('/api/v1/servers');
+  if (servers.some(({ id }) => id === example['server_id'])) return;
+  print(`The server of application "${names.application}" was deleted: the application is made anew`);
+  await client.request('DELETE', `/api/v1/applications/${example.id}?${waiting}`);
+  signal.throwIfAborted();
+  const left = await exampleOf(client);
+  if (left !== undefined) throw new Error(`It is still being deleted: ${openEnd(left) ?? 'start again'}`);
+}
+
 async function findExample(client: Client): Promise<ApiObject> {
-  const environment = await findObject(client, 'environments', names.environment, names.project);
-  const all = await listObjects(client, 'applications', names.project);
-  const found = all.find((it) => it.name === names.application && it['environment_id'] === environment.id);
+  const found = await exampleOf(client);
   if (found === undefined) throw new Error(`No application is called ${names.application} in ${names.environment}`);
   return found;
+}
+
+/** The example in the environment of the manifest: a clone of that environment has an application of the same name. */
+async function exampleOf(client: Client): Promise<ApiObject | undefined> {
+  const environments = await listObjects(client, 'environments', names.project);
+  const environment = environments.find(({ name }) => name === names.environment);
+  const all = await listObjects(client, 'applications', names.project);
+  return all.find((it) => it.name === names.application && it['environment_id'] === environment?.id);
 }
 
 async function runToSuccess(

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CommandLine } from '../harness/command-line.ts';
@@ -17,7 +17,7 @@ describe('setpoint dev', () => {
   let argv: string[];
   let url: string;
   let example: string;
-  let serverId: string | undefined;
+  const servers: string[] = [];
   let running: Running | undefined;
 
   const list = async (kind: string): Promise<Listed[]> => JSON.parse((await cli.run(['get', kind, '-o', 'json'])).out);
@@ -40,14 +40,14 @@ describe('setpoint dev', () => {
   });
   afterAll(async () => {
     await running?.interrupt();
-    if (serverId !== undefined) await removeEverythingOf(serverId);
+    for (const server of servers) await removeEverythingOf(server);
     await cli[Symbol.asyncDispose]();
   });
 
   it('makes a user, a server and an example that answers, and is found as it was left by a second run', async () => {
     running = cli.start(argv);
     await running.prints('Stop with Ctrl-C');
-    serverId = (await list('servers'))[0]?.id;
+    servers.push(...(await list('servers')).map(({ id }) => id));
     const out = running.out();
     expect(out).toContain(`Control plane: ${url}/default`);
     expect(out).toMatch(/First user: admin@\S+, password \S+ {3}\(kept in \S+account\.json\)/);
@@ -100,5 +100,37 @@ describe('setpoint dev', () => {
     running = undefined;
     const log = await readFile(join(cli.home, 'data', 'dev.log'), 'utf8');
     expect(log.split('\n').filter((line) => line.includes('"level":50'))).toEqual([]);
+  });
+
+  it('comes up again after its server was deleted, and after the data of its agent was removed', async () => {
+    const serverHere = async () => (await list('servers')).map(({ id }) => id);
+    running = cli.start(argv);
+    await running.prints('Stop with Ctrl-C');
+    const [first] = await serverHere();
+    expect(await cli.run(['delete', 'server', 'local', '--force', '--yes'])).toMatchObject({ code: 0, err: '' });
+    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+
+    running = cli.start(argv);
+    await running.prints('Stop with Ctrl-C');
+    servers.push(...(await serverHere()));
+    const kept = join(cli.home, 'data', `agent-of-${first}`);
+    expect(running.out()).toContain(`Server ${first} is gone: the data of its agent is kept in ${kept}, and nothing`);
+    expect(running.out()).toContain('The server of application "hello" was deleted: the application is made anew');
+    expect(running.out()).toContain('Application "hello" is running on server "local"');
+    const [second, ...others] = await serverHere();
+    expect(others).toEqual([]);
+    expect(second).not.toBe(first);
+    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
+    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+
+    await rm(join(cli.home, 'data', 'agent'), { recursive: true });
+    running = cli.start(argv);
+    await running.prints('Stop with Ctrl-C');
+    expect(running.out()).toContain('The agent has not joined as server "local" with this data directory: it joins');
+    expect(running.out()).toContain('Application "hello" is running on server "local"');
+    expect(await serverHere()).toEqual([second]);
+    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
+    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+    running = undefined;
   });
 });
