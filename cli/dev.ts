@@ -5,11 +5,13 @@ import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
 import { z } from 'zod';
 import { systemClock } from '../time/clock.ts';
+import { isLoopbackHost } from '../agent-protocol/control-plane-url.ts';
 import { findLeftovers } from '../agent/leftovers.ts';
 import { run } from '../agent/machine/process.ts';
 import { parseApplications } from '../manifests/application.ts';
 import { baseImageTag, ensureBaseImage } from '../manifests/base-image.ts';
 import { ensureExampleRepository } from '../manifests/example-repository.ts';
+import { defined } from '../store/defined.ts';
 import { agentLogs, startLocalAgent } from './agent.ts';
 import { leftoverTable } from './agent-clean.ts';
 import { AgentConfig } from './agent-config.ts';
@@ -30,6 +32,8 @@ import { applyApplication } from './verbs/apply.ts';
 
 const DevConfig = z.object({
   listen: z.string().default('127.0.0.1:7070'),
+  publicUrl: z.string().optional(),
+  allowPlainHttp: z.union([z.boolean(), z.stringbool()]).optional(),
   data: z.string().default('data'),
   logLevel: z.string().default('warn'),
   takeOverPorts: z.union([z.boolean(), z.stringbool()]).default(false),
@@ -52,8 +56,12 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   await ensureDataDir(data);
   const destination = pino.destination({ dest: join(data, 'dev.log'), sync: true });
   const log = createLog({ level: dev.logLevel }, destination);
+  const setupToken = randomBytes(24).toString('base64url');
   const config = parseConfig(ServerConfig, {
     listen: dev.listen,
+    ...defined({ publicUrl: dev.publicUrl, allowPlainHttp: dev.allowPlainHttp }),
+    // an installation without users lets nobody else on the network be its first one
+    setupToken,
     data: join(data, 'server'),
     logLevel: dev.logLevel,
     // only addresses and localhost are answered: a foreign page cannot reach it under a name that points to this
@@ -62,14 +70,17 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   });
 
   await using plane = await startControlPlane(config, log);
-  print(`Control plane: ${plane.url}/default   (store: ${config.store})`);
-  print(`Console: ${plane.url}/console`);
-  const client = await logIn(plane.url, data);
+  const here = reachable(plane.url);
+  print(`Control plane: ${here}/default   (store: ${config.store})`);
+  print(`Console: ${here}/console`);
+  if (dev.publicUrl !== undefined) print(`Other machines are to reach it at ${config.publicUrl}${onlyHere(config)}`);
+  const client = await logIn(here, data, setupToken);
   const agentData = join(data, 'agent');
   const { server, joinToken } = await ensureServer(client, { name: names.server, agentData, print });
 
   const agentConfig = parseConfig(AgentConfig, {
-    server: `${plane.url}/default`,
+    server: `${here}/default`,
+    allowPlainHttp: true, // it connects within this machine
     data: agentData,
     gitProtocols: 'file,http',
     gitFileRoots: join(data, 'examples'),
@@ -95,6 +106,17 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   await stopped(signal);
 }
 
+/** The address on this machine of a control plane that listens there, also where it listens on every address. */
+function reachable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+}
+
+/** What is missing for other machines, in words that follow the public URL. */
+function onlyHere({ listen }: ServerConfig): string {
+  if (!isLoopbackHost(listen.host)) return '';
+  return `, by a program that passes it on: it listens on this machine alone (--listen ${listen.host}:${listen.port})`;
+}
+
 function print(text: string): void {
   console.log(text);
 }
@@ -116,7 +138,7 @@ async function printLeftovers(dockerSocket: string, signal: AbortSignal): Promis
 /**
  * Logs in as the first user, who is registered once; the password is in the data directory, readable by its owner only.
  */
-async function logIn(url: string, data: string): Promise<Client> {
+async function logIn(url: string, data: string, setupToken: string): Promise<Client> {
   const path = join(data, 'account.json');
   const visitor = createClient({ server: url, tenant: 'default' });
   const kept = await readFile(path, 'utf8').catch(() => undefined);
@@ -129,7 +151,8 @@ async function logIn(url: string, data: string): Promise<Client> {
     .object({ setup_complete: z.boolean() })
     .parse(await visitor.request('GET', '/api/v1/auth/setup-status'));
   if (!done) {
-    await visitor.request('POST', '/api/v1/auth/register', { ...account, first_name: 'Local', last_name: 'Admin' });
+    const name = { first_name: 'Local', last_name: 'Admin' };
+    await visitor.request('POST', '/api/v1/auth/register', { ...account, ...name, setup_token: setupToken });
     print(`First user: ${account.email}, password ${account.password}   (kept in ${path})`);
   } else print(`Log in to the console as ${account.email}; the password is in ${path}`);
   const answer = await visitor.request('POST', '/api/v1/auth/login', account).catch((error: unknown) => {

@@ -69,6 +69,8 @@ program
   .command('dev')
   .description('run control plane and agent on this machine and deploy the example')
   .addOption(flag('--listen <host:port>', 'address of the control plane (127.0.0.1:7070)'))
+  .addOption(flag('--public-url <url>', 'address for users and for agents on other machines (where it listens)'))
+  .addOption(flag('--allow-plain-http', 'agents on other machines may reach that address by http'))
   .addOption(flag('--data <dir>', 'where everything is kept (data)'))
   .addOption(flag('--example-port <port>', 'port of the example application (8080)'))
   .addOption(flag('--take-over-ports', 'take ports from agents that left rules and do not run here any more'))

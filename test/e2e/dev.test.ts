@@ -124,8 +124,15 @@ describe('setpoint dev', () => {
     expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
 
     await rm(join(cli.home, 'data', 'agent'), { recursive: true });
-    running = cli.start(argv);
+    const everywhere = ['--listen', `0.0.0.0:${new URL(url).port}`];
+    const forOthers = ['--public-url', 'http://192.0.2.1:7070', '--allow-plain-http'];
+    running = cli.start([...argv, ...everywhere, ...forOthers]);
     await running.prints('Stop with Ctrl-C');
+    expect(running.out()).toContain('Other machines are to reach it at http://192.0.2.1:7070\n');
+    const other = await cli.run(['create', 'server', 'two']);
+    expect(other.out).toMatch(/ --server http:\/\/192\.0\.2\.1:7070\/default --allow-plain-http\n$/);
+    expect(other.err).toContain('this network has no other users');
+    expect(await cli.run(['delete', 'server', 'two', '--yes'])).toMatchObject({ code: 0 });
     expect(running.out()).toContain('The agent has not joined as server "local" with this data directory: it joins');
     expect(running.out()).toContain('Application "hello" is running on server "local"');
     expect(await serverHere()).toEqual([second]);
