@@ -1,6 +1,7 @@
 import { rename } from 'node:fs/promises';
 import { z } from 'zod';
 import { serverOfIdentity } from '../agent/identity.ts';
+import { defined } from '../store/defined.ts';
 import type { ApiObject, Client } from './client.ts';
 import { Refused } from './client.ts';
 import { openEnd, waiting } from './settled.ts';
@@ -14,32 +15,36 @@ interface Options {
 
 /**
  * The server of the agent of `setpoint dev`, and the token by which that agent joins where it has not. An agent keeps
- * its server: the data of one whose server was deleted is set aside. @throws Error if a deletion does not end
+ * its server: the data of one whose server, `gone`, was deleted is set aside. @throws Error if a deletion does not end
  */
 export async function ensureServer(
   client: Client,
   { name, agentData, print }: Options,
-): Promise<{ server: ApiObject; joinToken?: string }> {
+): Promise<{ server: ApiObject; joinToken?: string; gone?: string }> {
   const joined = await serverOfIdentity(agentData);
   const isMeant = (it: ApiObject): boolean => it.id === joined || it.name === name;
   const all = await withoutDeleted(client, isMeant, print);
   const own = all.find(({ id }) => id === joined);
   if (own !== undefined && own['agent_id'] !== null) return { server: own };
-  if (own === undefined && joined !== undefined) {
-    const kept = `${agentData}-of-${joined}`;
+  const gone = own === undefined ? joined : undefined;
+  if (gone !== undefined) {
+    const kept = `${agentData}-of-${gone}`;
     await rename(agentData, kept);
-    print(`Server ${joined} is gone: the data of its agent is kept in ${kept}, and nothing needs it`);
+    print(`Server ${gone} is gone: the data of its agent is kept in ${kept}, and nothing needs it`);
   }
   const named = own ?? all.find((it) => it.name === name);
   if (named !== undefined) {
     print(
       `The agent has not joined as server "${String(named.name)}" with this data directory: it joins by a new token`,
     );
-    return joining(await client.object('POST', `/api/v1/servers/${named.id}/join-token`, {}));
+    return {
+      ...joining(await client.object('POST', `/api/v1/servers/${named.id}/join-token`, {})),
+      ...defined({ gone }),
+    };
   }
   const created = await client.object('POST', '/api/v1/servers', { name });
   await client.object('PUT', `/api/v1/servers/${created.id}`, { direct_ports_enabled: true });
-  return joining(created);
+  return { ...joining(created), ...defined({ gone }) };
 }
 
 function joining(server: ApiObject): { server: ApiObject; joinToken: string } {

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { z } from 'zod';
 import { systemClock } from '../time/clock.ts';
 import { isLoopbackHost } from '../agent-protocol/control-plane-url.ts';
-import { findLeftovers } from '../agent/leftovers.ts';
+import { findLeftovers, removeLeftover } from '../agent/leftovers.ts';
 import { run } from '../agent/machine/process.ts';
 import { parseApplications } from '../manifests/application.ts';
 import { baseImageTag, ensureBaseImage } from '../manifests/base-image.ts';
@@ -76,7 +76,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   if (dev.publicUrl !== undefined) print(`Other machines are to reach it at ${config.publicUrl}${onlyHere(config)}`);
   const client = await logIn(here, data, setupToken);
   const agentData = join(data, 'agent');
-  const { server, joinToken } = await ensureServer(client, { name: names.server, agentData, print });
+  const { server, joinToken, gone } = await ensureServer(client, { name: names.server, agentData, print });
 
   const agentConfig = parseConfig(AgentConfig, {
     server: `${here}/default`,
@@ -92,6 +92,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   await using agent = await startLocalAgent(agentConfig, agentLogs(dev.logLevel, destination));
   print(`Agent: server "${server.name ?? server.id}" (${agent.serverId}) on the Docker engine of this machine`);
 
+  if (gone !== undefined) await removeLeft(gone, agentConfig.dockerSocket, signal);
   await printLeftovers(agentConfig.dockerSocket, signal);
 
   await ensureProject(client);
@@ -119,6 +120,16 @@ function onlyHere({ listen }: ServerConfig): string {
 
 function print(text: string): void {
   console.log(text);
+}
+
+/** Removes what the agent here left of its deleted server: its network would be in the way of the example. */
+async function removeLeft(server: string, dockerSocket: string, signal: AbortSignal): Promise<void> {
+  using engine = localRuntime(dockerSocket);
+  const deps = { engine, clock: systemClock };
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(120_000)]);
+  const { leftovers } = await findLeftovers(deps, limit);
+  for (const one of leftovers.filter((it) => it.server === server)) await removeLeftover(deps, one, limit);
+  print(`What was left of server ${server} on this machine is removed; volumes stay`);
 }
 
 /** Shows what earlier runs with other data directories left: it may be in the way of the example. */
