@@ -106,10 +106,10 @@ async function collect(key: string, term: Term, deps: BackgroundDeps, signal: Ab
   const repository = deps.repository(tenant);
   const unit = repository.begin();
   unit.guard(term.fence);
-  if (!(await isConfirmed(verdict, it, { repository, unit, deps }))) return { after: 'failure' };
-  signal.throwIfAborted();
-  unit.requestDelete(it);
   try {
+    if (!(await isConfirmed(verdict, it, { repository, unit, deps }))) return { after: 'failure' };
+    signal.throwIfAborted();
+    unit.requestDelete(it);
     committed(await unit.commit());
   } catch (error) {
     if (isConflict(error) || isUnavailable(error)) return { after: 'failure' };

@@ -463,6 +463,33 @@ test('keys without their object are removed after an hour, and counted as bugs',
   expect(await rig.repo.idByName('project', 'all', 'one')).toBe(project);
 });
 
+test('garbage that the store could not be asked about is deleted later, and no log calls that a bug', async () => {
+  const logged: string[] = [];
+  const log = pino({}, { write: (line) => void logged.push(line) });
+  await using rig = await openRig({ background: [garbage], log });
+  const project = await createProject(rig.repo, 'one');
+  await create(rig, (unit) => {
+    unit.create('environment', id('mine'), environmentOf(project));
+  });
+  const it = (await rig.repo.get('project', project))!;
+  const get = rig.store.get.bind(rig.store);
+  let failures = 0;
+  rig.store.get = (key) => {
+    if (key !== keys.desired(tenant, 'project', project) || failures > 0) return get(key);
+    failures += 1;
+    return Promise.reject(unavailable('it is away'));
+  };
+  const unit = rig.repo.begin();
+  unit.requestDelete(it);
+  await unit.commit();
+  await rig.rest();
+  await rig.clock.advance(60_000);
+  await rig.rest();
+  expect(failures).toBe(1);
+  expect((await rig.repo.get('environment', id('mine')))?.meta.deletionRequestedAt).toBeDefined();
+  expect(logged.filter((line) => line.includes('is a bug'))).toEqual([]);
+});
+
 test('orphans that a sweep could not look for are removed by later ones', async () => {
   await using rig = await openRig({ background: [garbage] });
   await create(rig, (unit) => user(unit, 'owner'));
