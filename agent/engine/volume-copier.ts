@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../../time/clock.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import { diskSpace } from '../disk/disk-guard.ts';
-import { folderAdvice } from '../disk/folder-advice.ts';
 import { syncDirectory } from '../disk/atomic-file.ts';
 import { ownerVariable } from '../machine/orphans.ts';
 import { OutputLimitError, run } from '../machine/process.ts';
 import type { FolderContent } from '../runtime/docker/folder-usage.ts';
 import { folderContent } from '../runtime/docker/folder-usage.ts';
+import { folderAdvice } from '../runtime/folder-advice.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 

@@ -1,7 +1,7 @@
 import { chmod, readdir } from 'node:fs/promises';
 import { z } from 'zod';
-import { folderAdvice } from '../../disk/folder-advice.ts';
 import { bears } from '../bears.ts';
+import { folderAdvice } from '../folder-advice.ts';
 import { notOurs } from '../not-ours.ts';
 import { labels as ours, RuntimeFailure, type ContainerRuntime, type Volume } from '../runtime.ts';
 import type { Engine } from './engine.ts';
