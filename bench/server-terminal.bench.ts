@@ -16,7 +16,7 @@ export const bench: Bench = {
   id: 'P17',
   async run({ compareAll }) {
     await using town = await Installation.start({ store: 'etcd', replicas: 2 });
-    const near = await replicaOfAgent(town);
+    const near = await town.replicaOfAgent();
     const at =
       (replica: number): OpenPipe =>
       (script) =>
@@ -49,15 +49,6 @@ export const bench: Bench = {
     });
   },
 };
-
-/** The number of the replica that the agent is connected to. */
-async function replicaOfAgent(town: Installation): Promise<number> {
-  for (const [index, { url }] of town.replicas.entries()) {
-    const metrics = await (await fetch(`${url}/metrics`)).text();
-    if (/^setpoint_agents_connected 1$/m.test(metrics)) return index;
-  }
-  throw new Error('The agent is connected to no replica');
-}
 
 /** A terminal of the server in which the script is about to begin. */
 async function terminal(client: Client, server: string, script: string): Promise<Pipe> {

@@ -13,13 +13,16 @@ const Made = z.object({ sessionId: z.string() });
 const escape = '\u001b';
 
 /** A terminal of a server, from the socket of a user to a shell of this machine. */
-describe('a terminal of a server', () => {
+describe.each([
+  ['', { store: 'sqlite' }],
+  [', by another replica than that of its agent', { store: 'etcd', replicas: 2 }],
+] as const)('a terminal of a server%s', (_, options) => {
   let town: Installation;
   let folder: string;
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'setpoint-terminal-'));
-    town = await Installation.start({ store: 'sqlite' });
+    town = await Installation.start(options);
   });
   afterAll(async () => {
     await town[Symbol.asyncDispose]();
@@ -27,13 +30,12 @@ describe('a terminal of a server', () => {
   });
 
   async function open(body: object = {}) {
-    const made = await town.client.request('POST', `/api/v1/servers/${town.server.id}/terminal`, {
+    const client = options.store === 'etcd' ? town.clientAt(1 - (await town.replicaOfAgent())) : town.client;
+    const made = await client.request('POST', `/api/v1/servers/${town.server.id}/terminal`, {
       shell: '/bin/sh',
       ...body,
     });
-    const socket: WebSocket = await town.client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, {
-      output: 'binary',
-    });
+    const socket: WebSocket = await client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, { output: 'binary' });
     let shown = '';
     let bytes = 0;
     const frames: Record<string, unknown>[] = [];

@@ -175,6 +175,15 @@ export class Installation implements AsyncDisposable {
     return createClient({ ...this.client.connection, server: this.url(index) });
   }
 
+  /** The index of the replica that the agent is connected to. @throws Error if it is connected to none */
+  async replicaOfAgent(): Promise<number> {
+    for (const [index, { url }] of this.replicas.entries()) {
+      const metrics = await (await fetch(`${url}/metrics`)).text();
+      if (/^setpoint_agents_connected 1$/m.test(metrics)) return index;
+    }
+    throw new Error('The agent is connected to no replica');
+  }
+
   ready(index = 0): Promise<void> {
     return this.replicas[index]!.program.ready(this.url(index));
   }
