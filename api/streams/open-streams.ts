@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { Gauge } from 'prom-client';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
+import { isUnavailable } from '../../store/errors.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -231,6 +232,11 @@ export class OpenStreams implements Disposable {
     stream.run(ctx, { it: it as ReadonlyResource<ResourceKind>, params, query, channel, rest }).then(
       (reason) => channel.close(closeCode.ended, reason),
       (error: unknown) => {
+        if (isUnavailable(error)) {
+          log.warn({ err: error, stream: stream.path }, 'Closed a stream, as the store does not answer');
+          channel.close(closeCode.away, 'the store does not answer: try again');
+          return;
+        }
         log.error({ err: error, stream: stream.path }, 'stream failed');
         channel.close(closeCode.internal, 'failed');
       },

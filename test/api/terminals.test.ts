@@ -5,6 +5,7 @@ import type { ExecParams, TerminalParams } from '../../agent-protocol/messages.t
 import { decodeTerminalInput, encodeTerminal } from '../../agent-protocol/terminal-stream.ts';
 import { countLimits } from '../../api/rights/count-limits.ts';
 import { forgetExpiredTerminals } from '../../api/rights/terminal-sessions.ts';
+import { unavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import { commit } from '../../store/unit.ts';
 import { startApi } from '../harness/api.ts';
@@ -223,6 +224,16 @@ describe('a terminal', () => {
     await world.repo.change('application', app, (draft) => void (draft.run = 'stopped'));
     await world.settled();
     expect((await create()).body.error?.message).toBe('The application is stopped: start it, then open a terminal');
+  });
+
+  it('that the store cannot be asked about runs nothing, and says that it can be tried again', async () => {
+    const id = await idOf();
+    store.beforeTxn = () => Promise.reject(unavailable('down'));
+    const frames = await attach(id);
+    expect(await frames.closed).toEqual({ code: 1013, reason: 'the store does not answer: try again' });
+    store.beforeTxn = undefined;
+    expect(asked).toEqual([]);
+    await (await attach(id)).next('ready');
   });
 
   it('that cannot begin or is lost says why', async () => {
