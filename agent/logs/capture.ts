@@ -139,19 +139,18 @@ export class Capture {
   ): Promise<void> {
     const splitters = { stdout: new LineSplitter(), stderr: new LineSplitter() };
     const store = (entries: readonly Entry[]): Promise<void> => this.#keep(writer, entries, signal);
-    try {
-      for await (const { stream, data, at } of output) {
-        const time = at === undefined ? this.#clock.now().getTime() : Date.parse(at);
-        const entries = entriesOf(splitters[stream].push(data), { at: time, stream, instance: writer.instance });
-        await store(resume === undefined ? entries : resume.push(entries, at !== undefined));
-      }
-    } finally {
-      const now = this.#clock.now().getTime();
-      const rest = (['stdout', 'stderr'] as const).flatMap((stream) =>
-        entriesOf(splitters[stream].end(), { at: now, stream, instance: writer.instance }),
-      );
-      await store([...(resume?.end() ?? []), ...rest]);
+    for await (const { stream, data, at } of output) {
+      const time = at === undefined ? this.#clock.now().getTime() : Date.parse(at);
+      const entries = entriesOf(splitters[stream].push(data), { at: time, stream, instance: writer.instance });
+      await store(resume === undefined ? entries : resume.push(entries, at !== undefined));
     }
+    // what was cut off is read whole by the next capture
+    if (signal.aborted) return;
+    const now = this.#clock.now().getTime();
+    const rest = (['stdout', 'stderr'] as const).flatMap((stream) =>
+      entriesOf(splitters[stream].end(), { at: now, stream, instance: writer.instance }),
+    );
+    await store([...(resume?.end() ?? []), ...rest]);
   }
 
   async #keep(writer: Writer, entries: readonly Entry[], signal: AbortSignal): Promise<void> {

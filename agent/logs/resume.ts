@@ -67,7 +67,8 @@ export class Resume {
       ...Array.from({ length: arrived }, (_, index) => arrived - index),
       ...Array.from({ length: record.length - arrived }, (_, index) => arrived + index + 1),
     ];
-    for (let from = 0; from < tail.length; from += 1) {
+    // no more lines than the record has of those that had arrived, so that equal lines of later do not count as these
+    for (let from = Math.max(0, tail.length - Math.max(1, arrived)); from < tail.length; from += 1) {
       const wanted = tail.slice(from);
       const isEnd = (end: number): boolean =>
         end >= wanted.length &&
