@@ -104,8 +104,8 @@ describe('containers on Docker', () => {
   });
 
   test('that need more memory than they have are distinguished', async () => {
-    // the engine tells of a kill only if it hears of it before the end, and the two come to it by separate ways
-    const script = 'dd if=/dev/zero of=/dev/null bs=512M count=1; code=$?; sleep 1; exit $code';
+    // the engine tells of a kill only if it comes after its watch has begun, and is heard of before the end
+    const script = 'sleep 1; dd if=/dev/zero of=/dev/null bs=512M count=1; code=$?; sleep 1; exit $code';
     const command = ['/bin/sh', '-c', script];
     const spec = docker.spec({ image: images.shell, command, memoryBytes: 16 * 1024 * 1024 });
     const id = await docker.runtime.create(spec, signal());
