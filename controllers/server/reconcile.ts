@@ -90,8 +90,10 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       if (isReleased && farewell.is === 'without') await notifyOfAgentLeft(it, farewell.why, settings, ctx);
       const message = farewell.is === 'pending' ? farewell.message : `Waits for ${left.length} assignment(s) to go`;
       const agent = ctx.view.agent(it.meta.id);
-      const none = { removals: undefined, provisioning: undefined, release: undefined };
-      const world: World = { server: it, agent, away: false, ...none };
+      // what a provisioning began tells later, too, whether there may be an agent
+      const known = it.observed?.provisioning;
+      const provisioning = known && { ...known, steps: known.steps.map((step) => ({ ...step })) };
+      const world: World = { server: it, agent, away: false, removals: undefined, provisioning, release: undefined };
       return {
         observed: observe(world),
         conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],

@@ -12,6 +12,7 @@ import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { provisioningOf } from '../../../store/provisioning.ts';
 import { commit } from '../../../store/unit.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
+import { assignmentState } from '../../harness/gateway-world.ts';
 import { desiredState } from '../../harness/states.ts';
 import { serverSettings } from '../../harness/server-settings.ts';
 import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
@@ -501,6 +502,22 @@ describe('a server that is deleted', () => {
     const before = it.notified();
     await remove(it);
     expect(it.notified()).toEqual(expect.arrayContaining([...before, ...left]));
+  });
+
+  it('is told also once what was placed there is gone, and the attempt forgotten', async () => {
+    await using it = await asked((machine) => {
+      machine.ends = (kind) => (kind === 'agent' ? { code: 1, says: 'No' } : undefined);
+    });
+    await it.pass(600_000);
+    expect(it.phase()).toBe('error');
+    const unit = it.rig.repo.begin();
+    unit.create('assignment', id('instance'), assignmentState(server));
+    unit.requestDelete((await it.rig.repo.get('operation', provisioningOf(server)))!);
+    await commit(unit);
+    await it.rig.rest();
+    expect(it.operation()).toBeUndefined();
+    await remove(it);
+    expect(it.notified()).toEqual(expect.arrayContaining(left));
   });
 
   it('before its agent is installed goes without a word', async () => {
