@@ -8,6 +8,7 @@ import { systemClock } from '../time/clock.ts';
 import { isLoopbackHost } from '../agent-protocol/control-plane-url.ts';
 import { findLeftovers, removeLeftover } from '../agent/leftovers.ts';
 import { run } from '../agent/machine/process.ts';
+import { shortOwner } from '../agent/ports/rules.ts';
 import { parseApplications } from '../manifests/application.ts';
 import { baseImageTag, ensureBaseImage } from '../manifests/base-image.ts';
 import { ensureExampleRepository } from '../manifests/example-repository.ts';
@@ -20,7 +21,7 @@ import { createClient, Refused } from './client.ts';
 import { startControlPlane } from './control-plane.ts';
 import { contextName, loadConnection, saveContext } from './credentials.ts';
 import { ensureDataDir } from './data-dir.ts';
-import { ensureServer } from './dev-server.ts';
+import { deletedServers, ensureServer } from './dev-server.ts';
 import { localRuntime } from './docker-engine.ts';
 import { listObjects } from './objects.ts';
 import { createLog } from './log.ts';
@@ -74,9 +75,9 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   print(`Control plane: ${here}/default   (store: ${config.store})`);
   print(`Console: ${here}/console`);
   if (dev.publicUrl !== undefined) print(`Other machines are to reach it at ${config.publicUrl}${onlyHere(config)}`);
-  const client = await logIn(here, data, setupToken);
+  const client = await logIn(here, { data, setupToken, signal });
   const agentData = join(data, 'agent');
-  const { server, joinToken, gone } = await ensureServer(client, { name: names.server, agentData, print });
+  const { server, joinToken } = await ensureServer(client, { name: names.server, agentData, print });
 
   const agentConfig = parseConfig(AgentConfig, {
     server: `${here}/default`,
@@ -92,7 +93,12 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   await using agent = await startLocalAgent(agentConfig, agentLogs(dev.logLevel, destination));
   print(`Agent: server "${server.name ?? server.id}" (${agent.serverId}) on the Docker engine of this machine`);
 
-  if (gone !== undefined) await removeLeft(gone, agentConfig.dockerSocket, signal);
+  await removeLeft(await deletedServers(client, agentData), agentConfig.dockerSocket, signal).catch(
+    (error: unknown) => {
+      signal.throwIfAborted();
+      print(`What is left of deleted servers stays: ${error instanceof Error ? error.message : String(error)}`);
+    },
+  );
   await printLeftovers(agentConfig.dockerSocket, signal);
 
   await ensureProject(client);
@@ -122,14 +128,18 @@ function print(text: string): void {
   console.log(text);
 }
 
-/** Removes what the agent here left of its deleted server: its network would be in the way of the example. */
-async function removeLeft(server: string, dockerSocket: string, signal: AbortSignal): Promise<void> {
+/** Removes what agents here left of servers that were deleted: their networks would be in the way of the example. */
+async function removeLeft(servers: readonly string[], dockerSocket: string, signal: AbortSignal): Promise<void> {
+  if (servers.length === 0) return;
   using engine = localRuntime(dockerSocket);
   const deps = { engine, clock: systemClock };
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(120_000)]);
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(600_000)]);
   const { leftovers } = await findLeftovers(deps, limit);
-  for (const one of leftovers.filter((it) => it.server === server)) await removeLeftover(deps, one, limit);
-  print(`What was left of server ${server} on this machine is removed; volumes stay`);
+  const owners = new Set(servers.map(shortOwner));
+  for (const one of leftovers.filter((it) => owners.has(shortOwner(it.server)))) {
+    await removeLeftover(deps, one, limit);
+    print(`What was left of server ${one.server} on this machine is removed; named volumes stay`);
+  }
 }
 
 /** Shows what earlier runs with other data directories left: it may be in the way of the example. */
@@ -149,7 +159,10 @@ async function printLeftovers(dockerSocket: string, signal: AbortSignal): Promis
 /**
  * Logs in as the first user, who is registered once; the password is in the data directory, readable by its owner only.
  */
-async function logIn(url: string, data: string, setupToken: string): Promise<Client> {
+async function logIn(
+  url: string,
+  { data, setupToken, signal }: { data: string; setupToken: string; signal: AbortSignal },
+): Promise<Client> {
   const path = join(data, 'account.json');
   const visitor = createClient({ server: url, tenant: 'default' });
   const kept = await readFile(path, 'utf8').catch(() => undefined);
@@ -177,7 +190,7 @@ async function logIn(url: string, data: string, setupToken: string): Promise<Cli
   const { token } = Login.parse(answer);
   const connection = { server: url, tenant: 'default', token };
   await keepForVerbs(connection, account.email);
-  return createClient(connection);
+  return createClient(connection, signal);
 }
 
 /** Stores the session for the verbs, unless they are logged in to another installation: then that login stays. */

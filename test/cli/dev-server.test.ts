@@ -1,7 +1,7 @@
-import { access, readFile, rm } from 'node:fs/promises';
+import { access, mkdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { ensureServer } from '../../cli/dev-server.ts';
+import { deletedServers, ensureServer } from '../../cli/dev-server.ts';
 import { Town } from '../harness/command-line.ts';
 import { Program } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
@@ -55,14 +55,20 @@ it('after a deletion another server is made, and the data of the agent is set as
     `Server ${before.id} is gone: the data of its agent is kept in ${kept}, and nothing needs it`,
   ]);
   await access(join(kept, 'identity.json'));
+  await mkdir(`${agentData}-of-one-that-only-another-store-knows`);
+  expect(await deletedServers(town.client, agentData)).toEqual([before.id]);
   await joins(made);
   expect(await ensured()).toEqual({ server: expect.objectContaining({ id: made.server.id }) });
 });
 
 it('an agent whose data was removed joins as the same server', async () => {
   const { server: before } = await ensured();
+  await rename(agentData, `${agentData}.moved`);
+  await expect(ensured()).rejects.toThrow('The agent of server "one" is connected, and is not the one of this data');
   await town.agent.kill();
-  await rm(agentData, { recursive: true });
+  const isAway = async () =>
+    (await town.client.object('GET', `/api/v1/servers/${before.id}`))['agent_status'] === 'disconnected';
+  await until('the agent is away', isAway);
   const renewed = await ensured();
   expect(renewed.server.id).toBe(before.id);
   expect(printed).toEqual([
