@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiObject, Client } from './client.ts';
-import { unlessGone } from './client.ts';
 
 /** Why a server cannot carry out a change now; `undefined`: it can. */
-function hindranceOf({ status, agent_status }: ApiObject): string | undefined {
-  if (agent_status === 'unknown') return 'its agent has not joined yet';
+function hindranceOf({ status, agent_status, agent_id }: ApiObject): string | undefined {
+  if (agent_status === 'unknown')
+    return agent_id === null ? 'its agent has not joined yet' : 'several agents connect with its identity';
   if (agent_status !== 'connected') return 'its agent is not connected';
   return status === 'error' ? 'its container engine does not answer' : undefined;
 }
@@ -16,18 +16,19 @@ const answerMs = 1000;
 export async function whileServerIsAway<T>(client: Client, it: ApiObject, answer: Promise<T>): Promise<T> {
   const answered = new AbortController();
   const slow = delay(answerMs, true, { signal: answered.signal }).catch(() => false);
-  const [value] = await Promise.all([
-    answer.finally(() => answered.abort()),
-    slow.then((isSlow) => (isSlow ? printServerAway(client, it) : undefined)),
-  ]);
-  return value;
+  void slow.then((isSlow) => (isSlow ? printServerAway(client, it, answered.signal) : undefined));
+  return answer.finally(() => answered.abort());
 }
 
-/** Prints to standard error what a change of `it`, or of a server, waits for if that server cannot carry it out now. */
-export async function printServerAway(client: Client, it: ApiObject): Promise<void> {
+/**
+ * Prints to standard error what a change of `it`, or of a server, waits for if that server cannot carry it out now. Never
+ * throws: the change goes on where nothing is known of its server. Once `over` is aborted, nothing is printed.
+ */
+export async function printServerAway(client: Client, it: ApiObject, over?: AbortSignal): Promise<void> {
   const id = 'agent_status' in it ? it.id : it['server_id'];
-  const server = typeof id === 'string' ? await unlessGone(client.object('GET', `/api/v1/servers/${id}`)) : undefined;
-  if (server === undefined) return;
+  if (typeof id !== 'string') return;
+  const server = await client.object('GET', `/api/v1/servers/${id}`).catch(() => undefined);
+  if (server === undefined || over?.aborted === true) return;
   const name = server.name ?? server.id;
   const why = hindranceOf(server);
   if (why === undefined) return;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { confirm } from '../ask.ts';
 import type { ApiObject, Client } from '../client.ts';
-import { Refused, unlessForbidden } from '../client.ts';
+import { Refused } from '../client.ts';
 import type { CliKind } from '../objects.ts';
 import { aKind, findObject, kindOf, pathOf, rowOfKind, typedKind } from '../objects.ts';
 import { whileServerIsAway } from '../server-away.ts';
@@ -40,10 +40,10 @@ const Left = z.looseObject({
   resource: z.object({ id: z.string() }),
 });
 
-/** Prints what the agent of a deleted server left on its machine, if the caller was notified of it. */
+/** Prints what the agent of a deleted server left on its machine, if the caller was notified of it. Never throws. */
 async function printLeft(client: Client, { id, name = id }: ApiObject): Promise<void> {
-  const sent = await unlessForbidden(client.list('/api/v1/notifications', { q: name }));
-  for (const one of sent ?? []) {
+  const sent = await client.list('/api/v1/notifications', { q: name }).catch(() => []); // the server is deleted in any case
+  for (const one of sent) {
     const { data } = Left.safeParse(one);
     if (data?.resource.id === id) console.log(data.message);
   }
