@@ -3,13 +3,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { WebSocket } from 'ws';
-import { z } from 'zod';
 import { Installation } from '../harness/installation.ts';
 import { memoryOf, processesWith, writtenBy } from '../harness/processes.ts';
+import { openTerminal } from '../harness/server-terminal.ts';
 import { until } from '../harness/until.ts';
 
-const Made = z.object({ sessionId: z.string() });
 const escape = '\u001b';
 
 /** A terminal of a server, from the socket of a user to a shell of this machine. */
@@ -31,39 +29,7 @@ describe.each([
 
   async function open(body: object = {}) {
     const client = options.store === 'etcd' ? town.clientAt(1 - (await town.replicaOfAgent())) : town.client;
-    const made = await client.request('POST', `/api/v1/servers/${town.server.id}/terminal`, {
-      shell: '/bin/sh',
-      ...body,
-    });
-    const socket: WebSocket = await client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, { output: 'binary' });
-    let shown = '';
-    let bytes = 0;
-    const frames: Record<string, unknown>[] = [];
-    socket.on('message', (data: Buffer, isBinary) => {
-      if (!isBinary) frames.push(JSON.parse(data.toString()) as Record<string, unknown>);
-      else {
-        bytes += data.length;
-        shown = (shown + data.toString('latin1')).slice(-200_000);
-      }
-    });
-    const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
-    socket.resume();
-    return {
-      socket,
-      closed,
-      bytes: () => bytes,
-      text: () => shown,
-      forget: () => void (shown = ''),
-      exit: () => frames.find(({ type }) => type === 'exit'),
-      type: (text: string) => socket.send(JSON.stringify({ type: 'input', data: text })),
-      resize: (cols: number, rows: number) => socket.send(JSON.stringify({ type: 'resize', cols, rows })),
-      shows: (what: RegExp | string) =>
-        until(
-          `it shows ${String(what)}`,
-          async () => (typeof what === 'string' ? shown.includes(what) : what.test(shown)),
-          { explain: async () => JSON.stringify(shown.slice(-3000)) },
-        ),
-    };
+    return openTerminal(client, town.server.id, body);
   }
 
   it('has full-screen programs that fill it, also after its size has changed, and brings the exit code back', async () => {
@@ -94,7 +60,7 @@ describe.each([
     await user.shows(/[#$] /); // what is typed before is read by less
     user.type('exit 3\r');
     await user.closed;
-    expect(user.exit()).toEqual({ type: 'exit', code: 3 });
+    expect(user.end()).toEqual({ type: 'exit', code: 3 });
   });
 
   it('ends everything that was started from it when its user leaves', async () => {
@@ -141,7 +107,7 @@ describe.each([
     other.type('echo he""re; exit 4\r');
     await other.closed;
     expect(other.text()).toContain('here\r\n');
-    expect(other.exit()).toEqual({ type: 'exit', code: 4 });
+    expect(other.end()).toEqual({ type: 'exit', code: 4 });
     slow.socket.terminate();
     await until('its program is gone', async () => (await processesWith('tr\0\\0\0x\0')).length === 0);
   });

@@ -7,11 +7,12 @@ import { expect, test } from 'vitest';
 import { builtRelease } from '../harness/built-release.ts';
 import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
+import { openTerminal } from '../harness/server-terminal.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { mirror } from './bare-machine.ts';
-import { openTerminal } from './server-shell.ts';
 
 const execute = promisify(execFile);
+const bash = { shell: '/bin/bash', cols: 91, rows: 31 };
 /** What has the libraries of the executable. */
 const libraries = ['libc6', 'libgcc-s1', 'libstdc++6', 'libatomic1'];
 
@@ -35,7 +36,7 @@ test('the executable for arm64 runs an application and a terminal, and finds the
   const answer = async (): Promise<string> => (await fetch(`http://127.0.0.1:${port}/env/REVISION`)).text();
   expect(await answer()).toBe('one');
   const inTerminal = async (): Promise<void> => {
-    const user = await openTerminal(town.client, town.server.id);
+    const user = await openTerminal(town.client, town.server.id, bash);
     user.type('echo "it is $(stty size)"; exit 3\r');
     await user.shows('it is 31 91');
     await user.closed;

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { openTerminal } from '../harness/server-terminal.ts';
 import { until } from '../harness/until.ts';
 import { startNewMachine } from './new-machine.ts';
-import { openTerminal } from './server-shell.ts';
 
+const bash = { shell: '/bin/bash', cols: 91, rows: 31 };
 /** What no hang-up ends and what neither its session nor its environment shows. It keeps the number in its file. */
 const stubborn = `env -i setsid /bin/sh -c 'trap "" HUP; echo $$ >/run/stubborn; while :; do sleep 1; done' &`;
 
@@ -17,7 +18,7 @@ test('a terminal of a server that systemd runs is outside of the sandbox of its 
   expect(installed, installed.stderr).toMatchObject({ code: 0 });
   await connected('the agent is connected');
 
-  const user = await openTerminal(client, server);
+  const user = await openTerminal(client, server, bash);
   user.type('echo "$USER at $PWD, $(stty size), login $(shopt -q login_shell && echo yes)."; cat /proc/self/cgroup\r');
   await user.shows('root at /root, 31 91, login yes.');
   await user.shows(/system\.slice\/setpoint-terminal-[0-9a-f]{12}-[0-9a-f-]{36}\.service/);
@@ -30,7 +31,7 @@ test('a terminal of a server that systemd runs is outside of the sandbox of its 
   await user.closed;
   expect(user.end()).toEqual({ type: 'exit', code: 3 });
 
-  const left = await openTerminal(client, server);
+  const left = await openTerminal(client, server, bash);
   left.type(`${stubborn} sleep 1000\r`);
   await until('it runs', async () => (await machine.run('test -s /run/stubborn')).code === 0);
   expect(await isGone()).toBe(false);
@@ -39,7 +40,7 @@ test('a terminal of a server that systemd runs is outside of the sandbox of its 
 
   for (const end of ['kill --signal KILL', 'stop']) {
     await machine.run('rm /run/stubborn');
-    const deaf = await openTerminal(client, server);
+    const deaf = await openTerminal(client, server, bash);
     deaf.type(`trap "" HUP; ${stubborn} while :; do sleep 1; done\r`);
     await until('it runs', async () => (await machine.run('test -s /run/stubborn')).code === 0);
     expect(await isGone()).toBe(false);
@@ -51,7 +52,7 @@ test('a terminal of a server that systemd runs is outside of the sandbox of its 
   }
 
   await machine.run('systemctl stop dbus.socket dbus.service');
-  const refused = await openTerminal(client, server);
+  const refused = await openTerminal(client, server, bash);
   await refused.closed;
   expect(refused.end()).toMatchObject({
     type: 'error',
