@@ -70,6 +70,8 @@ class Reader {
     if (quote === '') return this.#name(piece);
     const shown = /\s/.test(inner) ? this.text(inner) : this.#name(inner);
     if (/\s/.test(inner)) this.#next = undefined;
+    // as in JSON, its value is behind it
+    else if (isTelling(inner)) this.#next = 'secret';
     return `${quote}${shown}${quote}`;
   }
 

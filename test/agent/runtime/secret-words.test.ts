@@ -53,6 +53,10 @@ describe('the words of a command', () => {
       ['app', '--set', `db.auth.password=${withheld}`],
     ],
     [
+      ['app', '{"password":"hunter2","port":80}', '--config={"db":{"api_key":"hunter2"}}'],
+      ['app', `{"password":${withheld},"port":80}`, `--config={"db":{"api_key":${withheld}}}`],
+    ],
+    [
       ['docker', 'run', '--env=DB_PASS=hunter2'],
       ['docker', 'run', `--env=DB_PASS=${withheld}`],
     ],
