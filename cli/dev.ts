@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { systemClock } from '../time/clock.ts';
 import { isLoopbackHost } from '../agent-protocol/control-plane-url.ts';
 import { findLeftovers, removeLeftover } from '../agent/leftovers.ts';
+import type { Found, Leftover } from '../agent/leftovers.ts';
 import { run } from '../agent/machine/process.ts';
 import { shortOwner } from '../agent/ports/rules.ts';
 import { parseApplications } from '../manifests/application.ts';
@@ -61,7 +62,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   const config = parseConfig(ServerConfig, {
     listen: dev.listen,
     ...defined({ publicUrl: dev.publicUrl, allowPlainHttp: dev.allowPlainHttp }),
-    // an installation without users lets nobody else on the network be its first one
+    // only who has this token can be the first user, also where others on the network reach it
     setupToken,
     data: join(data, 'server'),
     logLevel: dev.logLevel,
@@ -93,13 +94,8 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   await using agent = await startLocalAgent(agentConfig, agentLogs(dev.logLevel, destination));
   print(`Agent: server "${server.name ?? server.id}" (${agent.serverId}) on the Docker engine of this machine`);
 
-  await removeLeft(await deletedServers(client, agentData), agentConfig.dockerSocket, signal).catch(
-    (error: unknown) => {
-      signal.throwIfAborted();
-      print(`What is left of deleted servers stays: ${error instanceof Error ? error.message : String(error)}`);
-    },
-  );
-  await printLeftovers(agentConfig.dockerSocket, signal);
+  const deleted = await deletedServers(client, agentData).catch(() => []); // then what they left is shown only
+  await clearLeftovers(deleted, agentConfig.dockerSocket, signal);
 
   await ensureProject(client);
   await deployExample(client, { data, server, port: dev.examplePort }, signal).catch((error: unknown) => {
@@ -128,29 +124,43 @@ function print(text: string): void {
   console.log(text);
 }
 
-/** Removes what agents here left of servers that were deleted: their networks would be in the way of the example. */
-async function removeLeft(servers: readonly string[], dockerSocket: string, signal: AbortSignal): Promise<void> {
-  if (servers.length === 0) return;
+/**
+ * Removes what agents here left of deleted servers, whose networks would be in the way of the example, and shows what
+ * other earlier runs left. Does nothing else if that fails: the product runs all the same.
+ */
+async function clearLeftovers(deleted: readonly string[], dockerSocket: string, signal: AbortSignal): Promise<void> {
   using engine = localRuntime(dockerSocket);
   const deps = { engine, clock: systemClock };
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(30_000)]);
+  const found = await findLeftovers(deps, limit).catch(() => undefined);
+  if (found === undefined) return;
+  const owners = new Set(deleted.map(shortOwner));
+  const isOfDeleted = ({ server }: Leftover): boolean => owners.has(shortOwner(server));
+  await removeAll(deps, found.leftovers.filter(isOfDeleted), signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    print(`What is left of deleted servers stays: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  printLeftovers({ ...found, leftovers: found.leftovers.filter((it) => !isOfDeleted(it)) });
+}
+
+async function removeAll(
+  deps: Parameters<typeof removeLeftover>[0],
+  leftovers: readonly Leftover[],
+  signal: AbortSignal,
+): Promise<void> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(600_000)]);
-  const { leftovers } = await findLeftovers(deps, limit);
-  const owners = new Set(servers.map(shortOwner));
-  for (const one of leftovers.filter((it) => owners.has(shortOwner(it.server)))) {
+  for (const one of leftovers) {
     await removeLeftover(deps, one, limit);
     print(`What was left of server ${one.server} on this machine is removed; named volumes stay`);
   }
 }
 
 /** Shows what earlier runs with other data directories left: it may be in the way of the example. */
-async function printLeftovers(dockerSocket: string, signal: AbortSignal): Promise<void> {
-  using engine = localRuntime(dockerSocket);
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(30_000)]);
-  const found = await findLeftovers({ engine, clock: systemClock }, limit).catch(() => undefined);
-  if (found === undefined || found.leftovers.length === 0) return;
+function printLeftovers({ leftovers, doubtful }: Found): void {
+  if (leftovers.length === 0) return;
   print(`\nLeft here by agents that do not run on this machine, such as one whose data directory was removed:`);
-  print(leftoverTable(found.leftovers));
-  if (found.doubtful) print('Agents of an earlier release run on this machine too: some of it may be theirs');
+  print(leftoverTable(leftovers));
+  if (doubtful) print('Agents of an earlier release run on this machine too: some of it may be theirs');
   print(
     '`setpoint agent clean` removes it. Until then no other agent can use its ports, except with --take-over-ports\n',
   );
