@@ -62,7 +62,8 @@ export class ImageCollector {
 
   /**
    * Removes images until the disk is below the low mark. `wanted`: ids and digests of those that are needed, and projects
-   * whose stages are (`stagesOf`), asked before each removal. Returns how many were removed. @throws RuntimeFailure, or an error of the disk
+   * whose stages are (`stagesOf`), asked before each removal. Returns how many were removed. @throws RuntimeFailure, or
+   * an error of the disk
    */
   async collect(wanted: () => ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const { runtime, pulled, disk, clock, log } = this.#deps;

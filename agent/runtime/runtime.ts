@@ -242,7 +242,7 @@ export interface Volume {
 export interface CopySource {
   /** Why it must not be copied, in words that follow its name; absent if it may be. */
   refusal?: string;
-  /** Containers that can write to it, whether they run or not, and whoever made them. */
+  /** Containers that can write to it: also those that do not run, and those that no agent made. */
   writers: readonly {
     id: string;
     name: string;
