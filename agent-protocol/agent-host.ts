@@ -1,5 +1,7 @@
 import type { WireConfiguration, WireItem, WireReport } from './assignment.ts';
+import type { LogsToKeep } from './logs.ts';
 import type { CallParams, EngineState, Load, Position, StreamParams, UpdateFailure } from './messages.ts';
+import type { RegistryAccess } from './registry-access.ts';
 import type { ServerSettings } from './server-settings.ts';
 
 /**
@@ -59,6 +61,10 @@ export interface AgentHost {
   stream(params: StreamParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** Applies the settings of the welcome, and later changes of them. */
   configure(settings: ServerSettings): void;
+  /** What images of workloads are pulled with; `null`: nothing any more. `whole`: all others are forgotten. */
+  registryAccess(workloads: Readonly<Record<string, RegistryAccess | null>>, whole: boolean): void;
   /** Digests of images to keep although no container uses them, by workload. `whole`: all others are forgotten. */
   keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void;
+  /** Which logs stay whatever their age, and which workloads are gone with their logs. */
+  keepLogs(keep: LogsToKeep): void;
 }

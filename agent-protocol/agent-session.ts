@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import type { AgentHost } from './agent-host.ts';
+import { asks } from './asked.ts';
 import { CallError, sendableError } from './call-error.ts';
 import type { Clock } from '../time/clock.ts';
 import { judgeControl } from './control-proof.ts';
 import type { Verdict } from './control-proof.ts';
 import { decodeControlFrame, encodeMessage } from './codec.ts';
 import { CallParams, StreamParams } from './messages.ts';
-import type { AgentMessage, ControlMessage, Hello } from './messages.ts';
+import type { AgentMessage, AskParams, ControlMessage, Hello } from './messages.ts';
 import { DesiredChain } from './desired-chain.ts';
 import { every } from '../time/every.ts';
+import { OpenCalls } from './open-calls.ts';
 import { Outbox } from './outbox.ts';
 import { proofBytes } from './proof.ts';
 import { ReportPump } from './report-pump.ts';
@@ -20,6 +22,7 @@ import type { Frame, Wire } from './wire.ts';
 import type { z } from 'zod';
 
 type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
+type StreamMessage = Extract<ControlMessage, { type: `stream.${string}` }>;
 
 /** How a session ended. */
 export type AgentEnd =
@@ -60,6 +63,7 @@ export class AgentSession {
   #reports: ReportPump;
   #desired: DesiredChain;
   #calls = new Map<number, AbortController>();
+  #questions: OpenCalls<AskParams>;
   #cleanup: (() => void)[] = [];
   #heardAt: number;
   #beats = 0;
@@ -90,6 +94,11 @@ export class AgentSession {
       },
       () => this.#outbox.pump(),
     );
+    this.#questions = new OpenCalls<AskParams>(
+      ({ id, params }) => this.#send({ type: 'ask', id, params }),
+      clock,
+      'control plane',
+    );
     this.#reports = new ReportPump(host, clock, {
       send: (report) => this.#send(report),
       silent: () => this.#lose('Report was not acknowledged in time'),
@@ -114,6 +123,16 @@ export class AgentSession {
       ...updateOf(host),
       control: this.#asked,
     });
+  }
+
+  /**
+   * Asks the control plane. Resolves with its answer.
+   * @throws CallError from the control plane, or `away`, `timeout`, `too_many`; the signal's reason when aborted
+   */
+  async ask(params: AskParams, signal: AbortSignal): Promise<unknown> {
+    signal.throwIfAborted();
+    if (this.#state !== 'up') throw noControl();
+    return this.#questions.call(params, 2 * timing.askMs, signal);
   }
 
   receive(frame: Frame): void {
@@ -216,6 +235,10 @@ export class AgentSession {
   }
 
   #serve(message: ControlMessage): void {
+    if (isOfStream(message)) {
+      this.#serveStream(message);
+      return;
+    }
     switch (message.type) {
       case 'snapshot.begin':
       case 'snapshot.part':
@@ -229,26 +252,20 @@ export class AgentSession {
       case 'images.keep':
         this.#options.host.keepImages(message.images, message.whole);
         return;
+      case 'logs.keep':
+        this.#options.host.keepLogs(message);
+        return;
+      case 'registry.access':
+        this.#options.host.registryAccess(message.workloads, message.whole);
+        return;
       case 'settings':
         this.#options.host.configure(settingsOf(message));
         return;
       case 'call':
         void this.#call(message);
         return;
-      case 'stream.open':
-        this.#openStream(message);
-        return;
-      case 'stream.credit':
-        this.#streams.grant(message.stream, message.bytes);
-        return;
-      case 'stream.end':
-        this.#streams.stop(message.stream);
-        return;
-      case 'stream.reset':
-        this.#resetStream(message);
-        return;
-      case 'stream.live':
-        this.#resetUnknown(message.streams);
+      case 'answer':
+        this.#questions.answered(message);
         return;
       case 'beat_ack':
         this.#beatAnswered(message.n);
@@ -263,8 +280,27 @@ export class AgentSession {
     }
   }
 
+  #serveStream(message: StreamMessage): void {
+    switch (message.type) {
+      case 'stream.open':
+        this.#openStream(message);
+        return;
+      case 'stream.credit':
+        this.#streams.grant(message.stream, message.bytes);
+        return;
+      case 'stream.end':
+        this.#streams.stop(message.stream);
+        return;
+      case 'stream.reset':
+        this.#resetStream(message);
+        return;
+      case 'stream.live':
+        this.#resetUnknown(message.streams);
+    }
+  }
+
   #openStream({ stream, credit, duplex = false, params }: MessageOf<'stream.open'>): void {
-    const asked = asks(StreamParams, 'kind', params);
+    const asked = asks(StreamParams, 'kind', params, 'agent');
     if ('problem' in asked) this.#send({ type: 'stream.reset', stream, ...asked.problem });
     else
       this.#streams.open(stream, { credit, duplex }, (incoming, signal) =>
@@ -284,7 +320,7 @@ export class AgentSession {
 
   async #call({ id, params, timeout_ms: timeoutMs }: MessageOf<'call'>): Promise<void> {
     if (this.#calls.has(id)) return;
-    const asked = asks(CallParams, 'method', params);
+    const asked = asks(CallParams, 'method', params, 'agent');
     if ('problem' in asked) {
       this.#send({ type: 'result', id, error: asked.problem });
       return;
@@ -366,9 +402,14 @@ export class AgentSession {
     this.#desired.stop();
     this.#outbox.close();
     this.#streams.close();
+    this.#questions.close(noControl());
     for (const abort of this.#calls.values()) abort.abort(new CallError('away', 'The connection is gone'));
     this.#options.ended(end);
   }
+}
+
+function noControl(): CallError {
+  return new CallError('away', 'The agent is not connected to the control plane');
 }
 
 function updateOf(host: AgentHost): Pick<z.infer<typeof Hello>, 'update'> {
@@ -376,19 +417,6 @@ function updateOf(host: AgentHost): Pick<z.infer<typeof Hello>, 'update'> {
   return update === undefined ? {} : { update };
 }
 
-/** Parses parameters, which a control plane of another release may have sent. Returns them, or the error to answer. */
-function asks<T extends readonly z.ZodObject[]>(
-  known: z.ZodDiscriminatedUnion<T>,
-  by: string,
-  params: Record<string, unknown>,
-): { params: z.output<z.ZodDiscriminatedUnion<T>> } | { problem: { code: string; message: string } } {
-  const parsed = known.safeParse(params);
-  if (parsed.success) return { params: parsed.data };
-  const [issue] = parsed.error.issues;
-  if (issue?.code === 'invalid_union') {
-    const message = `The agent does not know ${by} ${String(params[by]).slice(0, 64)}: upgrade the agent`;
-    return { problem: { code: 'unsupported', message } };
-  }
-  const where = issue?.path.join('.') ?? '';
-  return { problem: { code: 'invalid', message: `${where}: ${issue?.message ?? 'invalid'}`.slice(0, 200) } };
+function isOfStream(message: ControlMessage): message is StreamMessage {
+  return message.type.startsWith('stream.');
 }

@@ -1,9 +1,21 @@
 import { z } from 'zod';
 import { fromEarlier } from './earlier-service.ts';
+import { maxDockerfileChars } from './generated-dockerfile.ts';
 import type { TaskRow } from './task-table.ts';
 import type { TaskKnown, TaskResult } from './task-types.ts';
 import { taskTypes } from './task-types.ts';
-import { copiedVolume, mainService, phases, Progress, service, volume } from './workload.ts';
+import {
+  archive,
+  ArchiveStand,
+  Certificate,
+  copiedVolume,
+  mainService,
+  phases,
+  Progress,
+  routes,
+  service,
+  volume,
+} from './workload.ts';
 
 /**
  * The variables and the contents of files that all instances of a version run with. A configuration is sent once,
@@ -33,6 +45,12 @@ export type WireVolume = z.infer<typeof WireVolume>;
 
 export const WireCopiedVolume = copiedVolume;
 export type WireCopiedVolume = z.infer<typeof WireCopiedVolume>;
+
+export const WireRoutes = routes;
+export type WireRoutes = z.infer<typeof WireRoutes>;
+
+export const WireArchive = archive;
+export type WireArchive = z.infer<typeof WireArchive>;
 
 /** Fields of every item of a desired set. */
 const itemHead = {
@@ -67,6 +85,8 @@ export const WireAssignment = z.object({
     WireService,
     WireVolume,
     WireCopiedVolume,
+    WireRoutes,
+    WireArchive,
     ...Object.values(taskTypes).map(({ spec }) => spec),
   ]),
 });
@@ -104,15 +124,30 @@ const Result = z
   .record(z.string().max(64), z.union([z.string().max(2000), z.number(), z.boolean()]))
   .refine((result) => Object.keys(result).length <= 32);
 
-/** Leaves progress and a result out that this release cannot read. */
-function withoutUnreadable({ progress, result, ...report }: { [field: string]: unknown }): {
+/** Leaves out what this release cannot read of progress, a result, certificates and an archive. */
+function withoutUnreadable({
+  progress,
+  result,
+  certificates,
+  archive: stand,
+  ...report
+}: {
+  [field: string]: unknown;
+}): {
   [field: string]: unknown;
 } {
-  const known = { progress: Progress.safeParse(progress).data, result: Result.safeParse(result).data };
+  const known = {
+    progress: Progress.safeParse(progress).data,
+    result: Result.safeParse(result).data,
+    certificates: z.array(Certificate).max(64).safeParse(certificates).data,
+    archive: ArchiveStand.safeParse(stand).data,
+  };
   return {
     ...report,
     ...(known.progress !== undefined && { progress: known.progress }),
     ...(known.result !== undefined && { result: known.result }),
+    ...(known.certificates !== undefined && { certificates: known.certificates }),
+    ...(known.archive !== undefined && { archive: known.archive }),
   };
 }
 
@@ -151,6 +186,8 @@ const resultFields = {
   /** Commit of a build that ended, also of a build that failed after its checkout. */
   commit: Cut(64).optional(),
   commit_message: Cut(2000).optional(),
+  /** The Dockerfile that was generated for a build, also for one that failed after it. */
+  dockerfile: Cut(maxDockerfileChars).optional(),
   /** Result of a task of any other type that ended. */
   result: Result.optional(),
 };
@@ -168,15 +205,19 @@ const ReportFields = z.object({
   id: Cut(64),
   generation: z.int(),
   phase: WirePhase,
-  /** It passes its health check, or, without a health check, has been running for 10 s. */
+  /** It passes its health check, or, without a health check, has been running for `min_healthy_seconds`. */
   ready: z.boolean(),
-  /** It has been ready for 10 s without a restart (without a health check: running for 10 s). */
+  /** It has been ready for `min_healthy_seconds` without a restart. */
   stable: z.boolean(),
   container_id: Cut(128).optional(),
   /** Restarts since the container was made: exact below 10, then in steps of 10. */
   restarts: z.int(),
   /** The container keeps exiting and is restarted with a delay. */
   crash_loop: z.boolean(),
+  /** No port leads to it any more, and it runs on only until its open connections have ended. */
+  draining: z.boolean().optional(),
+  /** What it wrote before the first exit of a crash loop: its last 50 lines, cut. */
+  last_output: Cut(6000).optional(),
   exit_code: z.int().optional(),
   started_at: Cut(64).optional(),
   /** `code` is one of `failureCodes`; `message` is the same for the same cause: no times, no counters. */
@@ -184,6 +225,10 @@ const ReportFields = z.object({
   ...resultFields,
   /** How far a running task or the copy of a volume is. It changes at most once per second. */
   progress: Progress.optional(),
+  /** Of the hosts of routes. */
+  certificates: z.array(Certificate).max(64).optional(),
+  /** Of an archive. */
+  archive: ArchiveStand.optional(),
   gone: z.boolean().optional(),
   /** The engine has not answered since the agent started: the report only confirms that the agent has the item. */
   unknown: z.boolean().optional(),

@@ -15,5 +15,5 @@ export class CallError extends Error {
 /** The part of an error that may be sent to the other side: code and message of a CallError, nothing of others. */
 export function sendableError(error: unknown): { code: string; message: string } {
   if (error instanceof CallError) return { code: error.code.slice(0, 64), message: error.message.slice(0, 500) };
-  return { code: 'failed', message: 'Failed on the server: its agent log has the cause' };
+  return { code: 'failed', message: 'Failed on the other side: its log has the cause' };
 }

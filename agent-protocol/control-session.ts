@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { CallError } from './call-error.ts';
+import { asks } from './asked.ts';
+import { CallError, sendableError } from './call-error.ts';
 import type { Clock } from '../time/clock.ts';
 import { decodeAgentFrame, encodeMessage } from './codec.ts';
 import type { Data } from './data-frame.ts';
-import { protocols } from './messages.ts';
+import type { LogsToKeep } from './logs.ts';
+import { AskParams, protocols } from './messages.ts';
 import type {
   AgentMessage,
   CallParams,
@@ -18,6 +20,7 @@ import { OpenCalls } from './open-calls.ts';
 import { OpenedStreams } from './opened-streams.ts';
 import { Outbox } from './outbox.ts';
 import { isProof } from './proof.ts';
+import type { RegistryAccess } from './registry-access.ts';
 import type { ServerSettings } from './server-settings.ts';
 import { bounds, timing } from './timing.ts';
 import { closeCodes } from './wire.ts';
@@ -51,6 +54,8 @@ export interface ControlHost {
   loaded(load: Load, roundTripMs?: number): void;
   /** The state of the agent's container engine and why its update failed, if it did, from every beat. */
   state(engine: EngineState, update: UpdateFailure | undefined): void;
+  /** Answers a question of the agent. @throws CallError with a code and a message for the log of the task */
+  ask(params: AskParams, signal: AbortSignal): Promise<unknown>;
   /** `isOrderly`: one side said goodbye, or refused. Otherwise the connection was lost. */
   ended(why: string, isOrderly: boolean): void;
 }
@@ -69,7 +74,9 @@ export class ControlSession {
   #state: State = 'hello';
   #outbox: Outbox;
   #streams: OpenedStreams<StreamParams>;
-  #calls: OpenCalls;
+  #calls: OpenCalls<CallParams>;
+  /** Questions of the agent that are being answered. */
+  #asked = new Map<number, AbortController>();
   #reporting: Promise<void> = Promise.resolve();
   #reportsWaiting = 0;
   #heardAt: number;
@@ -104,7 +111,7 @@ export class ControlSession {
       clock,
       { wake: () => this.#outbox.pump() },
     );
-    this.#calls = new OpenCalls((call) => this.#send({ type: 'call', ...call }), clock);
+    this.#calls = new OpenCalls<CallParams>((call) => this.#send({ type: 'call', ...call }), clock, 'server');
     this.#cleanup.push(
       clock.timer(timing.handshakeMs, () => this.#state !== 'up' && this.close('Handshake took too long')),
     );
@@ -176,6 +183,16 @@ export class ControlSession {
   /** Sends `images.keep`. The agent must have the capability of that name. */
   keepImages(images: Record<string, string[]>, whole: boolean): void {
     this.#send({ type: 'images.keep', whole, images });
+  }
+
+  /** Sends `logs.keep`. The agent must have the capability of that name. */
+  keepLogs(keep: LogsToKeep): void {
+    this.#send({ type: 'logs.keep', ...keep });
+  }
+
+  /** Sends `registry.access`. The agent must have the capability of that name. */
+  registryAccess(workloads: Record<string, RegistryAccess | null>, whole: boolean): void {
+    this.#send({ type: 'registry.access', whole, workloads });
   }
 
   settings({ logRetentionDays, ports, registries, update }: ServerSettings): void {
@@ -323,6 +340,9 @@ export class ControlSession {
       case 'result':
         this.#calls.answered(message);
         return;
+      case 'ask':
+        void this.#answer(message);
+        return;
       case 'stream.accept':
         this.#streams.accepted(message.stream, message.credit);
         return;
@@ -344,6 +364,31 @@ export class ControlSession {
       case 'proof':
       case 'goodbye':
         this.close(`Did not expect ${message.type} after the welcome`, closeCodes.protocol);
+    }
+  }
+
+  async #answer({ id, params }: FromAgent<'ask'>): Promise<void> {
+    if (this.#asked.has(id)) return;
+    const asked = asks(AskParams, 'about', params, 'control plane');
+    if ('problem' in asked) {
+      this.#send({ type: 'answer', id, error: asked.problem });
+      return;
+    }
+    if (this.#asked.size >= bounds.calls) {
+      const message = `At most ${bounds.calls} questions at once`;
+      this.#send({ type: 'answer', id, error: { code: 'too_many', message } });
+      return;
+    }
+    const abort = new AbortController();
+    this.#asked.set(id, abort);
+    const cancel = this.#clock.timer(timing.askMs, () => abort.abort(new CallError('timeout', 'Took too long')));
+    try {
+      this.#send({ type: 'answer', id, ok: await this.#host.ask(asked.params, abort.signal) });
+    } catch (error) {
+      this.#send({ type: 'answer', id, error: sendableError(abort.signal.aborted ? abort.signal.reason : error) });
+    } finally {
+      cancel();
+      this.#asked.delete(id);
     }
   }
 
@@ -451,6 +496,7 @@ export class ControlSession {
     this.#resting?.();
     this.#streams.close(away());
     this.#calls.close(away());
+    for (const abort of this.#asked.values()) abort.abort(away());
     this.#host.ended(why, isOrderly);
   }
 }

@@ -9,6 +9,7 @@ export const machineChecks = [
   'inodes',
   'memory',
   'inotify',
+  'git',
   'address_pools',
   'dns',
   'registry',

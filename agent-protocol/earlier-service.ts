@@ -46,6 +46,12 @@ export function fromEarlier(spec: Readonly<Record<string, unknown>>): Readonly<R
 
 const Present = service(z.unknown());
 
+/**
+ * Settings of later releases without which an instance runs all the same: an agent that does not know them judges and
+ * ends it in its own way.
+ */
+const dispensable = { image_check: undefined, min_healthy_seconds: undefined, drain_seconds: undefined };
+
 /** Returns the settings in the earlier form, without `config`; `undefined` if they have what that form cannot express. */
 export function toEarlier(spec: Omit<z.infer<typeof Present>, 'config'>): EarlierService | undefined {
   const { networks, ports, probe, limits, ...same } = spec;
@@ -62,6 +68,6 @@ export function toEarlier(spec: Omit<z.infer<typeof Present>, 'config'>): Earlie
     nano_cpus: limits.nano_cpus,
   }).data;
   if (earlier === undefined) return undefined;
-  const { config: _, ...wanted } = Present.parse(spec);
+  const { config: _, ...wanted } = Present.parse({ ...spec, ...dispensable });
   return isDeepStrictEqual(Present.parse(fromEarlier(earlier)), wanted) ? earlier : undefined;
 }

@@ -19,8 +19,11 @@ export type LogLine = z.infer<typeof LogLine>;
 /** The agent's own lines, in place of the id of a workload. */
 export const agentSource = 'agent';
 
+/** Each slot of each service of the largest compose file, and its builds. */
+const mostInstances = 6000;
+
 const Conditions = {
-  instance_ids: z.array(z.string()).max(500).optional(),
+  instance_ids: z.array(z.string()).max(mostInstances).optional(),
   streams: z.array(z.string()).max(4).optional(),
   levels: z.array(z.string()).max(4).optional(),
   search: z.string().max(200).optional(),
@@ -80,6 +83,19 @@ export const ServerLogPage = z.object({
   lost: z.boolean().optional(),
 });
 export type ServerLogPage = z.infer<typeof ServerLogPage>;
+
+/**
+ * What the agent keeps of its logs, by workload: a workload exists, and the lines about the making of its images (streams
+ * `build` and `system`) from `builds_since` on stay whatever their age; `null`: it was deleted, and its log with it.
+ * `whole`: a list of all workloads begins, which replaces the list before once it has come to its end; `more`: another
+ * part of it follows.
+ */
+export const LogsToKeep = z.object({
+  whole: z.boolean(),
+  more: z.boolean(),
+  workloads: z.record(z.string(), z.object({ builds_since: z.string().optional() }).nullable()),
+});
+export type LogsToKeep = z.infer<typeof LogsToKeep>;
 
 /** What the logs of a server take. */
 export const LogStorage = z.object({

@@ -1,11 +1,15 @@
 import { z } from 'zod';
 import { WireConfiguration, WireItem, WireReport } from './assignment.ts';
+import { GitCredential } from './git-credential.ts';
 import { MetricsQuery, mostInstances, WorkloadLoad } from './metrics.ts';
-import { LogFollow, LogQuery, ServerLogQuery } from './logs.ts';
+import { LogFollow, LogQuery, LogsToKeep, ServerLogQuery } from './logs.ts';
 import { HealableCheck, healableChecks } from './diagnosis.ts';
+import { RegistryAccess } from './registry-access.ts';
 import { PortPolicy } from './port-policy.ts';
 import { valuesLimits } from './survey.ts';
+import { GenerateSettings, maxDockerfileChars } from './generated-dockerfile.ts';
 import { taskCapabilities } from './task-types.ts';
+import { TrafficQuery } from './traffic.ts';
 
 /** Protocol numbers that this build speaks, newest last. VERSIONS.md lists the changes of each number. */
 export const protocols = [1] as const;
@@ -15,30 +19,44 @@ export const subprotocol = 'setpoint-agent.v1';
 export const agentCapabilities: readonly string[] = [
   /** Items refer to configurations, which are sent once each. Without it every item has its own variables. */
   'configurations',
+  /** `registry.access` brings what images of workloads are pulled with. */
+  'registry.access',
   /** `images.keep` lists images that the agent keeps although no container uses them. */
   'images.keep',
+  /** `logs.keep` says which logs stay whatever their age, and which are of workloads that were deleted. */
+  'logs.keep',
   /** Types of tasks, and fields of them, beyond protocol 1. */
   ...taskCapabilities,
   /** A stream may carry bytes to the agent, too: `duplex` of `stream.open`. */
   'streams.duplex',
   /** Services have several networks, ports, mounts, files, probes of each kind and all limits: `workload.ts`. */
   'services',
+  /** Services have a working directory and a first process. */
+  'services.process',
   /** Items may be volumes. */
   'volumes',
   /** Items may be volumes that begin as copies of volumes that no agent made: `copied_volume`. */
   'volumes.copy',
+  /** A service may be the proxy of its server, and items may be routes: `ingress` and `routes` in `workload.ts`. */
+  'ingress',
   /** Keeps measurements of the server and its instances: `metrics.read` and the stream `metrics`. */
   'metrics',
+  /** Counts the requests to applications: `traffic.read` and the stream `traffic`. */
+  'traffic',
   /** The call `logs.server` merges the lines of all workloads, and the agent keeps its own lines with them. */
   'logs.server',
   /** The stream `shell`: a terminal of the server itself. */
   'terminals.server',
+  /** The stream `tunnel`: a connection to an instance. */
+  'streams.tunnel',
   /** The calls `diagnose` and `heal`. */
   'diagnose',
   /** The call `survey`. */
   'survey',
   /** The call `survey.values`. */
   'survey.values',
+  /** The calls `instance.command` and `volume.usage`. */
+  'instances.query',
 ];
 
 /**
@@ -182,6 +200,19 @@ const ImagesKeep = z.object({
   images: z.record(z.string(), z.array(z.string())),
 });
 
+/**
+ * Control plane → agent: what the images of workloads are pulled with, by workload; `null`: nothing any more. It comes
+ * before the first snapshot and with each change. `whole`: all others have none.
+ */
+const RegistryAccessMessage = z.object({
+  type: z.literal('registry.access'),
+  whole: z.boolean(),
+  workloads: z.record(z.string(), RegistryAccess.nullable()),
+});
+
+/** Control plane → agent: before the first snapshot, and with each change. */
+const LogsKeep = LogsToKeep.extend({ type: z.literal('logs.keep') });
+
 /** Agent → control plane: the chain of deltas does not continue the agent's desired set, or the set was not stored. */
 const NeedSnapshot = z.object({ type: z.literal('need_snapshot'), why: z.string().max(200) });
 
@@ -257,6 +288,9 @@ const Beat = z.object({
 });
 const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
 
+/** Limits of one read of a repository: number of files, bytes of each, bytes of all. */
+export const repositoryLimits = { files: 100, fileBytes: 256 * 1024, bytes: 512 * 1024 } as const;
+
 /** Calls of the control plane: method and parameters. Every call has a deadline; none changes desired state. */
 export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('ping') }),
@@ -264,6 +298,7 @@ export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('logs.server'), query: ServerLogQuery }),
   z.object({ method: z.literal('logs.storage') }),
   z.object({ method: z.literal('metrics.read'), query: MetricsQuery }),
+  z.object({ method: z.literal('traffic.read'), query: TrafficQuery }),
   /** Asks for the commit at the head of a branch, and for the files changed since `since` where they can be known. */
   z.object({
     method: z.literal('git.head'),
@@ -271,6 +306,53 @@ export const CallParams = z.discriminatedUnion('method', [
     branch: z.string(),
     /** Full id of a commit. */
     since: z.string().optional(),
+    /** For agents with the capability `git.credentials`: what the repository is read with. */
+    credential: GitCredential.optional(),
+    /** Id of the object that `credential` is opened from, by the replica that sends the call to the agent. */
+    git_credential_id: z.string().optional(),
+  }),
+  /** Asks for the Dockerfile that a build of the head of a branch would generate. Builds nothing. */
+  z.object({
+    method: z.literal('dockerfile.generate'),
+    /** Agents of earlier releases ignore it. */
+    project_id: z.string().optional(),
+    repository_url: z.string(),
+    branch: z.string(),
+    build_context: z.string(),
+    /** As of a build. */
+    submodules: z.boolean().optional(),
+    /** Names of the build arguments. */
+    build_args: z.array(z.string()),
+    generate: GenerateSettings,
+    /** As of `git.head`. */
+    credential: GitCredential.optional(),
+    git_credential_id: z.string().optional(),
+  }),
+  /**
+   * Asks for files of a repository: at `commit`, or at the head of the branch. What it does is written to the log of the
+   * instance. Changes nothing.
+   */
+  z.object({
+    method: z.literal('repository.read'),
+    repository_url: z.string(),
+    branch: z.string(),
+    /** Full id of a commit. */
+    commit: z.string().optional(),
+    paths: z.array(z.string().max(255)).min(1).max(repositoryLimits.files),
+    /** Whose build it is for. */
+    project_id: z.string(),
+    workload: z.string(),
+    instance: z.string(),
+    /** As of `git.head`. */
+    credential: GitCredential.optional(),
+    git_credential_id: z.string().optional(),
+  }),
+  /** Adds lines to the log of a build: what the control plane found in what it read for that. */
+  z.object({
+    method: z.literal('build.note'),
+    workload: z.string(),
+    instance: z.string(),
+    lines: z.array(z.string().max(2000)).max(200),
   }),
   /** Examines the machine: `diagnosis.ts`. Changes nothing. */
   z.object({ method: z.literal('diagnose') }),
@@ -287,6 +369,18 @@ export const CallParams = z.discriminatedUnion('method', [
     containers: z.array(z.string().max(128)).min(1).max(valuesLimits.containers),
   }),
   /**
+   * Runs a command in the container of an instance, without input, and answers with its end: a look at a database by its own
+   * client, say. The command reads secrets in its container; there is none in its arguments. {@link CommandResult}
+   */
+  z.object({
+    method: z.literal('instance.command'),
+    assignment: z.string(),
+    command: z.array(z.string().max(4096)).min(1).max(64),
+    timeout_ms: z.int().min(1).max(30_000),
+  }),
+  /** Asks how many bytes the content of a volume takes, by its name at the engine. {@link VolumeUsage} */
+  z.object({ method: z.literal('volume.usage'), volume: z.string().max(255) }),
+  /**
    * Its server is being deleted: the agent removes itself from the machine once the control plane has let it go. Refused
    * with `busy` while it still has something to remove for its set, and with `forbidden` unless the control plane proved
    * itself. May be repeated.
@@ -294,6 +388,19 @@ export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('uninstall') }),
 ]);
 export type CallParams = z.infer<typeof CallParams>;
+
+/** Result of `instance.command`. */
+export const CommandResult = z.object({
+  /** Absent: the command did not end in time. */
+  exit_code: z.int().optional(),
+  /** The last 4 KiB of what it wrote. */
+  output: z.string().max(16_384),
+});
+export type CommandResult = z.infer<typeof CommandResult>;
+
+/** Result of `volume.usage`: absent if there is no such volume. */
+export const VolumeUsage = z.object({ bytes: z.number().min(0).optional() });
+export type VolumeUsage = z.infer<typeof VolumeUsage>;
 
 /** Limits of the list of changed files: number of files, bytes of each name, characters of all names. */
 export const changedFilesLimits = { files: 1000, nameBytes: 4096, chars: 64 * 1024 } as const;
@@ -312,6 +419,35 @@ export const GitHead = z.object({
 });
 export type GitHead = z.infer<typeof GitHead>;
 
+/** Result of `dockerfile.generate`. */
+export const Generated = z.object({
+  /** Commit that it was generated for. */
+  commit: z.string().max(64),
+  language: z.string().max(64),
+  /** What was found and what follows from it, a sentence each. */
+  reasons: z.array(z.string().max(2000)).max(64),
+  dockerfile: z.string().max(maxDockerfileChars),
+  /** What stays out of the build context, in the language of `.dockerignore`. */
+  ignore: z.array(z.string().max(256)).max(64),
+});
+export type Generated = z.infer<typeof Generated>;
+
+/** Result of `repository.read`. */
+export const RepositoryFiles = z.object({
+  commit: z.string().max(64),
+  commit_message: z.string().max(2000),
+  /** In the order of the paths: the content in base64, or why there is none. */
+  files: z
+    .array(
+      z.union([
+        z.object({ content: z.base64().max(repositoryLimits.fileBytes * 2) }),
+        z.object({ lack: z.enum(['missing', 'not_file', 'too_large']) }),
+      ]),
+    )
+    .max(repositoryLimits.files),
+});
+export type RepositoryFiles = z.infer<typeof RepositoryFiles>;
+
 const Call = z.object({
   type: z.literal('call'),
   id: z.int(),
@@ -321,6 +457,48 @@ const Call = z.object({
 });
 const Result = z.object({
   type: z.literal('result'),
+  id: z.int(),
+  ok: z.unknown().optional(),
+  error: z.object({ code: z.string().max(64), message: z.string().max(2000) }).optional(),
+});
+
+/** Most parts of an object whose addresses are asked for at once, and the largest number of a part. */
+export const partLimits = { atOnce: 64, number: 10_000 } as const;
+
+/** Names of files of the log of a database, as PostgreSQL makes them. They are parts of keys. */
+const ArchivedFiles = z
+  .array(z.string().regex(/^[0-9A-F]{8}(?:[0-9A-F]{16}(?:\.[0-9A-F]{8}\.backup|\.partial)?|\.history)$/))
+  .min(1)
+  .max(partLimits.atOnce);
+
+/**
+ * What an agent asks of the control plane for a task that it carries out: where the bytes go that the control plane never
+ * sees. Every question has a deadline; none changes anything. An address is a secret while it is valid.
+ */
+export const AskParams = z.discriminatedUnion('about', [
+  /** Where parts of the object that the task makes are sent, by their numbers. {@link Addresses}, in their order */
+  z.object({
+    about: z.literal('upload.parts'),
+    assignment: z.string().max(64),
+    parts: z.array(z.int().min(1).max(partLimits.number)).min(1).max(partLimits.atOnce),
+  }),
+  /** Where the object that the task reads is fetched. {@link Addresses}, of which there is one */
+  z.object({ about: z.literal('download'), assignment: z.string().max(64) }),
+  /** Where files of an archive are sent, by their names. {@link Addresses}, in their order */
+  z.object({ about: z.literal('archive.send'), assignment: z.string().max(64), files: ArchivedFiles }),
+  /** Where files of the archive that the task recovers from are fetched. {@link Addresses}, in their order */
+  z.object({ about: z.literal('archive.fetch'), assignment: z.string().max(64), files: ArchivedFiles }),
+]);
+export type AskParams = z.infer<typeof AskParams>;
+
+/** Addresses that are signed: whoever has one may send to it or fetch from it until it expires. */
+export const Addresses = z.object({ addresses: z.array(z.string().max(4096)).min(1).max(partLimits.atOnce) });
+export type Addresses = z.infer<typeof Addresses>;
+
+/** Agent → control plane: {@link AskParams}. A question that it does not know is answered with `unsupported`. */
+const Ask = z.object({ type: z.literal('ask'), id: z.int(), params: z.looseObject({ about: z.string() }) });
+const Answer = z.object({
+  type: z.literal('answer'),
   id: z.int(),
   ok: z.unknown().optional(),
   error: z.object({ code: z.string().max(64), message: z.string().max(2000) }).optional(),
@@ -347,6 +525,7 @@ const ExecParams = z.object({
 export type ExecParams = z.infer<typeof ExecParams>;
 
 const MetricsStreamParams = z.object({ kind: z.literal('metrics') });
+const TrafficStreamParams = z.object({ kind: z.literal('traffic'), workload: z.string().max(64) });
 /** A login shell of the agent's user on a terminal of the server: `shell`, else that of the user. */
 const ShellParams = z.object({
   kind: z.literal('shell'),
@@ -359,16 +538,23 @@ export type ShellParams = z.infer<typeof ShellParams>;
 /** What runs on a terminal, and where. */
 export type TerminalParams = ExecParams | ShellParams;
 
+/** A connection over TCP to the main port of the instance of an assignment. */
+const TunnelParams = z.object({ kind: z.literal('tunnel'), assignment: z.string().max(64) });
+export type TunnelParams = z.infer<typeof TunnelParams>;
+
 /**
  * Streams that the control plane opens on the agent. A log stream has one `LogChunk` as JSON per line: `log-stream.ts`.
- * The stream of a terminal is duplex: `terminal-stream.ts`. The stream `metrics` has the newest sample of the server as
- * a line, every 5 s: `metrics.ts`.
+ * The stream of a terminal is duplex: `terminal-stream.ts`. So is a tunnel, of bytes as they are. The stream `metrics` has the newest sample of the server as
+ * a line, every 5 s: `metrics.ts`. The stream `traffic` has the newest window of a workload as a line, every 5 s:
+ * `traffic.ts`.
  */
 export const StreamParams = z.discriminatedUnion('kind', [
   LogStreamParams,
   ExecParams,
   ShellParams,
+  TunnelParams,
   MetricsStreamParams,
+  TrafficStreamParams,
 ]);
 export type StreamParams = z.infer<typeof StreamParams>;
 
@@ -429,6 +615,7 @@ export const AgentMessage = z.discriminatedUnion('type', [
   Report,
   Beat,
   Result,
+  Ask,
   StreamAccept,
   StreamCredit,
   StreamEnd,
@@ -445,6 +632,8 @@ export const ControlMessage = z.discriminatedUnion('type', [
   Refuse,
   Settings,
   ImagesKeep,
+  LogsKeep,
+  RegistryAccessMessage,
   SnapshotBegin,
   SnapshotPart,
   SnapshotEnd,
@@ -452,6 +641,7 @@ export const ControlMessage = z.discriminatedUnion('type', [
   ReportAck,
   BeatAck,
   Call,
+  Answer,
   StreamOpen,
   StreamCredit,
   StreamEnd,

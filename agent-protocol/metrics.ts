@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CallError } from './call-error.ts';
+import { decodeLines, encodeLine } from './sample-lines.ts';
 
 /** Interval of the samples, which are kept for an hour. */
 export const sampleMs = 5_000;
@@ -96,31 +96,12 @@ export const ServerSample = z.object({
 });
 export type ServerSample = z.infer<typeof ServerSample>;
 
-const maxLineBytes = 4096;
-
 /** Encodes a sample as a line of the stream `metrics`. */
 export function encodeSample(sample: ServerSample): Uint8Array {
-  return Buffer.from(`${JSON.stringify(sample)}\n`);
+  return encodeLine(sample);
 }
 
 /** Decodes the bytes of the stream `metrics`. @throws CallError `malformed` if they are not lines of samples */
-export async function* decodeSamples(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSample, void, undefined> {
-  let rest = Buffer.alloc(0);
-  for await (const part of bytes) {
-    rest = Buffer.concat([rest, part]);
-    for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10)) {
-      yield parse(rest.subarray(0, end));
-      rest = rest.subarray(end + 1);
-    }
-    if (rest.length > maxLineBytes)
-      throw new CallError('malformed', `A sample must have at most ${maxLineBytes} bytes`);
-  }
-}
-
-function parse(line: Buffer): ServerSample {
-  try {
-    return ServerSample.parse(JSON.parse(line.toString('utf8')));
-  } catch (error) {
-    throw new CallError('malformed', 'The stream of metrics holds something that is no sample', { cause: error });
-  }
+export function decodeSamples(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSample, void, undefined> {
+  return decodeLines(bytes, { form: ServerSample, maxBytes: 4096, of: 'metrics' });
 }

@@ -1,34 +1,48 @@
 import { CallError } from './call-error.ts';
 import type { Clock } from '../time/clock.ts';
-import type { AgentMessage, CallParams } from './messages.ts';
 import { bounds } from './timing.ts';
 
-type Result = Extract<AgentMessage, { type: 'result' }>;
+/** How a call ended at the other side. */
+interface Result {
+  id: number;
+  ok?: unknown;
+  error?: { code: string; message: string } | undefined;
+}
+
+/** A call as it is sent. */
+export interface OpenCall<Params> {
+  id: number;
+  timeout_ms: number;
+  params: Params;
+}
 
 interface Waiting {
   done: (result: Result) => void;
   fail: (error: CallError) => void;
 }
 
-/** The calls of one session that wait for their answer: at most `bounds.calls`, each with its deadline. */
-export class OpenCalls {
-  readonly #send: (call: { id: number; timeout_ms: number; params: CallParams }) => void;
+/** The calls of one session to the other side that wait for their answer: at most `bounds.calls`, each with its deadline. */
+export class OpenCalls<Params> {
+  readonly #send: (call: OpenCall<Params>) => void;
   readonly #clock: Clock;
+  /** The other side, in the words of messages. */
+  readonly #peer: string;
   readonly #waiting = new Map<number, Waiting>();
   #next = 1;
 
-  constructor(send: (call: { id: number; timeout_ms: number; params: CallParams }) => void, clock: Clock) {
+  constructor(send: (call: OpenCall<Params>) => void, clock: Clock, peer: string) {
     this.#send = send;
     this.#clock = clock;
+    this.#peer = peer;
   }
 
   /**
    * Sends a call and resolves with its result.
-   * @throws CallError from the agent, or `away`, `timeout`, `too_many`; the signal's reason when aborted
+   * @throws CallError from the other side, or `away`, `timeout`, `too_many`; the signal's reason when aborted
    */
-  async call(params: CallParams, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
+  async call(params: Params, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
     if (this.#waiting.size >= bounds.calls)
-      throw new CallError('too_many', `At most ${bounds.calls} calls to one server at once`);
+      throw new CallError('too_many', `At most ${bounds.calls} calls to one ${this.#peer} at once`);
     const id = this.#next++;
     const cleanup: (() => void)[] = [() => this.#waiting.delete(id)];
     try {
@@ -37,7 +51,9 @@ export class OpenCalls {
         signal.addEventListener('abort', abort, { once: true });
         cleanup.push(() => signal.removeEventListener('abort', abort));
         cleanup.push(
-          this.#clock.timer(timeoutMs, () => reject(new CallError('timeout', 'The server did not answer in time'))),
+          this.#clock.timer(timeoutMs, () =>
+            reject(new CallError('timeout', `The ${this.#peer} did not answer in time`)),
+          ),
         );
         this.#waiting.set(id, {
           done: ({ ok, error }) =>

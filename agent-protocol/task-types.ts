@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { GitCredential } from './git-credential.ts';
 import type { TaskRow } from './task-table.ts';
 import { tasksWith } from './task-table.ts';
 
 /** The types of tasks, with their secrets in plain text, as on the wire. */
-export const taskTypes = tasksWith(z.string());
+export const taskTypes = tasksWith(z.string(), GitCredential);
 
 export type TaskType = keyof typeof taskTypes;
 
@@ -24,13 +25,17 @@ export function taskRow(type: TaskType): TaskRow {
 }
 
 /** Capabilities that tasks need, in the words of an agent's hello. */
-export const taskCapabilities: readonly string[] = Object.keys(taskTypes)
-  .filter(isTaskType)
-  .map(taskRow)
-  .flatMap(({ capability, gated }) => [
-    ...(capability === null ? [] : [capability]),
-    ...gated.map((it) => it.capability),
-  ]);
+export const taskCapabilities: readonly string[] = [
+  ...new Set(
+    Object.keys(taskTypes)
+      .filter(isTaskType)
+      .map(taskRow)
+      .flatMap(({ capability, gated }) => [
+        ...(capability === null ? [] : [capability]),
+        ...gated.map((it) => it.capability),
+      ]),
+  ),
+];
 
 /** Reads from a report or an observed record what `schema` describes; `undefined` if it has none of that form. */
 export function resultIn<Schema extends z.ZodType>(

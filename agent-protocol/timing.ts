@@ -15,6 +15,8 @@ export const timing = {
   reportRetryMs: 1000,
   /** The agent must accept or refuse a stream within this time. */
   acceptMs: 10_000,
+  /** The control plane answers a question of an agent within this time. */
+  askMs: 10_000,
   /** Time between two exchanges of live streams. */
   liveMs: 30_000,
 } as const;

@@ -115,6 +115,26 @@ export type Capability = z.infer<typeof Capability>;
 export const RestartPolicy = z.enum(['always', 'on-failure', 'no']);
 export type RestartPolicy = z.infer<typeof RestartPolicy>;
 
+/** The name of the network of the machine itself, which only the proxy of a server may be in. */
+export const hostNetwork = 'host';
+
+/** What makes a service the proxy of its server, which leads host names to instances. */
+export const Ingress = z.object({
+  http_port: PortNumber,
+  https_port: PortNumber,
+  /** Where certificates come from; absent: the usual public authority. */
+  acme: z
+    .object({
+      /** URL of the directory of the authority. */
+      directory: z.string().optional(),
+      email: z.string().optional(),
+      /** Certificates of the authority's own server, in PEM; absent: those that the image trusts. */
+      ca: z.string().optional(),
+    })
+    .default({}),
+});
+export type Ingress = z.infer<typeof Ingress>;
+
 /**
  * How one instance of a service runs, in the store and on the wire. It has no secrets: these are in the configuration,
  * which all instances of a version share. `config` refers to it, in the form of the store or of the wire.
@@ -136,9 +156,19 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
     ports: z.array(ServicePort).default([]),
     mounts: z.array(Mount).default([]),
     files: z.array(ServiceFile).default([]),
-    /** Absent: the instance is ready once it has run for 10 s. */
+    /** Absent: the instance is ready once it has run for `min_healthy_seconds`. */
     probe: Probe.optional(),
+    /** Without a probe: the health check of the image decides whether the instance is ready, if its image has one. */
+    image_check: z.boolean().default(false),
+    /** Time for which an instance must be ready before it is stable. */
+    min_healthy_seconds: z.int().min(0).default(10),
+    /** Most time that open connections have to end once no port leads to the instance any more, before it is stopped. */
+    drain_seconds: z.int().min(0).default(0),
     limits: Limits.default({}),
+    /** Where its process begins; absent: where the image says. */
+    working_dir: z.string().optional(),
+    /** A first process passes signals on to the process and reaps what it leaves. */
+    init: z.boolean().optional(),
     /** User in the container, as `USER[:GROUP]` in names or numbers; absent: the image's own. */
     user: z.string().optional(),
     read_only_root: z.boolean().default(false),
@@ -153,6 +183,8 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
     stop_signal: z.string().optional(),
     /** Time that the process has to end before it is killed. */
     grace_seconds: z.int().default(10),
+    /** Only of the proxy of a server: an agent refuses it for every other workload. */
+    ingress: Ingress.optional(),
   });
 
 /**
@@ -181,6 +213,96 @@ export const copiedVolume = z.object({
   }),
 });
 
+/**
+ * The log of writes of a database, which goes to a bucket segment by segment. What the engine puts into its volume is
+ * removed from there once the bucket has it, and never before.
+ */
+export const archive = z.object({
+  type: z.literal('archive'),
+  /** The type of the engine, by the words of `databases/engines.ts`. */
+  engine: z.string(),
+  version: z.string(),
+  /** The assignment in whose container the database serves. */
+  instance: z.string(),
+  /** Name of the volume at the engine. */
+  volume: z.string(),
+  /** Certificates in PEM of the authority of the bucket; absent: those that the server trusts. */
+  ca: z.string().optional(),
+});
+
+/** How far the log of writes of a database is in its bucket. */
+export const ArchiveStand = z.object({
+  /** Of the cluster whose log it is, in decimal. Absent: nothing was sent yet. */
+  system_identifier: z
+    .string()
+    .regex(/^[0-9]{1,20}$/)
+    .optional(),
+  /** The last segment in the bucket; all that were handed over before it are there, too. */
+  last_segment: z
+    .string()
+    .regex(/^[0-9A-F]{24}$/)
+    .optional(),
+  /** When the bucket took it. */
+  sent_at: z.iso.datetime().optional(),
+  /** What was committed until then is in the bucket, and something later. */
+  until: z.iso.datetime().optional(),
+  /** The segment that shows it. */
+  until_segment: z
+    .string()
+    .regex(/^[0-9A-F]{24}$/)
+    .optional(),
+  /** Segments on the server that are not in the bucket. */
+  waiting: z.int().min(0),
+  /** How much they take of what the disk could hold of them, in steps of 5. */
+  fill_percent: z.int().min(0).max(100),
+});
+export type ArchiveStand = z.infer<typeof ArchiveStand>;
+
+const headerChanges = {
+  set: z.record(z.string(), z.string()).default({}),
+  remove: z.array(z.string()).default([]),
+};
+
+/** Leads requests for a host, and a path below which they are, to the ready instances of a service. */
+export const Route = z.object({
+  /** Lower-case, in ASCII, without a port. */
+  host: z.string(),
+  /** Begins with a slash, and ends with none unless it is all. */
+  path: z.string().default('/'),
+  /** Which service of the workload. */
+  service: z.string().default(mainService),
+  /** Where its instances listen; absent: at the first port of each. */
+  port: PortNumber.optional(),
+  /** `on`: a certificate of the authority; `internal`: one that no browser trusts; `off`: no encryption. */
+  tls: z.enum(['on', 'off', 'internal']).default('on'),
+  /** Requests are answered with this address instead. */
+  redirect_to: z.string().optional(),
+  /** Who may come: hashes in the form of argon2id. Empty: everybody. */
+  basic_auth: z.array(z.object({ username: z.string(), password_hash: z.string() })).default([]),
+  /** Changes of the headers of answers. */
+  headers: z.object(headerChanges).default({ set: {}, remove: [] }),
+  max_body_bytes: z.int().optional(),
+  /** Until the first byte of an answer. */
+  timeout_seconds: z.int().optional(),
+});
+export type Route = z.infer<typeof Route>;
+
+/** The routes of one workload, which the proxy of its server carries out. */
+export const routes = z.object({ type: z.literal('routes'), routes: z.array(Route).max(64) });
+
+/** A certificate that the proxy shows for a host, or why it has none. */
+export const Certificate = z.object({
+  host: z.string().max(253),
+  issuer: z.string().max(200).optional(),
+  expires_at: z.string().max(64).optional(),
+  /** It should have been renewed by now. */
+  ends_soon: z.boolean().optional(),
+  /** Why it was not renewed when that was tried last. */
+  renewal_error: z.string().max(500).optional(),
+  error: z.string().max(500).optional(),
+});
+export type Certificate = z.infer<typeof Certificate>;
+
 /** A word in a task's progress. There is no list of all words: other releases, and later types of tasks, have others. */
 const ProgressWord = z.string().regex(/^[a-z][a-z0-9_]{0,31}$/);
 
@@ -193,6 +315,8 @@ export const Progress = z.object({
   total: z.int().min(0).optional(),
   /** Such as `steps` or `bytes`. */
   unit: ProgressWord.optional(),
+  /** How much of the step is done in a second, since it began. */
+  per_second: z.int().min(0).optional(),
 });
 export type Progress = z.infer<typeof Progress>;
 

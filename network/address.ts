@@ -40,6 +40,17 @@ export function reachOf(address: string): Reach {
   return privateNetworks.check(address, family) || isOfThisMachine(address) ? 'private' : 'public';
 }
 
+const loopback = list(['127.0.0.0/8', '::1/128']);
+
+/**
+ * True for an address at which this machine alone answers. The other addresses of reach `own` are those of its cloud,
+ * such as the one that gives out the machine's credentials.
+ */
+export function isLoopback(address: string): boolean {
+  const embedded = embeddedIpv4(address);
+  return embedded === undefined ? loopback.check(address, familyOf(address)) : isLoopback(embedded);
+}
+
 /** Returns a function that tests if an address is in one of these networks, each written as `10.0.0.0/8`. */
 export function networks(cidrs: readonly string[]): (address: string) => boolean {
   const listed = list(cidrs);

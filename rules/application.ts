@@ -62,9 +62,12 @@ export const applicationVerbs = {
     rollback: { label: 'Roll back', route: 'POST /applications/:id/rollback', in: always },
     scale: { label: 'Scale', route: 'POST /applications/:id/scale', in: always },
     sync: { label: 'Compare with the branch', route: 'POST /applications/:appId/deployments/sync', in: always },
+    dockerfile: { label: 'Show the generated Dockerfile', route: 'POST /applications/:id/dockerfile', in: always },
     update: { label: 'Change', route: 'PUT /applications/:id', in: always },
     replace_env: { label: 'Replace variables', route: 'PUT /applications/:id/env', in: always },
     merge_env: { label: 'Set variables', route: 'PATCH /applications/:id/env', in: always },
+    back_up: { label: 'Back up its volumes', route: 'POST /applications/:id/volume-backups', in: always },
+    run: { label: 'Run a command', route: 'POST /applications/:id/run', in: always },
     terminal: {
       label: 'Open a terminal',
       route: 'POST /applications/:id/terminal',

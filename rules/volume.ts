@@ -12,6 +12,15 @@ export const volumeVerbs = {
   stateOf: byStatus(states),
   verbs: {
     update: { label: 'Change', route: 'PUT /volumes/:id', in: always },
+    backup: {
+      label: 'Back up now',
+      route: 'POST /volumes/:id/backup',
+      in: {
+        ...always,
+        pending: { no: 'Cannot back up the volume as its server has not made it yet: wait until it is available' },
+        error: { no: 'Cannot back up the volume as it is in error: see its conditions' },
+      },
+    },
     bind: { label: 'Mount in an application', route: 'POST /volumes/:id/bind', in: always },
     unbind: { label: 'Take from its application', route: 'POST /volumes/:id/unbind', in: always },
     delete: {
