@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Id, Port } from './kinds/fields.ts';
+import { ingressPorts } from './kinds/server-ingress.ts';
 import type { DeepReadonly } from './deep-readonly.ts';
 
 /** How many ports an administrator may reserve, and bind, on one server. */
@@ -23,6 +24,12 @@ const usual: DirectPorts = { from: 1024, to: 65_535, reserved: [], bindings: [] 
 /** The ports that the applications of a server may take. */
 export function directPortsOf({ direct_ports: ports = usual }: Server): DirectPorts {
   return { ...ports, reserved: [...ports.reserved], bindings: ports.bindings.map((one) => ({ ...one })) };
+}
+
+/** The policy of ports that the agent of a server gets: the ports of its proxy are reserved. */
+export function portPolicyOf(server: Server & Parameters<typeof ingressPorts>[0], own: readonly number[]) {
+  const ports = directPortsOf(server);
+  return { ...ports, reserved: [...ports.reserved, ...ingressPorts(server)].slice(0, maxNamed), own: [...own] };
 }
 
 interface Server {

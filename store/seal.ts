@@ -29,6 +29,12 @@ export interface Unsealer {
   unseal(value: SealedValue, place: SealPlace): string;
 }
 
+/** Compares secrets, without showing them. */
+export interface SealComparer {
+  /** Whether both hold the same text, whichever keys they were sealed with. False for one that does not open. */
+  isSame(tenant: string, one: SealedValue, other: SealedValue): boolean;
+}
+
 /** Renews what older keys sealed, without showing it. */
 export interface Resealer {
   /** Whether the value was sealed with another key than the primary one. */
@@ -66,7 +72,7 @@ export interface KeyringOptions {
 export async function openKeyring({
   path,
   store,
-}: KeyringOptions): Promise<Sealer & Unsealer & Resealer & Transplanter> {
+}: KeyringOptions): Promise<Sealer & Unsealer & SealComparer & Resealer & Transplanter> {
   const canary = await store.get(keys.meta('seal-canary'));
   if (keyFileVersion(path) === undefined) {
     if (canary)
@@ -146,6 +152,15 @@ class Keyring implements Sealer, Unsealer, Resealer, Transplanter {
     if (!value.for.startsWith(place))
       throw new Error(`Cannot transplant a value of another object: ${value.for} is not of ${kind}/${from}`);
     return this.#seal(this.#unseal(value, tenant), tenant, `${kind}/${to}/${value.for.slice(place.length)}`);
+  }
+
+  isSame(tenant: string, one: SealedValue, other: SealedValue): boolean {
+    if (one.$sealed === other.$sealed) return true;
+    try {
+      return this.#unseal(one, tenant) === this.#unseal(other, tenant);
+    } catch {
+      return false;
+    }
   }
 
   needsReseal(value: SealedValue): boolean {

@@ -17,6 +17,7 @@ export interface TenantSettings {
   new_addresses: Circle;
   server_terminals: TerminalCircle;
   registries: readonly string[];
+  backup_endpoints: readonly string[];
   budgets: Readonly<Record<BudgetScope, Bounds>>;
 }
 
@@ -44,6 +45,7 @@ export const defaultSettings: TenantSettings = {
     'codeberg.org',
     'registry.access.redhat.com',
   ],
+  backup_endpoints: [],
   budgets: {
     project: {
       stored_bytes: 64 * MiB,
@@ -79,12 +81,13 @@ export function settingsOf(view: TenantView): TenantSettings {
 
 /** The settings that follow from a settings object: absent fields have their defaults. */
 export function effective({ desired }: ReadonlyResource<'settings'>): TenantSettings {
-  const { project_creation, new_addresses, server_terminals, registries, budgets } = desired;
+  const { project_creation, new_addresses, server_terminals, registries, backup_endpoints, budgets } = desired;
   return {
     project_creation: project_creation ?? defaultSettings.project_creation,
     new_addresses: new_addresses ?? defaultSettings.new_addresses,
     server_terminals: server_terminals ?? defaultSettings.server_terminals,
     registries: registries ?? defaultSettings.registries,
+    backup_endpoints: backup_endpoints ?? defaultSettings.backup_endpoints,
     budgets: {
       project: budgetOf(budgets.project, defaultSettings.budgets.project),
       user: budgetOf(budgets.user, defaultSettings.budgets.user),

@@ -44,11 +44,11 @@ export const AuditRecord = z.object({
   objects: z.array(AuditedObject),
   /** Further objects that were changed and are not named. */
   omitted: z.number().optional(),
-  /** What the objects do not show of a terminal that was opened or closed; nothing of what was typed or shown. */
+  /** What the objects do not show of a terminal or a tunnel that was opened or closed; nothing of what went through. */
   terminal: z
     .object({
       event: z.enum(['opened', 'closed']),
-      /** How long the terminal was open. This field and those below are in the record of its closing only. */
+      /** How long it was open. This field and those below are in the record of its closing only. */
       seconds: z.number().optional(),
       bytes_in: z.number().optional(),
       bytes_out: z.number().optional(),

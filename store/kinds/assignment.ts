@@ -1,19 +1,37 @@
 import { z } from 'zod';
 import { fromEarlier } from '../../agent-protocol/earlier-service.ts';
 import { tasksWith } from '../../agent-protocol/task-table.ts';
-import { copiedVolume, mainService, phases, Progress, service, volume } from '../../agent-protocol/workload.ts';
+import {
+  archive,
+  ArchiveStand,
+  Certificate,
+  copiedVolume,
+  mainService,
+  phases,
+  Progress,
+  routes,
+  service,
+  volume,
+} from '../../agent-protocol/workload.ts';
 import { defineKind } from './define.ts';
 import { Id, Sealed } from './fields.ts';
 
-/** The object that has the configuration of an instance, see `configuration` in `define.ts`. It never changes. */
-const ConfigurationRef = z.object({ kind: z.enum(['deployment']), id: Id });
+/** The object that has the configuration of an instance, see `configuration` in `define.ts`. */
+const ConfigurationRef = z.object({
+  kind: z.enum(['deployment', 'database']),
+  id: Id,
+  /** Which of the services of a deployment; absent: it has one. */
+  service: z.string().optional(),
+  /** Which of the revisions of a database. */
+  revision: z.int().optional(),
+});
 
 /** A service instance as a controller wants it. */
 export const ServiceSpec = service(ConfigurationRef);
 export type ServiceSpec = z.infer<typeof ServiceSpec>;
 
 /** The types of tasks, with their secrets sealed. Earlier releases stored the arguments of builds in plain text. */
-const tasks = tasksWith(z.union([Sealed, z.string()]));
+const tasks = tasksWith(z.union([Sealed, z.string()]), Id);
 export const BuildSpec = tasks.build.spec;
 export type BuildSpec = z.infer<typeof BuildSpec>;
 /** What a task is to do. */
@@ -32,10 +50,11 @@ export const assignment = defineKind({
   ignorable: true,
   desired: z.object({
     server_id: Id,
+    /** What is of the server itself, such as its proxy, has the id of the server here and as its environment. */
     project_id: Id,
     environment_id: Id,
     /** The workload that it belongs to, for names, logs and image retention. */
-    workload_kind: z.enum(['application', 'volume']),
+    workload_kind: z.enum(['application', 'volume', 'run', 'server', 'database', 'backup', 'restore', 'wal_archive']),
     workload_id: Id,
     workload_name: z.string(),
     /** Which of the services of its workload it is an instance of. */
@@ -47,6 +66,8 @@ export const assignment = defineKind({
       ServiceSpec,
       volume,
       copiedVolume,
+      routes,
+      archive,
       ...Object.values(tasks).map((task) => task.spec),
     ]),
     /** Covers exactly what requires a new container. Never covers ciphertext: a rotation of keys restarts nothing. */
@@ -55,23 +76,33 @@ export const assignment = defineKind({
   observed: z.object({
     phase: AssignmentPhase,
     ready: z.boolean().default(false),
-    /** Ready for 10 s without a restart. */
+    /** Ready for `min_healthy_seconds` without a restart. */
     stable: z.boolean().default(false),
+    /** It only runs on until its open connections have ended. */
+    draining: z.boolean().optional(),
     container_id: z.string().optional(),
     image_digest: z.string().optional(),
     /** Restarts since the container was made: exact below 10, then in steps of 10, so that a crash loop stays quiet. */
     restarts: z.int().default(0),
     crash_loop: z.boolean().default(false),
+    /** What an instance in a crash loop wrote last. */
+    last_output: z.string().optional(),
     exit_code: z.int().optional(),
     started_at: z.string().optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     /** Commit of a build that ended, also of one that failed after it had the files of the commit. */
     commit: z.string().optional(),
     commit_message: z.string().optional(),
+    /** The Dockerfile that was generated for a build. */
+    dockerfile: z.string().optional(),
     /** What a task of any other type came to, in the form of its type. */
     result: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
     /** How far a task is, only while it runs; or the copy of a volume. */
     progress: Progress.optional(),
+    /** Of the hosts of routes. */
+    certificates: z.array(Certificate).optional(),
+    /** How far an archive is. */
+    archive: ArchiveStand.optional(),
     /** Last event of the agent that was recorded: a repeated one counts once. */
     events_seen: z.object({ source: z.string(), seq: z.int() }).optional(),
   }),
@@ -85,10 +116,10 @@ export const assignment = defineKind({
   upgrade: { 1: withoutEnv, 2: withVersion },
   clone: { never: 'It follows from a deployment, and nothing of a copy is deployed' },
   finalizers: ['agent'],
-  /** A volume has its data removed first: the assignment then has `run: 'stopped'`. */
+  /** A volume, also one of a compose file, has its data removed first: the assignment then has `run: 'stopped'`. */
   keep: {
     untilDeleted: 'A controller deletes it: of a deployment there are as many as slots, and one build; of a volume one',
-    outlivesDeletionOf: ['volume'],
+    outlivesDeletionOf: ['volume', 'application'],
   },
 });
 

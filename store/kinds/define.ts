@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { DeepReadonly } from '../deep-readonly.ts';
+import type { Resolved } from './fields.ts';
 
 /** A value encrypted by `store/seal.ts`: `<key id>.<nonce>.<ciphertext>`, bound to `for` by its authentication tag. */
 export interface SealedValue {
@@ -8,14 +9,24 @@ export interface SealedValue {
   for: string;
 }
 
+/** Commands of an instance that may be secret: what its process is begun with, and what asks whether it is ready. */
+export type WordsName = 'command' | 'entrypoint' | 'probe';
+
 /** What the instances of a workload run with, sealed. */
 export interface Configuration {
-  /** The object that the values were sealed for: `<path>.env.<name>` and `<path>.files.<path of the file>`. */
+  /**
+   * The object that the values were sealed for: `<path>.env.<name>`, `<path>.files.<path of the file>` and
+   * `<path>.words.<name>`.
+   */
   of: { kind: string; id: string; path: string };
   /** Variables by name. */
   env: Readonly<Record<string, SealedValue>>;
   /** Contents of files by path, in base64. */
   files?: Readonly<Record<string, SealedValue>>;
+  /** Commands that the specs of instances do not have, each as a list in JSON. */
+  words?: Readonly<Partial<Record<WordsName, SealedValue>>>;
+  /** What each reference in the variables stands for; absent: their values are used as they are. */
+  references?: Readonly<Record<string, DeepReadonly<Resolved>>>;
 }
 
 export interface UniqueName {
@@ -109,8 +120,15 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
   upgrade?: Readonly<Record<number, (old: Record<string, unknown>) => Record<string, unknown>>>;
   /** Required for every kind with a field `environment_id`; a test checks that. */
   clone?: CloneRule<z.output<D>>;
-  /** What instances that refer to such an object run with. Declare it only for objects whose desired state never changes. */
-  configuration?: (desired: z.output<D>) => Configuration;
+  /**
+   * What instances that refer to such an object, or to a part of it, run with. What a reference stands for never changes:
+   * where the desired state does, another part is referred to.
+   */
+  configuration?: (
+    desired: z.output<D>,
+    observed: z.output<O> | undefined,
+    of: { id: string; part: string | undefined },
+  ) => Configuration;
   /** Objects may have bytes beside their records, which are deleted with them: see `keys.bytes`. */
   bytes?: true;
   /** Objects may have records about their agent, which are deleted with them: `keys.removals`, `keys.connections`. */

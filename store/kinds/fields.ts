@@ -7,6 +7,16 @@ export const Timestamp = z.iso.datetime({ offset: true });
 export const UtcTime = Timestamp.transform(utc);
 export const Sealed = z.object({ $sealed: z.string(), for: z.string() });
 
+/**
+ * What a reference of a variable stands for: text, or text around a secret of another object, which is opened only for the
+ * agent. `isInUrl`: the secret is percent-encoded.
+ */
+export const Resolved = z.union([
+  z.string(),
+  z.object({ before: z.string(), secret: Sealed, after: z.string(), isInUrl: z.boolean() }),
+]);
+export type Resolved = z.infer<typeof Resolved>;
+
 /** Arguments of a build by name. Earlier releases stored them in plain text: those are sealed when they are found. */
 export const BuildArgs = z.record(z.string(), z.union([Sealed, z.string()]));
 export type BuildArgs = z.infer<typeof BuildArgs>;

@@ -1,5 +1,10 @@
 /** The name of a workload for containers and DNS: a slug of its name at creation, and 6 hex digits for uniqueness. */
 export function internalId(name: string, hex: string): string {
+  return `${slugOf(name)}-${hex}`;
+}
+
+/** A DNS label of at most 42 characters that resembles the name. */
+export function slugOf(name: string): string {
   const slug = name
     .normalize('NFKD')
     .toLowerCase()
@@ -7,6 +12,13 @@ export function internalId(name: string, hex: string): string {
     .replaceAll(/^-+|-+$/g, '')
     .slice(0, 40)
     .replace(/-+$/, '');
-  const start = /^[a-z]/.test(slug) ? slug : `a${slug === '' ? 'pp' : `-${slug}`}`;
-  return `${start}-${hex}`;
+  return /^[a-z]/.test(slug) ? slug : `a${slug === '' ? 'pp' : `-${slug}`}`;
+}
+
+/** Of the instance beside the one that serves: it has another volume, and a name of its own in the network. */
+export const sideService = 'restore';
+
+/** The name by which its environment reaches the instance beside the one that serves a database. */
+export function sideHost(internalId: string): string {
+  return `${internalId}-${sideService}`;
 }

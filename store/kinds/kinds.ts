@@ -1,13 +1,24 @@
 import type { z } from 'zod';
 import { application, deployment } from './application.ts';
 import { assignment } from './assignment.ts';
+import { database } from './database.ts';
+import { backup } from './backup.ts';
+import { backupSchedule } from './backup-schedule.ts';
+import { backupDestination } from './backup-destination.ts';
+import { gitCredential } from './git-credential.ts';
 import { loginCode, serviceKey, session, user } from './identity.ts';
+import { gitWebhook, webhookDelivery } from './git-webhook.ts';
 import { invite, member } from './membership.ts';
 import { notification, operation } from './operation.ts';
 import { environment, project } from './project.ts';
+import { run } from './run.ts';
+import { preview } from './preview.ts';
+import { restore } from './restore.ts';
+import { registry } from './registry.ts';
 import { server } from './server.ts';
 import { settings } from './settings.ts';
 import { sshKey } from './ssh-key.ts';
+import { walArchive } from './wal-archive.ts';
 import { volume } from './volume.ts';
 
 /** Every kind of object, by its name. */
@@ -29,6 +40,18 @@ export const kinds = {
   settings,
   volume,
   ssh_key: sshKey,
+  git_credential: gitCredential,
+  run,
+  git_webhook: gitWebhook,
+  webhook_delivery: webhookDelivery,
+  preview,
+  registry,
+  database,
+  backup_destination: backupDestination,
+  backup,
+  backup_schedule: backupSchedule,
+  restore,
+  wal_archive: walArchive,
 } as const;
 
 export type KindName = keyof typeof kinds;

@@ -6,7 +6,7 @@ import { ProvisioningStep } from './provisioning-step.ts';
 
 const OperationPhase = z.enum(['pending', 'running', 'succeeded', 'failed', 'expired']);
 
-export const OperationType = z.enum(['sync', 'heal', 'validate', 'provision']);
+export const OperationType = z.enum(['sync', 'heal', 'validate', 'provision', 'dockerfile', 'compose']);
 export type OperationType = z.infer<typeof OperationType>;
 
 const keepMs: Readonly<Record<OperationType, number>> = {
@@ -14,7 +14,27 @@ const keepMs: Readonly<Record<OperationType, number>> = {
   heal: retention.healingsKeepMs,
   validate: retention.validationsKeepMs,
   provision: retention.provisioningsKeepMs,
+  dockerfile: retention.operationsKeepMs,
+  compose: retention.operationsKeepMs,
 };
+
+/**
+ * What came of a comparison of a branch with what serves. `would_deploy`: nothing else stands in the way, but only the
+ * answer was asked for. `stopped`: a push does not start what was stopped. `already_tried`: the newest deployment of the
+ * branch was of this commit and does not serve. `refused`: the server is not to be used.
+ */
+export const SyncDecision = z.enum([
+  'up_to_date',
+  'not_matched',
+  'autodeploy_off',
+  'stopped',
+  'already_tried',
+  'refused',
+  'would_deploy',
+  'deploying',
+  'deployed',
+]);
+export type SyncDecision = z.infer<typeof SyncDecision>;
 
 /** How far the provisioning of a server has come. */
 const Provisioning = z.object({
@@ -38,15 +58,27 @@ export type Provisioning = z.infer<typeof Provisioning>;
 export const operation = defineKind({
   kind: 'operation',
   version: 1,
+  /** A leader that does not know it compares all the same. */
+  ignorable: ['polled', 'polled.generation', 'polled.head'],
   desired: z.object({
     type: OperationType,
     project_id: Id.optional(),
     application_id: Id.optional(),
     server_id: Id.optional(),
+    /** Whose compose file is read. */
+    deployment_id: Id.optional(),
     /** Of a healing: the checks whose findings are healed; absent: all. */
     checks: z.array(z.string()).max(16).optional(),
     /** Of a provisioning: what it is of, see `askedOf`. */
     asked: z.string().optional(),
+    /** Of a comparison: it deploys what is to be deployed. */
+    deploy: z.boolean().optional(),
+    /** Of a comparison: what asked for it; absent: a request of the API. */
+    trigger: z.enum(['webhook']).optional(),
+    /** Of a comparison: the delivery of a webhook that it is for. */
+    delivery_id: Id.optional(),
+    /** Of a comparison: a look at the branch led to it. `head` is what was seen there; absent: it could not be read. */
+    polled: z.object({ generation: z.int(), head: z.string().max(64).optional() }).optional(),
     requested_by: Id.optional(),
     requested_at: z.string(),
     deadline_seconds: z.int().default(60),

@@ -29,6 +29,9 @@ export const project = defineKind({
   keep: { untilDeleted: 'A user deletes it' },
 });
 
+/** Most environments of one project. */
+export const maxEnvironments = 100;
+
 export const environment = defineKind({
   kind: 'environment',
   version: 1,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { DirectPorts } from '../direct-ports.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Timestamp } from './fields.ts';
+import { ServerIngress } from './server-ingress.ts';
 import { ProvisioningStep } from './provisioning-step.ts';
 
 export const ServerPhase = z.enum(['active', 'provisioning', 'error', 'offline']);
@@ -25,6 +26,8 @@ export const server = defineKind({
     direct_ports_enabled: z.boolean().default(false),
     /** Which of its ports they may take; absent: the usual ones. */
     direct_ports: DirectPorts.optional(),
+    /** Its proxy; absent: none. */
+    ingress: ServerIngress.optional(),
     /** Projects that may use it; absent: all. */
     allowed_projects: z.array(Id).max(1000).optional(),
     /** SHA-256 (hex) of the one-time join token; removed by the join that used it. */

@@ -18,6 +18,15 @@ export const RegistryHost = z
     'Must be a registry such as ghcr.io, registry.example.com:5000 or *.example.com',
   );
 
+/** An endpoint of S3: `HOST` or `HOST:PORT` in lower case, without the usual port of its scheme. */
+export const EndpointHost = z
+  .string()
+  .max(255)
+  .regex(
+    /^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$/,
+    'Must be an endpoint such as s3.example.com or 10.0.0.7:9000',
+  );
+
 /** A bound of one scope; 0: the scope has no such bound of its own, only those of the scopes around it. */
 const Bound = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 
@@ -47,6 +56,8 @@ export const settings = defineKind({
     server_terminals: TerminalCircle.optional(),
     /** Registries that images may come from. */
     registries: z.array(RegistryHost).max(200).optional(),
+    /** Endpoints of backup destinations that may be on this machine, in a private network, or asked by plain HTTP. */
+    backup_endpoints: z.array(EndpointHost).max(100).optional(),
     budgets: z.object({ project: Budget, user: Budget, tenant: Budget }).partial().default({}),
   }),
   observed: z.object({}),

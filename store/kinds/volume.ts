@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineKind } from './define.ts';
-import { Id, Name } from './fields.ts';
+import { Id, Name, Timestamp } from './fields.ts';
 
 export const VolumePhase = z.enum(['pending', 'available', 'bound', 'error', 'deleting']);
 export type VolumePhase = z.infer<typeof VolumePhase>;
@@ -14,30 +14,74 @@ export const CopyFrom = z.object({
 });
 export type CopyFrom = z.infer<typeof CopyFrom>;
 
-/** A folder of a server whose content outlives the containers that mount it. An application names those that it mounts. */
+/**
+ * A folder of a server whose content outlives the containers that mount it. An application names those that it mounts; one
+ * of a database has that database.
+ */
 export const volume = defineKind({
   kind: 'volume',
   version: 1,
-  desired: z.object({ project_id: Id, environment_id: Id, server_id: Id, name: Name, copy_from: CopyFrom.optional() }),
+  desired: z.object({
+    project_id: Id,
+    environment_id: Id,
+    server_id: Id,
+    name: Name,
+    copy_from: CopyFrom.optional(),
+    /** The database whose data it has: it goes with that one, and nothing else mounts it. */
+    database_id: Id.optional(),
+    /**
+     * The volume at the engine has the name of this id; absent: of its own. A restore exchanges the data of two volumes, so
+     * that no two have the same.
+     */
+    data_id: Id.optional(),
+    /** Changes with each restore that is asked for, so that two at once find each other. */
+    restore_token: z.string().optional(),
+    /** Another one has its place since a restore: it is deleted then. */
+    expires_at: Timestamp.optional(),
+  }),
   observed: z.object({
     phase: VolumePhase,
     /** It has all that it was to be a copy of: no instance that mounts it is made before. */
     copied: z.literal(true).optional(),
   }),
-  unique: (d) => [{ scope: d.environment_id, name: d.name }],
-  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
+  unique: (d) => (d.database_id === undefined ? [{ scope: d.environment_id, name: d.name }] : []),
+  owners: (d) => [
+    d.database_id === undefined
+      ? { kind: 'environment', id: d.environment_id, blocks: true }
+      : { kind: 'database', id: d.database_id, blocks: true },
+  ],
   populates: { environment: 'environment', server: 'server', project: 'project' },
-  indexes: { project: (d) => d.project_id, environment: (d) => d.environment_id, server: (d) => d.server_id },
+  indexes: {
+    project: (d) => d.project_id,
+    environment: (d) => d.environment_id,
+    server: (d) => d.server_id,
+    database: (d) => d.database_id,
+  },
   /** The copy is a new volume, which is empty. */
   clone: {
-    references: ['environment_id', 'server_id'],
+    references: ['environment_id', 'server_id', 'database_id'],
     reset: (draft) => {
       delete draft.copy_from;
+      delete draft.data_id;
+      delete draft.restore_token;
+      delete draft.expires_at;
     },
   },
   finalizers: ['volume'],
-  keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
+  /** One without an end stays until a user deletes it, or it goes with its environment or its database. */
+  keep: { until: ({ desired }) => (desired.expires_at === undefined ? undefined : Date.parse(desired.expires_at)) },
 });
+
+/** Name at the engine of the volume that has the data of this one. */
+export function dataName({
+  meta,
+  desired,
+}: {
+  meta: { readonly id: string };
+  desired: { readonly data_id?: string | undefined };
+}): string {
+  return volumeName(desired.data_id ?? meta.id);
+}
 
 /** Name of a volume at the engine of its server. It has the id, never a text of a user. */
 export function volumeName(id: string): string {

@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import { retention } from '../retention.ts';
+import { DatabaseType } from './database.ts';
+import { defineKind } from './define.ts';
+import { Id, Name, Timestamp } from './fields.ts';
+
+/**
+ * `verifying`: all bytes were sent, and the bucket is asked whether it has them. `completed` is a statement about the
+ * bucket. `expired`: it was completed, and its object was removed as its time was over.
+ */
+export const BackupPhase = z.enum(['pending', 'running', 'verifying', 'completed', 'failed', 'expired']);
+export type BackupPhase = z.infer<typeof BackupPhase>;
+
+/** Whether nothing is done any more for a backup in this phase; `undefined`: it was not observed yet. */
+export function hasBackupEnded(phase: BackupPhase | undefined): boolean {
+  return phase === 'completed' || phase === 'failed' || phase === 'expired';
+}
+
+/** `logical`: a dump by the program of an engine. `physical`: the files of a database. `snapshot`: the files of a volume. */
+export const BackupMethod = z.enum(['logical', 'physical', 'snapshot']);
+export type BackupMethod = z.infer<typeof BackupMethod>;
+
+/** What a backup is of, as it was then. */
+export const BackupOf = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('database'),
+    id: Id,
+    /** The engine that can read it. */
+    engine: z.object({ type: DatabaseType, version: z.string(), image: z.string().optional() }),
+    /** Of the same database at the engine; a restore needs it to be the same. */
+    credentials: z.object({ database_user: z.string(), database_name: z.string() }),
+  }),
+  z.object({ kind: z.literal('volume'), id: Id }),
+]);
+
+/** What a database or a volume holds at an instant, in the bucket of a destination. It outlives what it is of. */
+export const backup = defineKind({
+  kind: 'backup',
+  version: 1,
+  desired: z.object({
+    project_id: Id,
+    /** Where it was taken. */
+    place: z.object({ environment_id: Id, server_id: Id }),
+    of: BackupOf,
+    method: BackupMethod,
+    destination_id: Id,
+    /** Of a physical one: the log by which it is brought to an instant. */
+    archive_id: Id.optional(),
+    /** The schedule that it is of. */
+    schedule_id: Id.optional(),
+    /** The instant of its schedule that it is for; absent: somebody asked for it. */
+    scheduled_for: Timestamp.optional(),
+    /** The name that what it is of had, for lists after its end. */
+    name: Name,
+    requested_by: Id.optional(),
+    requested_at: Timestamp,
+    cancel_requested: z.boolean().default(false),
+    /** It stays whatever its schedule says. */
+    pinned: z.boolean().default(false),
+    /** It was found in its bucket, where another installation made it: what its manifest says. */
+    found: z
+      .object({
+        /** Where its objects are, without the prefix of its destination. */
+        folder: z.string(),
+        size_bytes: z.int(),
+        dump_bytes: z.int(),
+        checksum_sha256: z.string(),
+        started_at: Timestamp.optional(),
+        finished_at: Timestamp,
+      })
+      .optional(),
+    /** From then on its object is removed, unless it is the last good one; absent: it stays until it is deleted. */
+    expires_at: Timestamp.optional(),
+  }),
+  observed: z.object({
+    phase: BackupPhase,
+    /** The upload in parts that its task sends to, until that was completed or aborted. */
+    upload_id: z.string().optional(),
+    /** Uploads that were begun for it; absent: one, or none. */
+    uploads: z.int().optional(),
+    /** The upload has parts that an interrupted attempt left, with which the bucket completes none: another one begins. */
+    has_surplus: z.literal(true).optional(),
+    /** Bytes of the object in the bucket. */
+    size_bytes: z.int().optional(),
+    /** Bytes of it before it was compressed. */
+    dump_bytes: z.int().optional(),
+    /** Of the object in the bucket, in hexadecimal. */
+    checksum_sha256: z.string().optional(),
+    /** How the bucket names the content of the object. */
+    etag: z.string().optional(),
+    /** Of a physical one: the first and the last segment that it needs, and the first instant that it can be brought to. */
+    log: z.object({ first_segment: z.string(), last_segment: z.string(), stopped_at: Timestamp }).optional(),
+    started_at: Timestamp.optional(),
+    finished_at: Timestamp.optional(),
+    /** When the bucket was last found to have the object. */
+    verified_at: Timestamp.optional(),
+    /** Of a volume that was used meanwhile: files that changed or went while they were read. */
+    changed_files: z.int().optional(),
+    /** Of a volume: sockets, which are in no archive. */
+    left_out: z.int().optional(),
+    /** Some of these, by what the program said of them. */
+    notes: z.string().optional(),
+    error: z.object({ code: z.string(), message: z.string() }).optional(),
+  }),
+  owners: (d) => [{ kind: 'project', id: d.project_id, blocks: true }],
+  populates: { backup_destination: 'destination', project: 'project' },
+  indexes: {
+    project: (d) => d.project_id,
+    server: (d) => d.place.server_id,
+    of: (d) => d.of.id,
+    database: (d) => (d.of.kind === 'database' ? d.of.id : undefined),
+    volume: (d) => (d.of.kind === 'volume' ? d.of.id : undefined),
+    destination: (d) => d.destination_id,
+    schedule: (d) => d.schedule_id,
+    archive: (d) => d.archive_id,
+  },
+  finalizers: ['backup'],
+  keep: {
+    until: ({ observed }) => {
+      if (observed?.phase !== 'failed' && observed?.phase !== 'expired') return undefined;
+      return Date.parse(observed.finished_at ?? '') + retention.endedBackupsKeepMs;
+    },
+  },
+});

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { retention } from '../retention.ts';
+import { defineKind } from './define.ts';
+import { Id, Name, Timestamp } from './fields.ts';
+
+/**
+ * `preparing`: a new volume and an instance beside the one that serves are made. `restoring`: the backup is read into it.
+ * `verifying`: the instance recovers to the wanted time, and is checked. `ready_to_switch`: it has what is wanted, and somebody
+ * decides whether the database serves it. `switching`: the database serves from the new volume next.
+ */
+const RestorePhase = z.enum([
+  'pending',
+  'preparing',
+  'restoring',
+  'verifying',
+  'ready_to_switch',
+  'switching',
+  'completed',
+  'failed',
+]);
+export type RestorePhase = z.infer<typeof RestorePhase>;
+
+/** Whether nothing is done any more for a restore in this phase; `undefined`: it was not observed yet. */
+export function hasRestoreEnded(phase: RestorePhase | undefined): boolean {
+  return phase === 'completed' || phase === 'failed';
+}
+
+/** The way of a backup back: into a new volume, which takes the place of the former one once it was checked. */
+export const restore = defineKind({
+  kind: 'restore',
+  version: 1,
+  desired: z.object({
+    project_id: Id,
+    /** Where it is done. */
+    place: z.object({ environment_id: Id, server_id: Id }),
+    backup_id: Id,
+    /** Whose data it becomes. */
+    of: z.object({ kind: z.enum(['database', 'volume']), id: Id }),
+    /** The new volume of the first attempt, which is made with the restore. */
+    volume_id: Id,
+    /** The name of what it is of, for lists. */
+    name: Name,
+    /** What it is of was made for this restore. A database starts with what is restored, and its own empty volume goes. */
+    is_new: z.boolean().default(false),
+    /** What mounts the volume that was made for this restore, once it has all. */
+    bind: z.object({ application_id: Id, path: z.string(), read_only: z.boolean() }).optional(),
+    /** The backup is a physical one, and is brought to an instant by these segments of an archive. */
+    recovery: z
+      .object({
+        archive_id: Id,
+        target_time: Timestamp,
+        first_segment: z.string(),
+        last_segment: z.string(),
+        /** The database serves it only when somebody says so. */
+        holds: z.boolean(),
+      })
+      .optional(),
+    /** The database is to serve what was recovered. */
+    switch_requested: z.boolean().default(false),
+    requested_by: Id.optional(),
+    requested_at: Timestamp,
+    cancel_requested: z.boolean().default(false),
+  }),
+  observed: z.object({
+    phase: RestorePhase,
+    /** An attempt that its server lost is thrown away, and another one begins with a volume of its own. */
+    attempt: z.int().optional(),
+    /** The new volume of this attempt. */
+    volume_id: Id.optional(),
+    /** When the last transaction that was recovered was committed. */
+    recovered_until: Timestamp.optional(),
+    started_at: Timestamp.optional(),
+    finished_at: Timestamp.optional(),
+    /** The volume that has the former data; it stays for a week. */
+    former_volume_id: Id.optional(),
+    error: z.object({ code: z.string(), message: z.string() }).optional(),
+  }),
+  owners: (d) => [
+    d.of.kind === 'volume'
+      ? { kind: 'project', id: d.project_id, blocks: true }
+      : { kind: 'database', id: d.of.id, blocks: true },
+  ],
+  populates: { project: 'project' },
+  indexes: {
+    project: (d) => d.project_id,
+    server: (d) => d.place.server_id,
+    of: (d) => d.of.id,
+    database: (d) => (d.of.kind === 'database' ? d.of.id : undefined),
+    backup: (d) => d.backup_id,
+    archive: (d) => d.recovery?.archive_id,
+    volume: (d, o) => o?.volume_id ?? d.volume_id,
+  },
+  finalizers: ['restore'],
+  keep: {
+    newest: {
+      count: retention.restoresPerDatabase,
+      under: 'database',
+      hasEnded: ({ observed }) => hasRestoreEnded(observed?.phase),
+    },
+    until: ({ desired, observed }) =>
+      desired.of.kind === 'database' || observed?.finished_at === undefined
+        ? undefined
+        : Date.parse(observed.finished_at) + retention.endedRestoresKeepMs,
+  },
+});

@@ -1,0 +1,39 @@
+import type { DesiredOf } from './kinds/kinds.ts';
+import type { ReadonlyResource } from './resource.ts';
+
+/** What can be backed up. */
+export type BackedUp =
+  | { kind: 'database'; it: ReadonlyResource<'database'> }
+  | { kind: 'volume'; it: ReadonlyResource<'volume'> };
+
+/** A backup as it is asked for at an instant. What it says of its database or its volume does not change any more. */
+export function newBackup(
+  of: BackedUp,
+  destination: ReadonlyResource<'backup_destination'>,
+  now: Date,
+): DesiredOf<'backup'> {
+  const { desired } = of.it;
+  return {
+    project_id: desired.project_id,
+    place: { environment_id: desired.environment_id, server_id: desired.server_id },
+    of: ofOf(of),
+    method: of.kind === 'database' ? 'logical' : 'snapshot',
+    destination_id: destination.meta.id,
+    name: desired.name,
+    requested_at: now.toISOString(),
+    cancel_requested: false,
+    pinned: false,
+  };
+}
+
+function ofOf(of: BackedUp): DesiredOf<'backup'>['of'] {
+  const { id } = of.it.meta;
+  if (of.kind === 'volume') return { kind: 'volume', id };
+  const { type, version, image, database_user, database_name } = of.it.desired;
+  return {
+    kind: 'database',
+    id,
+    engine: { type, version, ...(image !== undefined && { image }) },
+    credentials: { database_user, database_name },
+  };
+}

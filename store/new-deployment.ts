@@ -1,0 +1,71 @@
+import type { DeepReadonly } from './deep-readonly.ts';
+import type { BuiltImage, RunConfig, Source } from './kinds/application.ts';
+import type { DesiredOf } from './kinds/kinds.ts';
+import { plainCopy } from './plain-copy.ts';
+import type { ReadonlyResource, Resource } from './resource.ts';
+import type { Unit } from './unit-of-work.ts';
+
+type Application = ReadonlyResource<'application'>;
+
+export interface NewDeployment extends Pick<DesiredOf<'deployment'>, 'trigger' | 'queued_at'> {
+  triggeredBy?: string | undefined;
+  /** Instead of the head of the branch. */
+  commit?: string | undefined;
+  /** Present: nothing is built. */
+  reuse?: DeepReadonly<BuiltImage> | undefined;
+  rollbackOf?: string | undefined;
+  /** Of a compose file. */
+  services?: DesiredOf<'deployment'>['services'];
+  notes?: DesiredOf<'deployment'>['notes'];
+  /** Instead of the source of the application. */
+  source?: DeepReadonly<Source> | undefined;
+}
+
+/**
+ * Adds a deployment of the application, as the unit has changed it so far, and points the application at it. An
+ * application that was scaled to 0 gets its earlier replicas back, since it is asked to run. Whether its server may be
+ * used is for the caller to judge.
+ */
+export function createDeployment(
+  unit: Pick<Unit, 'create' | 'change'>,
+  it: Application,
+  id: string,
+  what: NewDeployment,
+): Resource<'deployment'> {
+  const { number, desired } = point(unit, it, id);
+  return unit.create('deployment', id, {
+    application_id: it.meta.id,
+    project_id: desired.project_id,
+    environment_id: desired.environment_id,
+    server_id: desired.server_id,
+    number,
+    trigger: what.trigger,
+    ...(what.triggeredBy !== undefined && { triggered_by: what.triggeredBy }),
+    source: plainCopy<Source>(what.source ?? desired.source),
+    ...(what.commit !== undefined && { commit: what.commit }),
+    config: plainCopy<RunConfig>(desired.config),
+    ...(what.services !== undefined && { services: what.services }),
+    ...(what.notes !== undefined && { notes: what.notes }),
+    ...(what.reuse !== undefined && { reuse: { ...what.reuse } }),
+    ...(what.rollbackOf !== undefined && { rollback_of: what.rollbackOf }),
+    queued_at: what.queued_at,
+    cancel_requested: false,
+  });
+}
+
+function point(unit: Pick<Unit, 'change'>, it: Application, id: string) {
+  let number = 0;
+  const { desired } = unit.change(it, (draft) => {
+    number = draft.next_deployment_number;
+    draft.next_deployment_number = number + 1;
+    draft.deployment_id = id;
+    setToRun(draft);
+  });
+  return { number, desired };
+}
+
+/** Sets an application to run; after a scale to 0 it gets its earlier replicas back. */
+export function setToRun(draft: DesiredOf<'application'>): void {
+  draft.run = 'running';
+  if (draft.replicas === 0) draft.replicas = draft.last_replicas ?? 1;
+}

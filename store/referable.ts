@@ -1,0 +1,140 @@
+import { engines } from '../databases/engines.ts';
+import type { DeepReadonly } from './deep-readonly.ts';
+import { foldName } from './fold-name.ts';
+import type { Resolved } from './kinds/fields.ts';
+import type { DesiredOf, KindName } from './kinds/kinds.ts';
+import type { TenantView } from './mirror.ts';
+import type { ReferableKind, Reference } from './references.ts';
+import { parseReferences, referenceText } from './references.ts';
+import { isStaying } from './resource.ts';
+import type { ReadonlyResource } from './resource.ts';
+
+type View = Pick<TenantView, 'get' | 'by'>;
+type Target = { kind: KindName; id: string; value: Resolved } | { lack: string };
+
+/** What other objects of its environment may take of an object of a kind. */
+interface Referable<K extends KindName> {
+  kind: K;
+  /** The values by attribute. A secret stays sealed. `lack` follows "as". */
+  attributes: Readonly<Record<string, (desired: DeepReadonly<DesiredOf<K>>) => Resolved | { lack: string }>>;
+}
+
+type App = DeepReadonly<DesiredOf<'application'>>;
+
+function portOf({ config, name }: App): string | { lack: string } {
+  return config.exposed_port === undefined
+    ? { lack: `application ${name} has no exposed_port: set it` }
+    : String(config.exposed_port);
+}
+
+const ofApplications: Referable<'application'> = {
+  kind: 'application',
+  attributes: {
+    host: (app) => app.internal_id,
+    port: (app) => portOf(app),
+    url: (app) => {
+      const port = portOf(app);
+      return typeof port === 'string' ? `http://${app.internal_id}:${port}` : port;
+    },
+  },
+};
+
+/** Stands where the password is: no name of a user or a database may have it. */
+const placeholder = '~.~';
+
+const ofDatabases: Referable<'database'> = {
+  kind: 'database',
+  attributes: {
+    host: ({ internal_id }) => internal_id,
+    port: ({ type }) => String(engines[type].port),
+    user: ({ database_user }) => database_user,
+    password: ({ password }) => ({ before: '', secret: { ...password }, after: '', isInUrl: false }),
+    name: ({ database_name }) => database_name,
+    url: ({ type, internal_id, database_user, database_name, password }) => {
+      const engine = engines[type];
+      const credentials = { username: database_user, password: placeholder, database: database_name };
+      const [before = '', after = ''] = engine
+        .url({ host: internal_id, port: engine.port }, credentials)
+        .split(placeholder);
+      return { before, secret: { ...password }, after, isInUrl: true };
+    },
+  },
+};
+
+/** Each kind that can be referred to. */
+const referable: { readonly [K in ReferableKind]: (view: View, environmentId: string, of: Reference) => Target } = {
+  applications: (view, environmentId, reference) => find(ofApplications, { view, environmentId, reference }),
+  databases: (view, environmentId, reference) => find(ofDatabases, { view, environmentId, reference }),
+};
+
+function find<K extends 'application' | 'database'>(
+  { kind, attributes }: Referable<K>,
+  { view, environmentId, reference }: { view: View; environmentId: string; reference: Reference },
+): Target {
+  const { name, attribute } = reference;
+  if (!Object.hasOwn(attributes, attribute))
+    return {
+      lack: `of ${kind === 'application' ? 'an' : 'a'} ${kind} one can refer to ${Object.keys(attributes).join(', ')}`,
+    };
+  const folded = foldName(name);
+  const all: readonly ReadonlyResource<K>[] = view.by(kind, 'environment', environmentId);
+  const it = all.find((one) => isStaying(one) && foldName(one.desired.name) === folded);
+  if (it === undefined)
+    return { lack: `its environment has no ${kind} named ${name}: create it, or change the variable` };
+  const value = attributes[attribute]?.(it.desired) ?? { lack: `there is no ${attribute}` };
+  return typeof value === 'object' && 'lack' in value ? value : { kind, id: it.meta.id, value };
+}
+
+/** The object that a reference names, and what it stands for; or what it lacks, in words that follow "as". */
+export function findTarget(view: View, environmentId: string, reference: Reference): Target {
+  return referable[reference.kind](view, environmentId, reference);
+}
+
+/** What each of these references stands for, by its text, or why one stands for nothing. */
+export function resolveReferences(
+  view: View,
+  environmentId: string,
+  texts: readonly string[],
+): { values: Record<string, Resolved> } | { fault: string } {
+  const values: Record<string, Resolved> = {};
+  for (const text of texts) {
+    const found = targetOf(view, environmentId, text);
+    if ('lack' in found) return { fault: `Cannot resolve ${text} as ${found.lack}` };
+    values[text] = found.value;
+  }
+  return { values };
+}
+
+/** Ids of the objects of a kind in its environment that an application refers to, without itself. */
+export function referredObjects(
+  view: View,
+  { meta, desired }: { meta: { id: string }; desired: App },
+  kind: 'application' | 'database',
+): string[] {
+  const found = (desired.config.references ?? []).flatMap((text) => {
+    const target = targetOf(view, desired.environment_id, text);
+    return 'id' in target && target.kind === kind && target.id !== meta.id ? [target.id] : [];
+  });
+  return [...new Set(found)];
+}
+
+function targetOf(view: View, environmentId: string, text: string): Target {
+  const parsed = parseReferences(text);
+  const reference = 'parts' in parsed ? parsed.parts[0] : undefined;
+  return typeof reference === 'object' ? findTarget(view, environmentId, reference) : { lack: 'it is no reference' };
+}
+
+/** The value with each reference replaced, once. @throws Error naming a reference that was not resolved */
+export function withReferences(value: string, values: Readonly<Record<string, string>>): string {
+  const parsed = parseReferences(value);
+  if ('fault' in parsed) throw new Error(`Cannot read references as ${parsed.fault}`);
+  return parsed.parts
+    .map((part) => {
+      if (typeof part === 'string') return part;
+      const text = referenceText(part);
+      const found = Object.hasOwn(values, text) ? values[text] : undefined;
+      if (found === undefined) throw new Error(`${text} was not resolved`);
+      return found;
+    })
+    .join('');
+}
