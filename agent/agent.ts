@@ -12,6 +12,7 @@ import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { RunBuild } from './tasks/build-task.ts';
 import { forbiddable, installedCapabilities, updateCapability } from '../agent-protocol/messages.ts';
 import { connect } from './connect.ts';
+import { ControlPlane } from './tasks/control-plane.ts';
 import { checks } from './diagnose/checks.ts';
 import { Examiner } from './diagnose/examiner.ts';
 import { SessionHost } from './session-host.ts';
@@ -23,6 +24,7 @@ import type { DiskSpace } from './disk/disk-guard.ts';
 import { diskGuard } from './disk/disk-guard.ts';
 import type { Engine } from './engine/engine.ts';
 import { EngineMonitor } from './engine/engine-monitor.ts';
+import { BuildCache } from './engine/build-cache.ts';
 import { ImageCollector } from './engine/image-collector.ts';
 import { Fleet } from './fleet.ts';
 import { Housekeeping } from './housekeeping.ts';
@@ -45,7 +47,9 @@ import type { Identities } from './machine/machine-identities.ts';
 import { readMachine } from './machine/machine.ts';
 import { Observer } from './engine/observer.ts';
 import { tasksOf } from './tasks/tasks.ts';
+import { BuildRoom } from './tasks/build-room.ts';
 import { patientBuild } from './tasks/patient-build.ts';
+import { pinnedBuild } from './tasks/pinned-build.ts';
 import { Publication } from './ports/publication.ts';
 import { RemovalGuard } from './desired/removal-guard.ts';
 import { Results } from './tasks/results.ts';
@@ -54,10 +58,28 @@ import { VolumeCopies } from './volumes/volume-copies.ts';
 import { VolumeWriters } from './volumes/writers.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
 import { Surveyor } from './survey/surveyor.ts';
+import { InstanceQueries } from './instance-queries.ts';
+import { mockProxy } from './ingress/mock-proxy.ts';
+import type { Proxy, ProxySockets } from './ingress/proxy.ts';
+import { ServerIngress } from './ingress/server-ingress.ts';
 import { Terminals } from './terminals.ts';
+import { Tunnels } from './tunnels.ts';
 import type { Updater } from './update/updater.ts';
 import { UninstallOrder } from './uninstall/order.ts';
+import { SentNotes } from './archive/sent-note.ts';
+import { shipping } from './archive/shipment.ts';
+import type { OpenShipment } from './archive/shipment.ts';
+import type { CloneCache } from './tasks/git-clones.ts';
+import { runBackup } from './tasks/backup.ts';
+import type { RunBackup } from './tasks/backup.ts';
+import { runRecovery } from './tasks/recovery.ts';
+import type { RunRecovery } from './tasks/recovery.ts';
+import { runRestore } from './tasks/restore.ts';
+import type { RunRestore } from './tasks/restore.ts';
+import { gitVersion, type ReadGitVersion } from './tasks/git-version.ts';
 import type { ReadHead } from './tasks/read-head.ts';
+import type { ReadRepository } from './tasks/read-repository.ts';
+import type { PreviewDockerfile } from './tasks/generated-dockerfile.ts';
 
 export interface AgentOptions {
   /**
@@ -72,7 +94,21 @@ export interface AgentOptions {
   engine: Engine;
   images: ImageStore;
   build: RunBuild;
+  /** What carries out backups and restores; by default programs of the databases, and the network. */
+  backup?: RunBackup;
+  restore?: RunRestore;
+  recovery?: RunRecovery;
+  /** What sends the logs of databases; by default from their volumes. */
+  archive?: OpenShipment;
   gitHead: ReadHead;
+  /** Clones that builds begin with; absent: none are kept. */
+  clones?: Pick<CloneCache, 'retain' | 'clear'>;
+  /** By default that of the machine. */
+  gitVersion?: ReadGitVersion;
+  dockerfiles: PreviewDockerfile;
+  repositories: ReadRepository;
+  /** Reaches the proxy of the server by the socket of its administration; by default it is one in memory. */
+  openProxy?: (sockets: ProxySockets) => Proxy;
   /** Shells of the machine; absent if its operator does not allow terminals of the server. */
   serverShells?: ServerShells;
   /** Space on the disk that holds images and logs. */
@@ -127,13 +163,18 @@ interface LiveParts {
   ledger: Ledger;
   fleet: Fleet;
   publication: Publication;
+  ingress: ServerIngress;
   identity: Identity;
   backend: AgentHost;
   uninstall: UninstallOrder;
+  control: ControlPlane;
 }
 
 /** More starts or builds at once would make each of them slower. */
 const parallelStarts = 4;
+/** Each takes up to 32 MiB of memory. */
+const parallelSegments = 3;
+const examineMs = 30_000;
 const segmentBytes = 8 * 1024 * 1024;
 /** Used until the control plane has sent the retention of the server once: the longest that it can be. */
 const retentionDays = 365;
@@ -148,7 +189,7 @@ const recordAgainMs = 5_000;
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
   const { dataDir, engine, clock, log } = options;
-  const { runtime } = engine;
+  const { runtime, archiver } = engine;
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const identity = await openIdentity(dataDir, options.joinToken);
   const server = identity.serverId;
@@ -158,6 +199,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const { desired, ledger, results, made, logs, metrics } = await openFiles(options, identity, stack);
     const meter = stack.use(new LoadMeter({ clock, disk: options.disk }));
     const networks = new Set<string>();
+    const control = new ControlPlane();
     const files = new InstanceFiles(join(dataDir, 'files'));
     const monitor = stack.use(new EngineMonitor({ engine, clock, log }));
     const observer: Observer = stack.use(
@@ -180,9 +222,25 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const capture = stack.use(new Capture({ runtime, store: logs, clock, log }));
     const { disk, images } = options;
     const collector = new ImageCollector({ runtime, server, pulled: images.pulled, disk, clock, log });
+    const cache = new BuildCache({ runtime, server, disk, log });
     const reports = (): WireReport[] => fleet.reports();
     const housekeeping = stack.use(
-      new Housekeeping({ runtime, server, desired, observer, logs, networks, files, collector, reports, clock, log }),
+      new Housekeeping({
+        runtime,
+        server,
+        desired,
+        observer,
+        logs,
+        steps: engine.steps,
+        networks,
+        files,
+        collector,
+        cache,
+        clones: options.clones,
+        reports,
+        clock,
+        log,
+      }),
     );
     const publication = stack.use(
       await Publication.open({
@@ -194,10 +252,35 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         changed: (ids) => fleet.portsChanged(ids),
       }),
     );
+    const writers: VolumeWriters = new VolumeWriters(observer, (ids) => fleet.wake(ids));
+    const ingress: ServerIngress = stack.use(
+      new ServerIngress({
+        folder: join(dataDir, 'ingress'),
+        trafficFolder: join(dataDir, 'traffic'),
+        openProxy: options.openProxy ?? mockProxy,
+        opened: (ports) => publication.admit(ports),
+        examine: async (assignment, command, signal) => {
+          const running = observer.of(assignment).find(({ container }) => container.state === 'running');
+          if (running === undefined) throw new Error('The proxy does not run');
+          const { exitCode, output } = await runtime.run(
+            running.container.id,
+            command,
+            { timeoutMs: examineMs },
+            signal,
+          );
+          if (exitCode !== 0 && exitCode !== 1) throw new Error(`The examination ended with code ${exitCode}`);
+          return exitCode === 0 ? undefined : output.slice(-500);
+        },
+        clock,
+        log,
+        changed: (ids) => fleet.wake(ids),
+      }),
+    );
+    const notes = new SentNotes(join(dataDir, 'archives'));
     const fleet: Fleet = stack.use(
       new Fleet({
         services: {
-          writers: new VolumeWriters(observer, (ids) => fleet.wake(ids)),
+          writers,
           runtime,
           server,
           observer,
@@ -209,18 +292,57 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           starts: new PQueue({ concurrency: parallelStarts }),
           networks,
           files,
+          ingress,
           disk: options.disk,
           eventSource: randomUUID(),
         },
         tasks: tasksOf({
-          build: patientBuild(options.build, {
-            disk: diskGuard(options.disk),
-            engine: monitor,
-            clock,
-            relist: () => observer.relist(),
-          }),
+          build: pinnedBuild(
+            patientBuild(options.build, {
+              disk: diskGuard(options.disk),
+              room: new BuildRoom({ disk: options.disk, writes: (project) => runtime.stepWrites(project), clock }),
+              engine: monitor,
+              clock,
+              relist: () => observer.relist(),
+            }),
+            { results, log },
+          ),
           built: () => housekeeping.soon(),
+          run: {
+            runtime,
+            server,
+            observer,
+            ledger,
+            images: options.images,
+            capture,
+            writers,
+            networks,
+            disk: options.disk,
+            ended: () => housekeeping.soon(),
+            clock,
+            log,
+          },
+          backup: options.backup ?? runBackup({ runtime, observer, archiver, control, clock, random: options.random }),
+          restore:
+            options.restore ??
+            runRestore({ runtime, observer, archiver, control, disk: options.disk, clock, random: options.random }),
+          recovery: options.recovery ?? runRecovery({ runtime, observer, clock }),
         }),
+        archives: {
+          open:
+            options.archive ??
+            shipping({
+              runtime,
+              observer,
+              control,
+              disk: options.disk,
+              notes,
+              sending: new PQueue({ concurrency: parallelSegments }),
+              clock,
+            }),
+          notes,
+          random: options.random,
+        },
         volumes: { runtime, server, made, copies: new VolumeCopies({ runtime, copier: engine.copier, clock }) },
         taskDeps: { results, logs },
         desired,
@@ -259,9 +381,13 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         read: (query, signal) => metrics.read(query, signal),
         newest: (signal) => newestSamples(meter, signal),
       },
+      traffic: ingress.traffic,
       engine: () => monitor.state,
       gitHead: options.gitHead,
+      dockerfiles: options.dockerfiles,
+      repositories: options.repositories,
       terminals: new Terminals({ observer, runtime, shells: options.serverShells, log }),
+      tunnels: new Tunnels({ observer, desired, clock }),
       examiner: examinerOf(options, {
         server,
         desired,
@@ -273,6 +399,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         fleet,
         made,
       }),
+      queries: new InstanceQueries({ observer, runtime }),
       surveyor: new Surveyor({ runtime, images: options.images, clock }),
       isOpen: options.serverShells !== undefined,
       removals: new RemovalGuard(clock),
@@ -280,13 +407,14 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       housekeeping,
       updater: options.updater,
       uninstall,
+      clock,
       log,
     });
 
     await meter.start();
     fleet.sync();
-    const parts = { monitor, observer, ledger, fleet, publication };
-    const settled = live(options, { ...parts, identity, backend, uninstall }, stack);
+    const parts = { monitor, observer, ledger, fleet, publication, ingress };
+    const settled = live(options, { ...parts, identity, backend, uninstall, control }, stack);
     const owned = stack.move();
     return {
       serverId: server,
@@ -337,7 +465,17 @@ function keepOwnLines(ownLines: OwnLines, logs: LogStore, storeLog: Logger): () 
 
 /** What examines and heals the machine. */
 function examinerOf(
-  { engine, images, controlPlane, disk, outside = realOutside, identities = identitiesHere, clock, log }: AgentOptions,
+  {
+    engine,
+    images,
+    controlPlane,
+    disk,
+    outside = realOutside,
+    identities = identitiesHere,
+    gitVersion: git = gitVersion,
+    clock,
+    log,
+  }: AgentOptions,
   parts: Pick<LiveParts, 'observer' | 'monitor' | 'publication' | 'fleet'> &
     Pick<Files, 'desired' | 'logs' | 'made'> & { server: string; housekeeping: Housekeeping },
 ): Examiner {
@@ -349,6 +487,7 @@ function examinerOf(
     controlPlane: controlPlane ?? [],
     registries,
     disk,
+    git,
     strays,
     hasRules,
     outside,
@@ -401,7 +540,7 @@ async function keepConnected(
     random,
     log,
   }: AgentOptions,
-  { monitor, identity, backend, uninstall }: LiveParts,
+  { monitor, identity, backend, uninstall, control }: LiveParts,
   signal: AbortSignal,
 ): Promise<void> {
   if (controlPlane === undefined || signal.aborted) return;
@@ -413,8 +552,14 @@ async function keepConnected(
       identity,
       machine: await readMachine(identity.serverId),
       agentVersion: version,
-      ...(welcomed !== undefined && { welcomed }),
-      ended: (end) => uninstall.sessionEnded(end),
+      welcomed: (session) => {
+        control.entered(session);
+        welcomed?.();
+      },
+      ended: (end) => {
+        control.left();
+        uninstall.sessionEnded(end);
+      },
       alsoCapable: [
         ...(isInstalled === true ? installedCapabilities : []),
         ...(updater === undefined ? [] : [updateCapability]),
@@ -435,7 +580,7 @@ async function keepConnected(
  * follow the ready instances.
  */
 async function watch(
-  it: { observer: Observer; ledger: Ledger; fleet: Fleet; publication: Publication; clock: Clock; log: Logger },
+  it: Pick<LiveParts, 'observer' | 'ledger' | 'fleet' | 'publication' | 'ingress'> & { clock: Clock; log: Logger },
   signal: AbortSignal,
 ): Promise<void> {
   const { observer, fleet, publication, log } = it;
@@ -445,6 +590,9 @@ async function watch(
     fleet.sync();
     await fleet.settled(signal);
     if (!signal.aborted) await publication.release();
+    if (!signal.aborted) it.ingress.release();
+    // what is to end was kept until nothing leads to it
+    fleet.wakeAll();
   } catch (error) {
     if (!signal.aborted)
       log.error({ err: error }, 'Ports do not follow the instances of this server, which is a bug: restart the agent');

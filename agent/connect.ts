@@ -28,7 +28,7 @@ export interface ConnectOptions {
   machine: Machine;
   agentVersion: string;
   /** Called whenever the control plane has welcomed the agent. */
-  welcomed?: () => void;
+  welcomed?: (session: Pick<AgentSession, 'ask'>) => void;
   /** Called whenever a session, or an attempt to begin one, has ended. */
   ended?: (end: AgentEnd) => void;
   /** Capabilities beside those of every agent of this build. */
@@ -206,7 +206,7 @@ function connectOnce(
       controlKeyHash: identity.controlKeyHash,
       welcomed: ({ session: id }, verdict) => {
         wasWelcomed = true;
-        options.welcomed?.();
+        options.welcomed?.(session);
         log.info({ session: id }, 'Connected to the control plane');
         logTrust(log, identity, verdict);
         const known = verdict.kind === 'proven' ? verdict.keyHash : undefined;

@@ -15,6 +15,10 @@ import { labels, type Container } from './runtime/runtime.ts';
 import type { ServiceDeps } from './service/service-worker.ts';
 import { ServiceWorker } from './service/service-worker.ts';
 import type { Overflow } from './engine/storage-watch.ts';
+import type { RoutesDeps } from './ingress/routes-worker.ts';
+import { RoutesWorker } from './ingress/routes-worker.ts';
+import type { ArchiveDeps } from './archive/archive-worker.ts';
+import { ArchiveWorker } from './archive/archive-worker.ts';
 import type { VolumeDeps } from './volumes/volume-worker.ts';
 import { VolumeWorker } from './volumes/volume-worker.ts';
 
@@ -25,6 +29,8 @@ const settleMs = 10_000;
 export class Fleet {
   readonly #services: ServiceDeps;
   readonly #volumes: VolumeDeps;
+  readonly #archives: ArchiveDeps;
+  readonly #routes: RoutesDeps;
   readonly #tasks: Tasks;
   readonly #taskDeps: TaskDeps;
   readonly #desired: DesiredSet;
@@ -40,6 +46,7 @@ export class Fleet {
   constructor(deps: {
     services: Omit<ServiceDeps, keyof WorkerDeps | 'settled'>;
     volumes: Omit<VolumeDeps, keyof WorkerDeps | 'appeared'>;
+    archives: Omit<ArchiveDeps, keyof WorkerDeps>;
     tasks: Tasks;
     taskDeps: Omit<TaskDeps, keyof WorkerDeps>;
     desired: DesiredSet;
@@ -52,6 +59,8 @@ export class Fleet {
     const common: WorkerDeps = { desired, clock, log, reported: (report) => this.#reported(report.id) };
     this.#services = { ...deps.services, ...common, settled: () => this.#checkSettled() };
     this.#volumes = { ...deps.volumes, ...common, appeared: (volume) => this.#appeared(volume) };
+    this.#archives = { ...deps.archives, ...common };
+    this.#routes = { ...common, ingress: deps.services.ingress };
     this.#tasks = deps.tasks;
     this.#taskDeps = { ...deps.taskDeps, ...common };
     this.#desired = desired;
@@ -205,6 +214,10 @@ export class Fleet {
       case 'volume':
       case 'copied_volume':
         return new VolumeWorker(id, this.#volumes);
+      case 'routes':
+        return new RoutesWorker(id, this.#routes);
+      case 'archive':
+        return new ArchiveWorker(id, this.#archives);
     }
   }
 

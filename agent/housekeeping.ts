@@ -4,10 +4,13 @@ import type { Clock } from '../time/clock.ts';
 import { buildNetwork } from './tasks/build-network.ts';
 import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired/desired.ts';
+import type { BuildCache } from './engine/build-cache.ts';
 import { stagesOf, type ImageCollector } from './engine/image-collector.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
+import type { StepGuard } from './ports/step-guard.ts';
 import type { ContainerRuntime, ListedImage } from './runtime/runtime.ts';
+import type { CloneCache } from './tasks/git-clones.ts';
 import type { InstanceFiles } from './service/instance-files.ts';
 import { labels, stageType } from './runtime/runtime.ts';
 
@@ -26,8 +29,9 @@ const debounceMs = 5_000;
 const callMs = 120_000;
 
 /**
- * Removes what is no longer needed: images that this agent built or pulled, networks, old logs. Runs every hour, and 5 s
- * after the start and after a request. While the disk is almost full, images go every minute.
+ * Removes images that this agent built or pulled, cache of builds, clones, networks, rules of builds and logs that nothing
+ * needs any more. Runs every hour, and 5 s after the start and after a request. While the disk is almost full, clones and
+ * images go every minute.
  */
 export class Housekeeping {
   readonly #deps: Deps;
@@ -38,6 +42,8 @@ export class Housekeeping {
   #glancing: Promise<void> = Promise.resolve();
   /** Digests of images that a workload may return to. */
   #returnable = new Map<string, readonly string[]>();
+  /** The control plane has named all workloads with images to return to. */
+  #knowsReturnable = false;
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -52,10 +58,13 @@ export class Housekeeping {
 
   /** Digests of images to keep although no container uses them, by workload. `whole`: all others are forgotten. */
   keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void {
+    const before = [...this.#returnable.keys()];
     if (whole) this.#returnable.clear();
+    this.#knowsReturnable ||= whole;
     for (const [workload, digests] of Object.entries(images))
       if (digests.length > 0) this.#returnable.set(workload, digests);
       else this.#returnable.delete(workload);
+    if (before.some((workload) => !this.#returnable.has(workload))) this.soon();
   }
 
   /**
@@ -65,6 +74,7 @@ export class Housekeeping {
   async clean(): Promise<number> {
     const before = this.#deps.collector.freed.images;
     await this.run();
+    await this.#tried(async () => this.#deps.clones?.clear());
     await this.#tried(() => this.#collect());
     return this.#deps.collector.freed.images - before;
   }
@@ -104,11 +114,14 @@ export class Housekeeping {
     const { logs } = this.#deps;
     for (const task of [
       () => this.#networks(),
+      () => this.#stepRules(),
       () => this.#images(),
+      () => this.#trimCache(false),
       () => this.#collectIfFull(),
       () => logs.prune(),
       () => this.#logs(),
       () => this.#files(),
+      () => this.#clones(),
     ])
       await this.#tried(task);
   }
@@ -123,7 +136,18 @@ export class Housekeeping {
   }
 
   async #collectIfFull(): Promise<void> {
+    if (!(await this.#deps.collector.isNeeded())) return;
+    await this.#tried(async () => this.#deps.clones?.clear());
+    if (!(await this.#deps.collector.isNeeded())) return;
+    // Images that a workload may return to are worth more than the time of the next build.
+    await this.#tried(() => this.#trimCache(true));
     if (await this.#deps.collector.isNeeded()) await this.#collect();
+  }
+
+  async #trimCache(isFull: boolean): Promise<void> {
+    if (!this.#deps.observer.reachable) return;
+    using limit = deadline(this.#deps.clock, callMs, 'Removing cache of builds', this.#closing.signal);
+    await this.#deps.cache.trim({ isFull }, limit.signal);
   }
 
   async #collect(): Promise<void> {
@@ -141,6 +165,12 @@ export class Housekeeping {
   async #networks(): Promise<void> {
     using limit = deadline(this.#deps.clock, callMs, 'Removing networks', this.#closing.signal);
     for (const name of await this.unneededNetworks(limit.signal)) await this.removeNetwork(name, limit.signal);
+  }
+
+  /** An agent that was killed while it built left the rules that kept steps from the machine: others meet them, too. */
+  async #stepRules(): Promise<void> {
+    using limit = deadline(this.#deps.clock, callMs, 'Removing rules of builds', this.#closing.signal);
+    await this.#deps.steps.sweep(limit.signal);
   }
 
   /** Networks of this server that nothing needs; none while that is not known. */
@@ -166,6 +196,7 @@ export class Housekeeping {
     const needed = new Set<string>();
     for (const { id, spec } of desired.understood())
       if (spec.type === 'build') needed.add(buildNetwork(id));
+      else if (spec.type === 'run') needed.add(spec.network);
       else if (spec.type === 'service') for (const { name } of spec.networks) needed.add(name);
     for (const id of observer.assignments())
       for (const { detail } of observer.of(id))
@@ -186,6 +217,12 @@ export class Housekeeping {
     await files.retain(new Set([...[...desired.all()].map(({ id }) => id), ...observer.assignments()]));
   }
 
+  /** Removes the clones of projects that this server has nothing of any more. */
+  async #clones(): Promise<void> {
+    const { desired, clones } = this.#deps;
+    if (desired.confirmed) await clones?.retain(new Set([...desired.all()].map((item) => item.project_id)));
+  }
+
   async #images(): Promise<void> {
     const { runtime, server, clock } = this.#deps;
     if (!this.#knowsImages()) return;
@@ -197,12 +234,20 @@ export class Housekeeping {
       labels.workload,
       images.filter((image) => !isStage(image)),
     );
-    for (const { id } of builds) if (!this.#wantedImages().has(id)) await runtime.removeImage(id, limit.signal);
+    const left = images.filter((image) => !isStage(image) && this.#isGone(image.labels[labels.workload] ?? ''));
+    for (const { id } of new Set([...builds, ...left]))
+      if (!this.#wantedImages().has(id)) await runtime.removeImage(id, limit.signal);
     const stages = images.filter(isStage);
     const oldest = clock.now().getTime() - stageAgeMs;
     const unneeded = [...beyond(keptStages, labels.project, stages), ...stages.filter(({ madeAt }) => madeAt < oldest)];
     for (const { id, labels: own } of new Set(unneeded))
       if (!this.#wantedImages().has(stagesOf(own))) await runtime.removeImage(id, limit.signal);
+  }
+
+  /** Whether a workload was deleted: nothing of it is desired, and it can return to no image. */
+  #isGone(workload: string): boolean {
+    if (!this.#knowsReturnable || this.#returnable.has(workload)) return false;
+    return [...this.#deps.desired.all()].every(({ workload_id }) => workload_id !== workload);
   }
 
   #wantedImages(): Set<string> {
@@ -215,7 +260,8 @@ export class Housekeeping {
       if (ended.has(phase)) done.add(id);
     }
     for (const { id, project_id: project, spec } of desired.understood())
-      if (spec.type === 'service' && spec.image_digest !== undefined) wanted.add(spec.image_digest);
+      if ((spec.type === 'service' || spec.type === 'run') && spec.image_digest !== undefined)
+        wanted.add(spec.image_digest);
       // It would fail without a stage that it has taken its first steps from.
       else if (spec.type === 'build' && !done.has(id)) wanted.add(stagesOf({ [labels.project]: project }));
     for (const id of observer.assignments()) for (const { container } of observer.of(id)) wanted.add(container.imageId);
@@ -235,10 +281,14 @@ interface Deps {
   desired: DesiredSet;
   observer: Observer;
   logs: LogStore;
+  steps: Pick<StepGuard, 'sweep'>;
   /** Networks that are known to exist. */
   networks: Set<string>;
   files: InstanceFiles;
   collector: ImageCollector;
+  cache: BuildCache;
+  /** Absent: none are kept. */
+  clones: Pick<CloneCache, 'retain' | 'clear'> | undefined;
   /** What the agent reports of its items now. */
   reports: () => readonly WireReport[];
   clock: Clock;

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { WireConfiguration, WireItem, WireReport } from '../agent-protocol/assignment.ts';
 import { CallError } from '../agent-protocol/call-error.ts';
 import { encodeLogChunk } from '../agent-protocol/log-stream.ts';
-import type { LogFollow } from '../agent-protocol/logs.ts';
+import type { LogFollow, LogsToKeep } from '../agent-protocol/logs.ts';
 import type {
   CallParams,
   EngineState,
@@ -12,22 +12,30 @@ import type {
   UpdateFailure,
 } from '../agent-protocol/messages.ts';
 import type { MetricsPage, MetricsQuery } from '../agent-protocol/metrics.ts';
+import type { RegistryAccess } from '../agent-protocol/registry-access.ts';
 import type { ServerSettings } from '../agent-protocol/server-settings.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { Examiner } from './diagnose/examiner.ts';
 import type { Surveyor } from './survey/surveyor.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Fleet } from './fleet.ts';
+import type { InstanceQueries } from './instance-queries.ts';
 import type { Housekeeping } from './housekeeping.ts';
 import type { ImageStore } from './engine/image-store.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { Terminals } from './terminals.ts';
+import type { Tunnels } from './tunnels.ts';
+import type { Traffic } from './ingress/traffic.ts';
 import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { UninstallOrder } from './uninstall/order.ts';
 import type { ReadHead } from './tasks/read-head.ts';
+import type { Clock } from '../time/clock.ts';
+import { buildNote } from './tasks/build-note.ts';
+import type { ReadRepository } from './tasks/read-repository.ts';
+import type { PreviewDockerfile } from './tasks/generated-dockerfile.ts';
 import type { Updater } from './update/updater.ts';
 
 export interface SessionHostDeps {
@@ -41,19 +49,25 @@ export interface SessionHostDeps {
     read(query: MetricsQuery, signal: AbortSignal): Promise<MetricsPage>;
     newest(signal: AbortSignal): AsyncIterable<Uint8Array>;
   };
+  traffic: Pick<Traffic, 'read' | 'newest'>;
   engine: () => EngineState;
   gitHead: ReadHead;
+  dockerfiles: PreviewDockerfile;
+  repositories: ReadRepository;
   terminals: Pick<Terminals, 'open'>;
+  tunnels: Pick<Tunnels, 'open'>;
   examiner: Pick<Examiner, 'examine' | 'heal'>;
   surveyor: Pick<Surveyor, 'survey' | 'values'>;
+  queries: Pick<InstanceQueries, 'run' | 'usage'>;
   /** The operator of the machine allows terminals of it, and so every read of what is there. */
   isOpen: boolean;
   removals: RemovalGuard;
-  images: Pick<ImageStore, 'allow'>;
+  images: Pick<ImageStore, 'allow' | 'logins'>;
   housekeeping: Pick<Housekeeping, 'soon' | 'keepImages'>;
   /** Absent if the agent cannot be replaced. */
   updater: Pick<Updater, 'ask' | 'failure'> | undefined;
   uninstall: Pick<UninstallOrder, 'take'>;
+  clock: Clock;
   log: Logger;
 }
 
@@ -134,7 +148,9 @@ export class SessionHost implements AgentHost {
   }
 
   acknowledged(reports: readonly WireReport[], rejected: ReadonlySet<string>): void {
-    const { fleet, log } = this.#deps;
+    const { fleet, housekeeping, log } = this.#deps;
+    // only now nothing is in its network any more: its connections and its process may have taken their time to end
+    if (reports.some(({ gone }) => gone === true)) housekeeping.soon();
     fleet.acknowledged(reports.filter(({ id }) => !rejected.has(id))).catch((error: unknown) => {
       // The removals stay unsettled: they are reported again after the next connection.
       log.error(
@@ -144,8 +160,25 @@ export class SessionHost implements AgentHost {
     });
   }
 
+  registryAccess(workloads: Readonly<Record<string, RegistryAccess | null>>, whole: boolean): void {
+    this.#deps.images.logins.learn(workloads, whole);
+  }
+
   keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void {
     this.#deps.housekeeping.keepImages(images, whole);
+  }
+
+  keepLogs(keep: LogsToKeep): void {
+    // One that did not prove itself could be anyone, and what it leaves out would be removed.
+    if (!this.#isProven) return;
+    const { logs, housekeeping, log } = this.#deps;
+    if (Object.values(keep.workloads).includes(null)) housekeeping.soon();
+    logs.keep(keep).catch((error: unknown) => {
+      log.error(
+        { err: error },
+        'Cannot store which logs of builds are to stay: the agent tries again at its next connection',
+      );
+    });
   }
 
   load(): Load {
@@ -173,6 +206,8 @@ export class SessionHost implements AgentHost {
         return logs.storage();
       case 'metrics.read':
         return this.#deps.metrics.read(params.query, signal);
+      case 'traffic.read':
+        return this.#deps.traffic.read(params.query);
       case 'diagnose':
         return examiner.examine(signal);
       case 'heal':
@@ -180,25 +215,50 @@ export class SessionHost implements AgentHost {
       case 'survey':
         return translated(() => surveyor.survey(signal));
       case 'survey.values':
-        if (!this.#deps.isOpen)
-          throw new CallError(
-            'forbidden',
-            'The operator of the machine allows no terminals of the server, and so no values of what is there: start its agent without --no-server-terminals, or move by hand',
-          );
-        if (!this.#isProven)
-          throw new CallError(
-            'forbidden',
-            'The control plane did not prove its identity to the agent, which gives no values of variables: upgrade the control plane',
-          );
-        return translated(() => surveyor.values(params.containers, signal));
+        return translated(() => this.#surveyedValues(params.containers, signal));
+      case 'instance.command':
+        return translated(() => this.#deps.queries.run(params, signal));
+      case 'volume.usage':
+        return translated(() => this.#deps.queries.usage(params.volume, signal));
       case 'uninstall':
         await this.#deps.uninstall.take(this.#isProven);
         return {};
       case 'git.head':
         return translated(() =>
-          gitHead({ url: params.repository_url, branch: params.branch, since: params.since }, signal),
+          gitHead(
+            {
+              url: params.repository_url,
+              branch: params.branch,
+              since: params.since,
+              credential: params.credential,
+            },
+            signal,
+          ),
         );
+      case 'dockerfile.generate':
+        return translated(() => this.#deps.dockerfiles(params, signal));
+      case 'repository.read': {
+        const line = buildNote(this.#deps, params, signal);
+        return translated(() => this.#deps.repositories(params, line, signal));
+      }
+      case 'build.note':
+        for (const text of params.lines) buildNote(this.#deps, params, signal)(text);
+        return {};
     }
+  }
+
+  async #surveyedValues(containers: readonly string[], signal: AbortSignal): Promise<unknown> {
+    if (!this.#deps.isOpen)
+      throw new CallError(
+        'forbidden',
+        'The operator of the machine allows no terminals of the server, and so no values of what is there: start its agent without --no-server-terminals, or move by hand',
+      );
+    if (!this.#isProven)
+      throw new CallError(
+        'forbidden',
+        'The control plane did not prove its identity to the agent, which gives no values of variables: upgrade the control plane',
+      );
+    return this.#deps.surveyor.values(containers, signal);
   }
 
   stream(params: StreamParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncIterable<Uint8Array> {
@@ -208,8 +268,12 @@ export class SessionHost implements AgentHost {
       case 'exec':
       case 'shell':
         return this.#deps.terminals.open(params, incoming, signal);
+      case 'tunnel':
+        return this.#deps.tunnels.open(params, incoming, signal);
       case 'metrics':
         return this.#deps.metrics.newest(signal);
+      case 'traffic':
+        return this.#deps.traffic.newest(params.workload, signal);
     }
   }
 

@@ -31,6 +31,7 @@ interface Deps {
   /** Registries that the tenant allows; `undefined`: every public one. */
   registries: () => readonly string[] | undefined;
   disk: () => Promise<DiskSpace>;
+  git: World['git'];
   monitor: EngineMonitor;
   publication: Publication;
   logs: LogStore;
@@ -60,6 +61,7 @@ export function surroundingsOf(deps: Deps): Omit<World, 'engine'> {
       return memory;
     },
     inotify: (signal) => readInotify(signal),
+    git: deps.git,
     controlHosts: [...new Set(deps.controlPlane.map(hostOf))].filter((host) => isIP(host) === 0),
     registries: () => asked(deps.registries()),
     ...outside,

@@ -5,7 +5,7 @@ import { decodeTerminalInput, encodeTerminal } from '../agent-protocol/terminal-
 import type { Observer } from './engine/observer.ts';
 import type { ServerShells } from './machine/server-shells.ts';
 import { ExecFailure } from './runtime/exec.ts';
-import type { ExecProcess } from './runtime/exec.ts';
+import type { ExecOptions, ExecProcess } from './runtime/exec.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { ContainerRuntime } from './runtime/runtime.ts';
 
@@ -13,7 +13,13 @@ import type { ContainerRuntime } from './runtime/runtime.ts';
 export const mostTerminals = 32;
 
 /** Tried in this order where the user names none. */
-const shells = ['/bin/bash', '/bin/sh'] as const;
+const shells = [
+  ['/bin/bash'],
+  ['/bin/ash'],
+  ['/bin/sh'],
+  ['/bin/busybox', 'sh'],
+  ['/busybox/sh'],
+] as const satisfies ExecOptions['command'][];
 
 export interface TerminalsDeps {
   observer: Pick<Observer, 'of'>;
@@ -96,7 +102,7 @@ export class Terminals {
         'The instance does not run at the moment: wait until it is ready, or choose another one',
       );
     const named = command ?? (shell === undefined ? undefined : ([shell] as const));
-    const tried = named === undefined ? shells.map((one) => [one] as const) : [named];
+    const tried = named === undefined ? shells : [named];
     for (const one of tried) {
       try {
         const options = { command: one, tty: { cols, rows }, env: { TERM: 'xterm-256color' } };
@@ -110,7 +116,7 @@ export class Terminals {
 }
 
 const noShell =
-  `The container has neither ${shells.join(' nor ')}, as images without a system do: name a program that it has, or add ` +
+  `The container has none of ${shells.map(([path]) => path).join(', ')}, as images without a system do: name a program that it has, or add ` +
   'a shell to the image';
 
 async function feed(process: ExecProcess, incoming: AsyncIterable<Uint8Array>): Promise<void> {

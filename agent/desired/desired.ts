@@ -13,6 +13,7 @@ import { Journal } from '../disk/journal.ts';
 const Tombstone = z.object({
   generation: z.int(),
   grace_seconds: z.int(),
+  drain_seconds: z.int().default(0),
   /** The control plane has acknowledged that nothing of it is left. */
   acknowledged: z.boolean(),
 });
@@ -370,10 +371,10 @@ function referred({ items }: State): Set<string> {
 }
 
 function bury(tombstones: Map<string, Tombstone>, item: WireItem): void {
-  const known = understand(item);
-  const grace =
-    known === undefined ? unknownGraceSeconds : known.spec.type === 'service' ? known.spec.grace_seconds : 0;
-  tombstones.set(item.id, { generation: item.generation, grace_seconds: grace, acknowledged: false });
+  const spec = understand(item)?.spec;
+  const { grace_seconds, drain_seconds } =
+    spec?.type === 'service' ? spec : { grace_seconds: spec === undefined ? unknownGraceSeconds : 0, drain_seconds: 0 };
+  tombstones.set(item.id, { generation: item.generation, grace_seconds, drain_seconds, acknowledged: false });
 }
 
 /** Removes the oldest acknowledged tombstones beyond `keptTombstones`. */

@@ -15,6 +15,7 @@ const byName: Readonly<Record<MachineCheck, Check>> = {
   inodes: machine.inodes,
   memory: machine.memory,
   inotify: machine.inotify,
+  git: machine.git,
   address_pools: engine.addressPools,
   dns: network.dns,
   registry: network.registry,

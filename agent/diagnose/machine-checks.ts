@@ -1,4 +1,5 @@
 import { floorBytes } from '../disk/disk-guard.ts';
+import { firstThatPins, pinsAddresses } from '../tasks/git-version.ts';
 import { inMiB, type Check } from './check.ts';
 
 /** Share of the files of a disk, and of the memory, below which there is a warning, and a failure. */
@@ -88,6 +89,27 @@ export const inotify: Check = {
       return { status: 'fail', message: `${message}: programs in containers fail with "too many open files"`, remedy };
     if (instances >= maxInstances * watchers.many || maxWatches < fewWatches)
       return { status: 'warn', message, remedy };
+    return { status: 'pass', message };
+  },
+};
+
+export const git: Check = {
+  name: 'git',
+  async look(world, signal) {
+    const version = await world.git(signal);
+    if (version === undefined)
+      return {
+        status: 'warn',
+        message: 'There is no git: nothing is built from repositories',
+        remedy: `Install git ${firstThatPins} or later`,
+      };
+    const message = `git ${version.text} is installed`;
+    if (!pinsAddresses(version))
+      return {
+        status: 'warn',
+        message: `${message}: repositories are read by ssh only, as it cannot hold a connection by https to the address that was checked`,
+        remedy: `Install git ${firstThatPins} or later; Ubuntu 22.04 has it in ppa:git-core/ppa`,
+      };
     return { status: 'pass', message };
   },
 };

@@ -3,6 +3,7 @@ import type { Inotify } from '../machine/inotify.ts';
 import type { Memory } from '../machine/memory.ts';
 import type { PortProblem } from '../ports/port-publisher.ts';
 import type { EngineFacts } from '../runtime/runtime.ts';
+import type { ReadGitVersion } from '../tasks/git-version.ts';
 
 /** A container that no desired set of an agent on this machine has. */
 export interface StrayContainer {
@@ -53,6 +54,7 @@ export interface World {
   disk(): Promise<DiskSpace>;
   memory(): Promise<Memory>;
   inotify(signal: AbortSignal): Promise<Inotify>;
+  git: ReadGitVersion;
   /** Hosts of the control plane that are names. */
   controlHosts: readonly string[];
   /** Registries to ask, `HOST` or `HOST:PORT`. */

@@ -1,10 +1,12 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import type { PortPublisher } from '../ports/port-publisher.ts';
+import type { StepGuard } from '../ports/step-guard.ts';
 import type { DockerOptions } from '../runtime/docker/docker-runtime.ts';
 import type { MockEngine } from '../runtime/mock/mock-engine.ts';
 import type { Prober } from '../runtime/probe.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
+import type { VolumeArchiver } from './volume-archiver.ts';
 import type { VolumeCopier } from './volume-copier.ts';
 import type { Trouble } from './engine-trouble.ts';
 
@@ -15,7 +17,10 @@ export interface Engine {
   ports: PortPublisher;
   /** Whether it does so by rules of the kernel's packet filter, which outlive an agent. */
   hasRules: boolean;
+  /** Keeps steps of builds from what they may not reach. */
+  steps: StepGuard;
   copier: VolumeCopier;
+  archiver: VolumeArchiver;
   /** Checks the health of its containers. */
   prober: Prober;
   /** Describes why it cannot be used, and what to do. The text is the same while the cause is the same. */

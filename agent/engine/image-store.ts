@@ -1,7 +1,9 @@
 import type { Clock } from '../../time/clock.ts';
-import type { DiskGuard } from '../disk/disk-guard.ts';
+import { watchDisk, type DiskGuard } from '../disk/disk-guard.ts';
 import type { ImageOwner, ImageRecord } from './image-record.ts';
+import { PullLogs } from './pull-log.ts';
 import type { RegistryGuard } from './registry-guard.ts';
+import { RegistryLogins } from './registry-logins.ts';
 import { imageSource, notAllowed, type ImageSource } from '../runtime/image-reference.ts';
 import type { ContainerRuntime, LocalImage } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
@@ -15,6 +17,8 @@ export interface WantedImage {
   owner: ImageOwner;
   /** Ids of the images that containers of this assignment were made from: it may go on using them. */
   inUse?: ReadonlySet<string>;
+  /** Takes lines about the pull, if there is one. */
+  line?: (text: string) => void;
 }
 
 /**
@@ -37,6 +41,8 @@ export interface ImageStore {
   allow(registries: readonly string[]): Promise<void>;
   /** The registries that the tenant allows; `undefined`: every public one. */
   readonly registries: readonly string[] | undefined;
+  /** What images are pulled with. */
+  readonly logins: RegistryLogins;
   /** The images that this agent pulled. */
   readonly pulled: PulledImages;
 }
@@ -52,12 +58,24 @@ export interface ImageStoreDeps {
   /** Images of this machine that all projects may use: `NAME`, `NAME:TAG`, `PREFIX/*`, or `*` for all. */
   localImages: readonly string[];
   clock: Clock;
+  /** How long after its start the first pulls wait for what the control plane sends of registries; 0 by default. */
+  loginWaitMs?: number;
 }
 
 /** Most images in the cache of a build: more do not make it faster. */
 const maxCacheImages = 20;
 
-export function imageStore({ runtime, disk, registries, record, localImages, clock }: ImageStoreDeps): ImageStore {
+export function imageStore({
+  runtime,
+  disk,
+  registries,
+  record,
+  localImages,
+  clock,
+  loginWaitMs = 0,
+}: ImageStoreDeps): ImageStore {
+  const logins = new RegistryLogins(clock, loginWaitMs);
+  const pullLogs = new PullLogs(clock);
   return {
     async resolve(wanted, signal) {
       const { pinned } = wanted;
@@ -83,6 +101,8 @@ export function imageStore({ runtime, disk, registries, record, localImages, clo
       return record.registries;
     },
 
+    logins,
+
     pulled: record,
   };
 
@@ -92,7 +112,7 @@ export function imageStore({ runtime, disk, registries, record, localImages, clo
     if (local !== undefined && isBuiltFor(local.labels, owner)) return local;
     if (local !== undefined && inUse?.has(local.id) === true) return confirmedByUse(local, pinned, owner);
     if (local !== undefined && record.has(owner, pinned)) return local;
-    if (pinned.includes('@')) return pull(imageSource(pinned), owner, signal);
+    if (pinned.includes('@')) return pull(imageSource(pinned), wanted, signal);
     if (local !== undefined) {
       if (isLocalName(reference)) return local;
       throw notAllowed(
@@ -103,7 +123,8 @@ export function imageStore({ runtime, disk, registries, record, localImages, clo
     throw new RuntimeFailure('image_not_found', message, { retryable: false });
   }
 
-  async function byName({ reference, owner, inUse }: WantedImage, signal: AbortSignal): Promise<LocalImage> {
+  async function byName(wanted: WantedImage, signal: AbortSignal): Promise<LocalImage> {
+    const { reference, owner, inUse, line } = wanted;
     const source = imageSource(reference);
     const local = await runtime.image(source.reference, signal);
     if (local !== undefined && isLocal(source)) return local;
@@ -113,19 +134,34 @@ export function imageStore({ runtime, disk, registries, record, localImages, clo
     const isKnown = isUsed || (isOfRegistry && record.has(owner, local.digest));
     if (isKnown && !isMoving(source)) return local;
     try {
-      return await pull(source, owner, signal);
+      return await pull(source, wanted, signal);
     } catch (error) {
       // An image that the registry has confirmed can run while the registry is away.
-      if (isKnown && !signal.aborted) return local;
-      throw error;
+      if (!isKnown || signal.aborted) throw error;
+      line?.(`Registry ${source.registry} does not give image ${source.reference} now: the one on the server is used`);
+      return local;
     }
   }
 
-  async function pull(source: ImageSource, owner: ImageOwner, signal: AbortSignal): Promise<LocalImage> {
+  async function pull(
+    source: ImageSource,
+    { owner, line = () => undefined }: Pick<WantedImage, 'owner' | 'line'>,
+    signal: AbortSignal,
+  ): Promise<LocalImage> {
     await registries.check(source.registry, signal);
     await disk.check(`pull image ${source.reference}`);
     const before = await runtime.images({}, signal);
-    const image = await runtime.pull(source.reference, signal);
+    const login = await logins.of(owner.workload, source.registry, signal);
+    using log = pullLogs.begin(owner.workload, source, line);
+    const asked = login === undefined ? source.reference : { reference: source.reference, login };
+    // How large an image is once it is unpacked is known by nobody before.
+    using watch = watchDisk(disk, clock, `go on pulling image ${source.reference}`);
+    const pulled = runtime.pull(asked, AbortSignal.any([signal, watch.signal]), (progress) => log.seen(progress));
+    const image = await pulled.catch((error: unknown) => {
+      if (!signal.aborted) watch.signal.throwIfAborted();
+      throw error;
+    });
+    log.pulled(image);
     // A registry can answer with the id of an image that the engine already has: the engine then uses its own.
     if (isBuiltForAnother(image, owner)) throw notAllowed(`Image ${source.reference} was built for another project`);
     const isNew = before.every(({ id }) => id !== image.id);

@@ -1,7 +1,9 @@
 import { IptablesPublisher } from '../ports/iptables-publisher.ts';
+import { BridgeGuard } from '../ports/step-guard.ts';
 import { dockerRuntime } from '../runtime/docker/docker-runtime.ts';
 import { dockerWords } from '../runtime/docker/trouble-words.ts';
 import { prober } from '../runtime/probe.ts';
+import { folderArchiver } from './volume-archiver.ts';
 import { folderCopier } from './volume-copier.ts';
 import type { DockerSettings, Engine } from './engine.ts';
 import { engineTrouble } from './engine-trouble.ts';
@@ -14,7 +16,9 @@ export function openDocker({ options, server, owner, takeOverPorts, log }: Docke
     runtime,
     ports: new IptablesPublisher(server, { clock, log, takeOver: takeOverPorts }),
     hasRules: true,
+    steps: new BridgeGuard(server, { runtime, clock, log }),
     copier: folderCopier(runtime, owner, clock),
+    archiver: folderArchiver(runtime, owner),
     prober: prober({ clock, runtime }),
     trouble: (error) => engineTrouble(dockerWords, error),
   };

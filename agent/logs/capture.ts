@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
+import { deadline } from '../runtime/deadline.ts';
 import type { ContainerRuntime, OutputChunk } from '../runtime/runtime.ts';
-import { LineSplitter } from './clean.ts';
+import { clean, LineSplitter } from './clean.ts';
 import { guessLevel } from './level.ts';
 import type { LogStore } from './log-store.ts';
 import type { Entry } from './record.ts';
@@ -21,8 +22,8 @@ interface Reading {
 /** A service starts after this time, also if the engine has not confirmed the attachment. */
 const attachMs = 3_000;
 /** Wait for output that is still in transit after its process ended. */
-const endMs = 1_000;
-const shownLines = 5;
+const endMs = 3_000;
+const shownLines = 50;
 const shownLength = 300;
 
 /**
@@ -35,6 +36,7 @@ export class Capture {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #readings = new Map<string, Reading>();
+  readonly #noting = new AbortController();
   readonly #lastLines = new Map<string, string[]>();
 
   constructor(deps: { runtime: ContainerRuntime; store: LogStore; clock: Clock; log: Logger }) {
@@ -45,26 +47,28 @@ export class Capture {
   }
 
   /**
-   * Resolves when all further output of the container is captured, when the signal aborts, or 3 s after the request.
+   * Starts a container by `start`, and captures all that its process writes. The start comes once the engine has confirmed
+   * the attachment, or after 3 s. After a start that failed nothing is captured, as no process ends the output.
    */
-  async attach(container: string, writer: Writer, signal: AbortSignal): Promise<void> {
+  async start(container: string, writer: Writer, start: () => Promise<void>, signal: AbortSignal): Promise<void> {
     // The output of the container's former process is stored first.
     await this.finished(container, signal);
     this.#readings.get(container)?.stop.abort(new Error('The container starts again'));
+    this.#lastLines.delete(writer.instance);
     const attached = Promise.withResolvers<void>();
-    const cancel = this.#clock.timer(attachMs, attached.resolve);
-    const abort = (): void => {
-      attached.resolve();
-      // The container will not be started now, and its next start must not wait for the output of this one.
-      this.#readings.get(container)?.stop.abort(signal.reason);
-    };
-    signal.addEventListener('abort', abort, { once: true });
-    this.#read(container, writer, attached.resolve, (stop) =>
-      this.#pump(writer, this.#runtime.output(container, { attached: attached.resolve }, stop), undefined, stop),
+    using limit = deadline(this.#clock, attachMs, 'Attaching to the output of a container', signal);
+    limit.signal.addEventListener('abort', () => attached.resolve(), { once: true });
+    const stop = this.#read(container, writer, attached.resolve, (ended) =>
+      this.#pump(writer, this.#runtime.output(container, { attached: attached.resolve }, ended), undefined, ended),
     );
-    await attached.promise;
-    cancel();
-    signal.removeEventListener('abort', abort);
+    try {
+      await attached.promise;
+      signal.throwIfAborted();
+      await start();
+    } catch (error) {
+      stop.abort(error);
+      throw error;
+    }
   }
 
   /** Captures a running container from the last stored line on. Does nothing if it is already being read. */
@@ -78,7 +82,7 @@ export class Capture {
     );
   }
 
-  /** Resolves when the output of an ended container is in the store, when the signal aborts, or after 1 s. */
+  /** Resolves when the output of an ended container is in the store, when the signal aborts, or after 3 s. */
   async finished(container: string, signal: AbortSignal): Promise<void> {
     const reading = this.#readings.get(container);
     if (reading === undefined) return;
@@ -89,7 +93,15 @@ export class Capture {
     cancel();
   }
 
-  /** The last 5 lines that an instance wrote, each cut to 300 characters. */
+  /** Stores a line of the agent itself about how the image of an instance is made ready. */
+  note({ workload, instance }: Writer, text: string): void {
+    const entries = entriesOf(clean(text).split('\n'), { at: this.#clock.now().getTime(), stream: 'build', instance });
+    this.#store.append(workload, entries, this.#noting.signal).catch((error: unknown) => {
+      this.#log.warn({ err: error, workload, instance }, 'Cannot store a line about the image of an instance');
+    });
+  }
+
+  /** The last 50 lines that the present or last process of an instance wrote, each cut to 300 characters. */
   lastLines(instance: string): readonly string[] {
     return this.#lastLines.get(instance) ?? [];
   }
@@ -101,11 +113,17 @@ export class Capture {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const readings = [...this.#readings.values()];
+    this.#noting.abort();
     for (const { stop } of readings) stop.abort(new Error('The agent is stopping'));
     await Promise.allSettled(readings.map(({ ended }) => ended));
   }
 
-  #read(container: string, writer: Writer, settled: () => void, read: (stop: AbortSignal) => Promise<void>): void {
+  #read(
+    container: string,
+    writer: Writer,
+    settled: () => void,
+    read: (stop: AbortSignal) => Promise<void>,
+  ): AbortController {
     const stop = new AbortController();
     const ended = read(stop.signal)
       .catch((error: unknown) => {
@@ -120,6 +138,7 @@ export class Capture {
         if (this.#readings.get(container)?.stop === stop) this.#readings.delete(container);
       });
     this.#readings.set(container, { ended, stop });
+    return stop;
   }
 
   async #resume(container: string, writer: Writer, signal: AbortSignal): Promise<void> {

@@ -5,17 +5,20 @@ import { z } from 'zod';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { Clock } from '../../time/clock.ts';
 import { retentionClock } from '../../agent-protocol/retention-clock.ts';
+import { agentSource } from '../../agent-protocol/logs.ts';
 import type {
   LogChunk,
   LogFollow,
   LogPage,
   LogQuery,
   LogStorage,
+  LogsToKeep,
   ServerLogPage,
   ServerLogQuery,
 } from '../../agent-protocol/logs.ts';
 import { writeAtomically } from '../disk/atomic-file.ts';
 import { Arrivals } from './arrivals.ts';
+import { KeptLogs } from './kept-logs.ts';
 import { followLines, readPage } from './query.ts';
 import type { Entry, StoredLine } from './record.ts';
 import { readServerPage } from './server-query.ts';
@@ -28,6 +31,8 @@ export interface LogStoreOptions {
   segmentBytes: number;
   /** Until {@link LogStore.retain} was called once; its value is kept on disk. */
   retentionDays: number;
+  /** Most bytes of the lines that stay whatever their age, of all workloads together; a quarter of all by default. */
+  keptBytes?: number;
   /** Bytes of all segments together that a full disk leaves; 64 MiB by default. */
   leastBytes?: number;
   clock: Clock;
@@ -48,10 +53,22 @@ const leastBytes = 64 * 1024 * 1024;
 /** Longer than the longest stored line. */
 const firstBlockBytes = 32 * 1024;
 
-/** The logs of all workloads of this server. Lines are removed by retention, not together with their containers. */
+/** Share of all bytes for lines that stay whatever their age. */
+const keptShare = 1 / 4;
+/**
+ * A log of a workload that is not in the list of the control plane stays until nothing was written for this time: a
+ * replica that is behind may not know a new workload yet.
+ */
+const absentMs = 3_600_000;
+
+/**
+ * The logs of all workloads of this server. Lines are removed by retention, not together with their containers; those
+ * about the making of images stay as long as {@link KeptLogs} says.
+ */
 export class LogStore {
   readonly #options: LogStoreOptions;
   readonly #logs: Map<string, WorkloadLog>;
+  readonly #keptLogs: KeptLogs;
   readonly #opening = new Map<string, Promise<WorkloadLog>>();
   #retentionDays: number;
   /** The retention that this process wrote to the disk. */
@@ -64,8 +81,9 @@ export class LogStore {
   readonly #arrivals: Arrivals;
   #closed = false;
 
-  private constructor(options: LogStoreOptions) {
+  private constructor(options: LogStoreOptions, kept: KeptLogs) {
     this.#options = options;
+    this.#keptLogs = kept;
     this.#retentionDays = options.retentionDays;
     this.#logs = new Map();
     this.#arrivals = new Arrivals(options.clock);
@@ -74,7 +92,7 @@ export class LogStore {
 
   static async open(options: LogStoreOptions): Promise<LogStore> {
     await mkdir(options.folder, { recursive: true, mode: 0o700 });
-    const store = new LogStore(options);
+    const store = new LogStore(options, await KeptLogs.open(options.folder));
     store.#retentionDays = (await keptRetention(options.folder)) ?? options.retentionDays;
     const names = (await readdir(options.folder)).filter((name) => workloadId.test(name));
     for (const name of names) await store.#of(name);
@@ -157,10 +175,8 @@ export class LogStore {
   }
 
   async storage(): Promise<LogStorage> {
-    const workloads = [...this.#logs]
-      .map(([id, log]) => ({ id, bytes: log.bytes, lines: log.lastSeq - log.firstSeq + 1 }))
-      .filter((it) => it.lines > 0)
-      .toSorted((a, b) => b.bytes - a.bytes);
+    const all = [...this.#logs].map(async ([id, log]) => ({ id, bytes: log.bytes, lines: await log.lines() }));
+    const workloads = (await Promise.all(all)).filter((it) => it.lines > 0).toSorted((a, b) => b.bytes - a.bytes);
     let oldest = Infinity;
     for (const log of this.#logs.values()) oldest = Math.min(oldest, (await firstLine(log))?.at ?? Infinity);
     const unlisted = workloads.length - listedMost;
@@ -199,10 +215,25 @@ export class LogStore {
     return done;
   }
 
-  /** Removes the logs of workloads that are not in `wanted` and have no line left. */
+  /**
+   * Takes what the control plane wants to be kept, and removes the lines that need not be kept any more. {@link forget}
+   * removes the logs of workloads that are gone. @throws Error if that cannot be written to the disk
+   */
+  async keep(keep: LogsToKeep): Promise<void> {
+    const changed = await this.#keptLogs.learn(keep);
+    const done = this.#pruning.then(async () => {
+      for (const id of changed) await this.#logs.get(id)?.trimKept();
+    });
+    this.#pruning = done.catch(() => undefined);
+    await done;
+  }
+
+  /** Removes the logs of workloads that are not in `wanted` and have no line left, or are gone. */
   async forget(wanted: ReadonlySet<string>): Promise<void> {
     const done = this.#pruning.then(async () => {
-      for (const [id, log] of this.#logs) if (log.bytes === 0 && !wanted.has(id)) await this.#forget(id, log);
+      for (const [id, log] of this.#logs)
+        if (!wanted.has(id) && id !== agentSource && (log.bytes === 0 || this.#isGone(id, log)))
+          await this.#forget(id, log);
     });
     this.#pruning = done.catch(() => undefined);
     await done;
@@ -219,26 +250,37 @@ export class LogStore {
     const now = this.#time();
     for (const [id, log] of this.#logs) {
       for (let oldest = log.segments[0]; oldest !== undefined; [oldest] = log.segments) {
-        if (now - oldest.writtenAt < this.#retentionDays * dayMs || (await log.dropOldest()) === 0) break;
+        if (now - oldest.writtenAt < this.#retentionDays * dayMs || (await log.dropOldest()) === undefined) break;
       }
       const [only] = log.segments;
-      if (only?.bytes === 0 && now - only.writtenAt > forgottenDays * dayMs) await this.#forget(id, log);
+      if (only?.bytes === 0 && log.keptBytes === 0 && now - only.writtenAt > forgottenDays * dayMs)
+        await this.#forget(id, log);
     }
-    for (let total = this.#bytes(); total > this.#options.maxBytes;) {
-      const [largest] = [...this.#logs.values()].toSorted((a, b) => b.bytes - a.bytes);
-      const freed = (await largest?.dropOldest()) ?? 0;
-      if (freed === 0) break;
-      total -= freed;
+    const { maxBytes, keptBytes = maxBytes * keptShare } = this.#options;
+    for (;;) {
+      const all = [...this.#logs.values()];
+      const ofKept = total(all, (log) => log.keptBytes);
+      const isOverKept = ofKept > keptBytes;
+      if (!isOverKept && this.#bytes() <= maxBytes) return;
+      const largest = isOverKept ? most(all, (log) => log.keptBytes) : most(all, (log) => log.bytes - log.keptBytes);
+      if ((await (isOverKept ? largest?.dropKept() : largest?.dropOldest())) === undefined) return;
     }
+  }
+
+  /** Whether the workload was deleted. */
+  #isGone(id: string, log: WorkloadLog): boolean {
+    const state = this.#keptLogs.stateOf(id);
+    if (state !== 'absent') return state === 'named';
+    return this.#options.clock.now().getTime() - (log.segments.at(-1)?.writtenAt ?? 0) > absentMs;
   }
 
   /** Removes the oldest segment of all as the disk is full. Resolves with whether that gave room. Never rejects. */
   #makeRoom(): Promise<boolean> {
     const done = this.#makingRoom.then(async () => {
       if (this.#bytes() <= (this.#options.leastBytes ?? leastBytes)) return false;
-      const age = (log: WorkloadLog): number => log.segments[0]?.writtenAt ?? Infinity;
-      const [oldest] = [...this.#logs.values()].filter((log) => log.bytes > 0).toSorted((a, b) => age(a) - age(b));
-      const freed = (await oldest?.dropOldest()) ?? 0;
+      const all = [...this.#logs.values()];
+      // Lines that are to stay go last.
+      const freed = (await freedOf(all, 'segments')) || (await freedOf(all, 'kept'));
       if (freed > 0) this.#options.log.warn({ bytes: freed }, 'The disk is full: the oldest lines were removed');
       return freed > 0;
     });
@@ -251,12 +293,13 @@ export class LogStore {
 
   async #forget(id: string, log: WorkloadLog): Promise<void> {
     this.#logs.delete(id);
+    this.#keptLogs.removed(id);
     await log[Symbol.asyncDispose]();
     await rm(join(this.#options.folder, id), { recursive: true, force: true });
   }
 
   #bytes(): number {
-    return [...this.#logs.values()].reduce((sum, it) => sum + it.bytes, 0);
+    return total([...this.#logs.values()], (log) => log.bytes);
   }
 
   #of(workload: string): Promise<WorkloadLog> {
@@ -280,6 +323,7 @@ export class LogStore {
       clock,
       log,
       arrivals: this.#arrivals,
+      keeps: () => (this.#keptLogs.keepsOf(workload) ? (line) => this.#keptLogs.keeps(workload, line) : undefined),
       makeRoom: () => this.#makeRoom(),
       rotated: () =>
         void this.prune().catch((error: unknown) =>
@@ -301,6 +345,28 @@ async function keptRetention(folder: string): Promise<number | undefined> {
 }
 
 async function firstLine(log: WorkloadLog): Promise<StoredLine | undefined> {
-  const { lines } = await log.forward({ first: log.firstSeq, offset: 0 }, firstBlockBytes);
+  const { lines } = await log.forward(log.beginning, firstBlockBytes);
   return lines[0];
+}
+
+/** Removes the oldest segments, or files of kept lines, until that gave room. Resolves with the number of bytes freed. */
+async function freedOf(logs: readonly WorkloadLog[], what: 'segments' | 'kept'): Promise<number> {
+  for (;;) {
+    const age = (log: WorkloadLog): number => log[what][0]?.writtenAt ?? Infinity;
+    const bytesOf = (log: WorkloadLog): number => (what === 'kept' ? log.keptBytes : log.bytes - log.keptBytes);
+    const [oldest] = logs.filter((log) => bytesOf(log) > 0).toSorted((a, b) => age(a) - age(b));
+    const freed = await (what === 'kept' ? oldest?.dropKept() : oldest?.dropOldest());
+    if (freed === undefined || freed > 0) return freed ?? 0;
+  }
+}
+
+function total(logs: readonly WorkloadLog[], bytesOf: (log: WorkloadLog) => number): number {
+  return logs.reduce((sum, log) => sum + bytesOf(log), 0);
+}
+
+function most(logs: readonly WorkloadLog[], bytesOf: (log: WorkloadLog) => number): WorkloadLog | undefined {
+  return logs.reduce<WorkloadLog | undefined>(
+    (found, log) => (bytesOf(log) > (found === undefined ? 0 : bytesOf(found)) ? log : found),
+    undefined,
+  );
 }

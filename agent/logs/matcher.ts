@@ -1,4 +1,5 @@
 import type { LogFilter } from '../../agent-protocol/logs.ts';
+import { keptStreams } from './kept-lines.ts';
 import type { StoredLine } from './record.ts';
 
 /** Decides which stored lines a filter selects. */
@@ -7,6 +8,8 @@ export interface Matcher {
   /** First and last time, in milliseconds since 1970, inclusive. */
   since: number;
   until: number;
+  /** Only lines about the making of images match. */
+  isOfKept: boolean;
 }
 
 export function matcher(filter: Omit<LogFilter, 'workload_id'>): Matcher {
@@ -19,6 +22,7 @@ export function matcher(filter: Omit<LogFilter, 'workload_id'>): Matcher {
   return {
     since,
     until,
+    isOfKept: streams !== undefined && [...streams].every((stream) => keptStreams.has(stream as StoredLine['stream'])), // any text
     matches: (line) =>
       line.at >= since &&
       line.at <= until &&

@@ -1,7 +1,7 @@
 import type { LogChunk, LogFollow, LogLine, LogPage, LogQuery } from '../../agent-protocol/logs.ts';
 import type { Matcher } from './matcher.ts';
 import { matcher } from './matcher.ts';
-import { toLogLine } from './record.ts';
+import { disorderMs, toLogLine } from './record.ts';
 import type { Cursor, WorkloadLog } from './workload-log.ts';
 
 /** Most bytes of one answer: it is sent in one frame. */
@@ -10,8 +10,6 @@ export const pageBytes = 700 * 1024;
 const chunkBytes = 192 * 1024;
 /** Most bytes that are searched for one answer; beyond it the answer is `truncated`. */
 export const scannedBytesMost = 256 * 1024 * 1024;
-/** Times within a log may go back by this: the clock was set, or lines of an instance were captured late. */
-export const disorderMs = 3_600_000;
 
 /** Reads one page of a workload's lines. */
 export async function readPage(log: WorkloadLog, query: LogQuery, signal: AbortSignal): Promise<LogPage> {
@@ -36,12 +34,12 @@ export async function* followLines(
   signal: AbortSignal,
 ): AsyncGenerator<LogChunk> {
   const match = matcher(follow);
-  let seen = follow.after_seq;
-  if (seen === undefined) {
+  let seen = follow.after_seq ?? 0;
+  if (follow.after_seq === undefined) {
     await log.flushed();
     seen = log.lastSeq;
     if (follow.tail > 0) {
-      const upTo: Matcher = { ...match, matches: (line) => line.seq <= (seen ?? 0) && match.matches(line) };
+      const upTo: Matcher = { ...match, matches: (line) => line.seq <= seen && match.matches(line) };
       const { lines } = await lastLines(log, upTo, follow.tail, signal);
       if (lines.length > 0) yield* inChunks(lines);
     }
@@ -62,13 +60,18 @@ export async function* followLines(
       if (!ended()) await log.reached(Math.max(seen, log.lastSeq), signal);
       continue;
     }
-    const [first] = read.lines;
-    const dropped = first === undefined ? 0 : first.seq - seen - 1;
+    const last = read.lines.at(-1)?.seq ?? seen;
+    const dropped = isWhole(log, match) ? 0 : last - seen - read.lines.length;
     const lines = read.lines.filter((line) => match.matches(line)).map(toLogLine);
-    seen = read.lines.at(-1)?.seq ?? seen;
+    seen = last;
     if (dropped > 0) yield { lines: [], dropped };
     if (lines.length > 0) yield* inChunks(lines);
   }
+}
+
+/** Whether all lines that match are kept: no line that is missing would have matched. */
+function isWhole(log: WorkloadLog, { isOfKept }: Matcher): boolean {
+  return isOfKept && log.keepsLines;
 }
 
 async function lastLines(
@@ -109,7 +112,7 @@ async function linesAfter(
   signal: AbortSignal,
 ): Promise<LogPage> {
   const lines: LogLine[] = [];
-  const lost = afterSeq + 1 < log.firstSeq;
+  const lost = afterSeq + 1 < log.firstSeq && !isWhole(log, match);
   let bytes = 0;
   let scanned = 0;
   let seen = afterSeq;

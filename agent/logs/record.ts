@@ -20,6 +20,9 @@ export interface StoredLine extends Entry {
   arrived: number;
 }
 
+/** Times within a log may go back by this: the clock was set, or lines of an instance were captured late. */
+export const disorderMs = 3_600_000;
+
 const streams = { o: 'stdout', e: 'stderr', b: 'build', s: 'system' } as const;
 const levels = { d: 'debug', i: 'info', w: 'warn', e: 'error' } as const;
 const streamCode = { stdout: 'o', stderr: 'e', build: 'b', system: 's' } as const;

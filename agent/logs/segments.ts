@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open, readdir, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StoredLine } from './record.ts';
 import { decodeLine } from './record.ts';
@@ -14,12 +14,48 @@ export interface Segment {
   writtenAt: number;
 }
 
+/**
+ * The lines that stayed when a segment was removed. The name of the file has the number of the segment, and a version: a
+ * file with a higher one replaces it when fewer of its lines stay.
+ */
+export interface KeptSegment extends Segment {
+  version: number;
+  /** `undefined` until they were counted. */
+  lines: number | undefined;
+}
+
 /** Longer than the longest stored line, so that a block always has a complete line. */
 export const blockBytes = 256 * 1024;
 const lineFeed = 0x0a;
 
 export function segmentPath(folder: string, first: number): string {
   return join(folder, `${String(first).padStart(16, '0')}.log`);
+}
+
+export function keptPath(folder: string, first: number, version: number): string {
+  return join(folder, `${String(first).padStart(16, '0')}-${version}.kept`);
+}
+
+/**
+ * Returns the files of kept lines of a folder, oldest first. Removes what a crash left: a file beside one that replaces
+ * it, and one beside the segment that it was made of. `firstSeq`: number of the first line in a segment.
+ */
+export async function openKept(folder: string, firstSeq: number): Promise<KeptSegment[]> {
+  const found = new Map<number, KeptSegment>();
+  for (const name of await readdir(folder)) {
+    const [, number = '', version = ''] = /^(\d{16})-(\d{1,9})\.kept$/.exec(name) ?? [];
+    if (number === '') continue;
+    const path = join(folder, name);
+    const { size, mtimeMs } = await stat(path);
+    const first = Number.parseInt(number, 10);
+    const kept = { first, path, bytes: size, writtenAt: mtimeMs, version: Number(version), lines: undefined };
+    const other = found.get(first);
+    const isSpent = first >= firstSeq || (other !== undefined && other.version > kept.version);
+    if (!isSpent) found.set(first, kept);
+    const spent = isSpent ? kept : other;
+    if (spent !== undefined) await rm(spent.path, { force: true });
+  }
+  return [...found.values()].toSorted((a, b) => a.first - b.first);
 }
 
 /**

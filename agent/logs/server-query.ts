@@ -1,8 +1,8 @@
 import type { ServerLogPage, ServerLogQuery } from '../../agent-protocol/logs.ts';
 import { matcher } from './matcher.ts';
-import { disorderMs, pageBytes, scannedBytesMost } from './query.ts';
+import { pageBytes, scannedBytesMost } from './query.ts';
 import type { StoredLine } from './record.ts';
-import { toLogLine } from './record.ts';
+import { disorderMs, toLogLine } from './record.ts';
 import type { WorkloadLog } from './workload-log.ts';
 
 /** The place of a line in the order of arrival; lines that arrived in the same millisecond are ordered by workload. */

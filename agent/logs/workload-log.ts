@@ -3,17 +3,30 @@ import { open, rm } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import { wait } from '../../time/clock.ts';
-import { syncDirectory } from '../disk/atomic-file.ts';
+import { syncDirectory, writeAtomically } from '../disk/atomic-file.ts';
 import type { Arrivals } from './arrivals.ts';
 import type { Entry, StoredLine } from './record.ts';
 import { encodeLine } from './record.ts';
-import type { Segment } from './segments.ts';
-import { blockBytes, linesOf, offsetAfter, openSegments, readExactly, segmentPath } from './segments.ts';
+import type { KeptSegment, Segment } from './segments.ts';
+import {
+  blockBytes,
+  keptPath,
+  linesOf,
+  offsetAfter,
+  openKept,
+  openSegments,
+  readExactly,
+  segmentPath,
+} from './segments.ts';
 
 /** Position of a reader: before the line at `offset` (bytes) of the segment that begins with line `first`. */
 export interface Cursor {
   first: number;
   offset: number;
+  /** Present in a file of kept lines. */
+  version?: number;
+  /** Number of the last line before it, if that is known. */
+  seq?: number;
 }
 
 export interface WorkloadLogOptions {
@@ -22,6 +35,8 @@ export interface WorkloadLogOptions {
   clock: Clock;
   log: Logger;
   arrivals: Arrivals;
+  /** Whether the line stays when its segment is removed; `undefined`: none does. */
+  keeps: () => ((line: StoredLine) => boolean) | undefined;
   /** A segment was completed. */
   rotated: () => void;
   /** The disk is full: removes the oldest lines of any workload. Resolves with whether that gave room. */
@@ -47,6 +62,8 @@ const firstBytes = 32 * 1024;
 export class WorkloadLog {
   readonly #options: WorkloadLogOptions;
   readonly #segments: Segment[];
+  /** Lines of removed segments; all are before the first segment. */
+  readonly #kept: KeptSegment[];
   readonly #batchBytes: number;
   #file: FileHandle | undefined;
   #cancelIdle: () => void = () => undefined;
@@ -61,9 +78,14 @@ export class WorkloadLog {
   #last: Promise<unknown> = Promise.resolve();
   readonly #closing = new AbortController();
 
-  private constructor(options: WorkloadLogOptions, { segments, next, last }: Awaited<ReturnType<typeof openSegments>>) {
+  private constructor(
+    options: WorkloadLogOptions,
+    { segments, next, last }: Awaited<ReturnType<typeof openSegments>>,
+    kept: KeptSegment[],
+  ) {
     this.#options = options;
     this.#segments = segments;
+    this.#kept = kept;
     this.#next = next;
     this.#lastArrived = last?.arrived ?? 0;
     options.arrivals.seen(this.#lastArrived);
@@ -71,7 +93,9 @@ export class WorkloadLog {
   }
 
   static async open(options: WorkloadLogOptions): Promise<WorkloadLog> {
-    return new WorkloadLog(options, await openSegments(options.folder));
+    const opened = await openSegments(options.folder);
+    const kept = await openKept(options.folder, opened.segments[0]?.first ?? opened.next);
+    return new WorkloadLog(options, opened, kept);
   }
 
   /** Number of the oldest line that is still there; if there is none, number of the next line. */
@@ -89,13 +113,41 @@ export class WorkloadLog {
     return this.#lastArrived;
   }
 
+  /** Of the segments and of the lines that were kept of removed ones. */
   get bytes(): number {
-    return this.#segments.reduce((sum, it) => sum + it.bytes, 0);
+    return sum(this.#segments) + sum(this.#kept);
+  }
+
+  /** Of the lines that were kept of removed segments. */
+  get keptBytes(): number {
+    return sum(this.#kept);
+  }
+
+  /** Whether lines about the making of images stay when their segment is removed. */
+  get keepsLines(): boolean {
+    return this.#options.keeps() !== undefined;
   }
 
   /** Oldest first. */
   get segments(): readonly Readonly<Segment>[] {
     return this.#segments;
+  }
+
+  /** The files of lines that were kept of removed segments, oldest first. */
+  get kept(): readonly Readonly<KeptSegment>[] {
+    return this.#kept;
+  }
+
+  /** Before the oldest line that is there. */
+  get beginning(): Cursor {
+    return cursorIn(this.#kept[0] ?? this.#segments[0] ?? { first: this.#next }, 0);
+  }
+
+  /** How many lines are there. */
+  async lines(): Promise<number> {
+    let count = this.lastSeq - this.firstSeq + 1;
+    for (const kept of this.#kept.slice()) count += kept.lines ??= (await this.#linesOf(kept)).length;
+    return count;
   }
 
   append(entries: readonly Entry[]): void {
@@ -140,10 +192,11 @@ export class WorkloadLog {
 
   /** Returns the position before the first remaining line after number `seq`. */
   async seek(seq: number): Promise<Cursor> {
-    const segment = this.#segments.findLast((it) => it.first <= seq + 1) ?? this.#segments[0];
-    if (segment === undefined) return { first: this.#next, offset: 0 };
+    const all = this.#all();
+    const segment = all.findLast((it) => it.first <= seq + 1) ?? all[0];
+    if (segment === undefined) return { first: this.#next, offset: 0, seq };
     const offset = await this.#reading(segment, (file) => offsetAfter(file, segment.bytes, (line) => line.seq > seq));
-    return { first: segment.first, offset: offset ?? 0 };
+    return { ...cursorIn(segment, offset ?? 0), seq };
   }
 
   /**
@@ -165,10 +218,10 @@ export class WorkloadLog {
       if (line !== undefined && isAfter(line)) high = middle;
       else low = middle + 1;
     }
-    const segment = segments[Math.max(0, low - 1)];
+    const segment = (low === 0 ? await this.#keptBefore(isAfter) : undefined) ?? segments[Math.max(0, low - 1)];
     if (segment === undefined) return { cursor: { first: this.#next, offset: 0 }, lost: false };
     const offset = await this.#reading(segment, (file) => offsetAfter(file, segment.bytes, isAfter));
-    const cursor = { first: segment.first, offset: offset ?? 0 };
+    const cursor = cursorIn(segment, offset ?? 0);
     if (this.firstSeq === 1 || (low > 0 && (segments[0]?.bytes ?? 0) > 0)) return { cursor, lost: false };
     // Earlier lines were removed, and all lines that are left are after the position.
     const arrived = this.#removedArrived ?? oldest?.arrived ?? this.#lastArrived;
@@ -178,23 +231,35 @@ export class WorkloadLog {
   /** Returns some lines from the cursor on, and no line at the end. */
   async forward(cursor: Cursor, block: number = blockBytes): Promise<{ lines: StoredLine[]; cursor: Cursor }> {
     for (let at = cursor; ;) {
-      const index = this.#segments.findIndex((it) => it.first >= at.first);
-      const segment = this.#segments[index];
-      if (segment === undefined) return { lines: [], cursor: at };
-      if (segment.first !== at.first) at = { first: segment.first, offset: 0 };
-      const length = Math.min(block, segment.bytes - at.offset);
+      const all = this.#all();
+      let segment = all.find((it) => it.first === at.first && versionOf(it) === at.version);
+      if (segment === undefined) {
+        // Of a segment that is gone some lines may have stayed.
+        const { seq } = at;
+        if (seq !== undefined && this.#kept.some((it) => it.first === at.first)) {
+          at = await this.seek(seq);
+          continue;
+        }
+        segment = all.find((it) => it.first > at.first || (it.first === at.first && versionOf(it) === undefined));
+        if (segment === undefined) return { lines: [], cursor: at };
+        at = { ...cursorIn(segment, 0), ...(seq !== undefined && { seq }) };
+      }
       const { offset } = at;
-      const read = length <= 0 ? undefined : await this.#reading(segment, (file) => readExactly(file, offset, length));
+      const length = Math.min(block, segment.bytes - offset);
+      const known = segment;
+      const read = length <= 0 ? undefined : await this.#reading(known, (file) => readExactly(file, offset, length));
       if (read !== undefined && read.length > 0) {
         const end = read.lastIndexOf(0x0a) + 1;
-        return {
-          lines: linesOf(read),
-          cursor: { first: segment.first, offset: offset + (end === 0 ? read.length : end) },
-        };
+        const lines = linesOf(read);
+        const seq = lines.at(-1)?.seq ?? at.seq;
+        const next = cursorIn(known, offset + (end === 0 ? read.length : end));
+        return { lines, cursor: { ...next, ...(seq !== undefined && { seq }) } };
       }
-      const following = this.#segments[this.#segments.indexOf(segment) + 1];
+      if (length > 0 && this.#all().every((it) => it !== known)) continue;
+      const present = this.#all();
+      const following = present[present.findIndex((it) => it === known) + 1];
       if (following === undefined) return { lines: [], cursor: at };
-      at = { first: following.first, offset: 0 };
+      at = { ...cursorIn(following, 0), ...(at.seq !== undefined && { seq: at.seq }) };
     }
   }
 
@@ -205,7 +270,7 @@ export class WorkloadLog {
     wanted: (segment: Readonly<Segment>, following: Readonly<Segment> | undefined) => boolean,
     blockLength: number = blockBytes,
   ): AsyncGenerator<StoredLine[]> {
-    const segments = this.#segments.map((it) => ({ ...it }));
+    const segments = [...this.#kept, ...this.#segments.map((it) => ({ ...it }))];
     for (const [index, segment] of [...segments.entries()].toReversed()) {
       if (!wanted(segment, segments[index + 1])) continue;
       let rest = Buffer.alloc(0);
@@ -223,21 +288,55 @@ export class WorkloadLog {
     }
   }
 
-  /** Removes the oldest segment, even the one that is being written. Resolves with the number of bytes freed. */
-  dropOldest(): Promise<number> {
+  /**
+   * Removes the oldest segment, even the one that is being written; its lines that are to stay go into a file of their
+   * own. Resolves with the number of bytes freed, and with `undefined` if there is no line in any segment.
+   */
+  dropOldest(): Promise<number | undefined> {
     return this.#exclusively(async () => {
       const [oldest] = this.#segments;
-      if (oldest === undefined) return 0;
+      if (oldest === undefined) return undefined;
       // The name of an empty segment keeps the number of the next line.
       if (this.#segments.length === 1) {
-        if (oldest.bytes === 0) return 0;
+        if (oldest.bytes === 0) return undefined;
         await this.#rotate();
       }
+      const keeps = this.#options.keeps();
+      const kept = keeps === undefined ? [] : await this.#linesOf(oldest, keeps);
       const following = this.#segments[1];
       this.#removedArrived = (following && (await this.#firstOf(following)))?.arrived ?? this.#lastArrived;
-      this.#segments.splice(this.#segments.indexOf(oldest), 1);
-      await rm(oldest.path, { force: true });
-      return oldest.bytes;
+      const bytes = await this.#replace(oldest, kept);
+      return oldest.bytes - bytes;
+    });
+  }
+
+  /** Removes the kept lines that are not to stay any more. */
+  trimKept(): Promise<void> {
+    return this.#exclusively(async () => {
+      const keeps = this.#options.keeps() ?? (() => false);
+      for (const segment of this.#kept.slice()) {
+        const all = await this.#linesOf(segment);
+        const left = all.filter(keeps);
+        if (left.length < all.length) await this.#replace(segment, left);
+      }
+    });
+  }
+
+  /**
+   * Removes the oldest lines that were kept of a segment, but for one line of each build that says how many they were.
+   * Where only such lines are left, the oldest of these go. Resolves with the number of bytes freed, and with `undefined`
+   * if no lines are kept.
+   */
+  dropKept(): Promise<number | undefined> {
+    return this.#exclusively(async () => {
+      for (const segment of this.#kept) {
+        const groups = Map.groupBy(await this.#linesOf(segment), ({ instance }) => instance);
+        const notes = [...groups.values()].flatMap(noteOf).toSorted((a, b) => a.seq - b.seq);
+        if (Buffer.byteLength(notes.map(encoded).join('')) < segment.bytes)
+          return segment.bytes - (await this.#replace(segment, notes));
+      }
+      const [oldest] = this.#kept;
+      return oldest && oldest.bytes - (await this.#replace(oldest, []));
     });
   }
 
@@ -368,6 +467,65 @@ export class WorkloadLog {
     return segment;
   }
 
+  /** Kept lines and segments, oldest first. */
+  #all(): readonly (Segment | KeptSegment)[] {
+    return [...this.#kept, ...this.#segments];
+  }
+
+  /** The last file of kept lines that begins before the first line that `isAfter` holds for; else the first file. */
+  async #keptBefore(isAfter: (line: Pick<StoredLine, 'arrived' | 'seq'>) => boolean): Promise<KeptSegment | undefined> {
+    for (const segment of this.#kept.toReversed()) {
+      const first = await this.#firstOf(segment);
+      if (first !== undefined && !isAfter(first)) return segment;
+    }
+    return this.#kept[0];
+  }
+
+  /** The lines of a segment, or those of them that `wanted` holds for. */
+  async #linesOf(
+    segment: Readonly<Segment>,
+    wanted: (line: StoredLine) => boolean = () => true,
+  ): Promise<StoredLine[]> {
+    const found: StoredLine[] = [];
+    await this.#reading(segment, async (file) => {
+      for (let offset = 0; offset < segment.bytes;) {
+        const block = await readExactly(file, offset, Math.min(blockBytes, segment.bytes - offset));
+        if (block.length === 0) return;
+        const end = block.lastIndexOf(0x0a) + 1;
+        for (const line of linesOf(block)) if (wanted(line)) found.push(line);
+        offset += end === 0 ? block.length : end;
+      }
+    });
+    return found;
+  }
+
+  /**
+   * Removes a segment, or a file of kept lines, but for these lines. Resolves with their size in bytes. On a full disk
+   * they are written once the segment is gone, so that a crash in between loses them.
+   */
+  async #replace(segment: Segment | KeptSegment, lines: readonly StoredLine[]): Promise<number> {
+    const version = (isKept(segment) ? segment.version : 0) + 1;
+    const path = keptPath(this.#options.folder, segment.first, version);
+    const text = lines.map(encoded).join('');
+    const bytes = Buffer.byteLength(text);
+    const { first, writtenAt } = segment;
+    const replaced = lines.length === 0 ? [] : [{ first, path, bytes, writtenAt, version, lines: lines.length }];
+    try {
+      if (lines.length > 0) await writeAtomically(path, text);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      await rm(segment.path, { force: true });
+      await writeAtomically(path, text);
+    }
+    if (isKept(segment)) this.#kept.splice(this.#kept.indexOf(segment), 1, ...replaced);
+    else {
+      this.#segments.splice(this.#segments.indexOf(segment), 1);
+      this.#kept.push(...replaced);
+    }
+    await rm(segment.path, { force: true });
+    return bytes;
+  }
+
   async #firstOf(segment: Readonly<Segment>): Promise<StoredLine | undefined> {
     const length = Math.min(firstBytes, segment.bytes);
     const block = await this.#reading(segment, (file) => readExactly(file, 0, length));
@@ -396,8 +554,42 @@ export class WorkloadLog {
 }
 
 function isFull(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException; // errors of files have a code
-  return code === 'ENOSPC' || code === 'EDQUOT';
+  const { code, cause } = error as NodeJS.ErrnoException; // errors of files have a code
+  return code === 'ENOSPC' || code === 'EDQUOT' || (cause !== undefined && isFull(cause));
+}
+
+function isKept(segment: Readonly<Segment>): segment is KeptSegment {
+  return 'version' in segment;
+}
+
+function versionOf(segment: Readonly<Segment>): number | undefined {
+  return isKept(segment) ? segment.version : undefined;
+}
+
+function cursorIn(segment: Pick<Segment, 'first'> & { version?: number }, offset: number): Cursor {
+  const { first, version } = segment;
+  return { first, offset, ...(version !== undefined && { version }) };
+}
+
+function encoded(line: StoredLine): string {
+  return encodeLine(line.seq, line, line.arrived);
+}
+
+const noted = /^(\d+) lines? (?:was|were) removed, as the logs of builds take more than the server keeps of them$/;
+
+/** What stays of lines of one instance that are removed: a line that says how many they were, in place of the last one. */
+function noteOf(lines: readonly StoredLine[]): StoredLine[] {
+  const last = lines.at(-1);
+  if (last === undefined) return [];
+  const countOf = ({ stream, message }: StoredLine): number =>
+    stream === 'system' ? Number(noted.exec(message)?.[1] ?? 1) : 1;
+  const count = lines.reduce((all, line) => all + countOf(line), 0);
+  const message = `${count} ${count === 1 ? 'line was' : 'lines were'} removed, as the logs of builds take more than the server keeps of them`;
+  return [{ ...last, level: 'warn', stream: 'system', message }];
+}
+
+function sum(segments: readonly Segment[]): number {
+  return segments.reduce((bytes, it) => bytes + it.bytes, 0);
 }
 
 /** Approximate size of an entry in memory and on disk, in bytes. */

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 
 /** The whole environment of every program, except for its own variables. */
 const environment = {
@@ -116,6 +116,44 @@ export async function start(program: string, options: StartOptions): Promise<Sta
   await once(child, 'spawn'); // rejects with the error of a program that cannot be started
   if (child.pid === undefined) throw new Error(`Cannot start ${program}: it has no process`);
   return { pid: child.pid, ended };
+}
+
+/** A program that reads and writes streams. */
+export interface PipedProgram {
+  readonly input: Writable;
+  readonly output: Readable;
+  readonly errors: Readable;
+  /** Resolves once it has ended and all that it wrote was read: with its exit code, `undefined` if a signal ended it. */
+  readonly ended: Promise<number | undefined>;
+}
+
+/**
+ * Starts a program in a process group of its own, with pipes. All processes of the group end when the program does, and
+ * when the signal aborts. Whoever starts it must read both of its outputs.
+ * @throws the signal's reason, or an error with the code `ENOENT` if the program does not exist
+ */
+export async function startPiped(
+  program: string,
+  options: Pick<ProcessOptions, 'args' | 'env' | 'started'>,
+  signal: AbortSignal,
+): Promise<PipedProgram> {
+  signal.throwIfAborted();
+  const child = spawn(program, options.args, {
+    cwd: '/',
+    env: { ...environment, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    shell: false,
+    detached: true,
+  });
+  const kill = (): void => killGroup(child);
+  signal.addEventListener('abort', kill, { once: true });
+  child.once('exit', kill);
+  child.stdin.on('error', () => undefined); // the program may end before it has read its input
+  const ending = ended(child).finally(() => signal.removeEventListener('abort', kill));
+  ending.catch(() => undefined); // a program that cannot be started is told below
+  await once(child, 'spawn');
+  if (child.pid !== undefined) options.started?.(child.pid);
+  return { input: child.stdin, output: child.stdout, errors: child.stderr, ended: ending };
 }
 
 /**

@@ -2,7 +2,7 @@ import { wait, type Clock } from '../../time/clock.ts';
 import { run } from '../machine/process.ts';
 import type { ForeignPort } from './foreign-rules.ts';
 import { withoutPort } from './foreign-rules.ts';
-import type { Chain, Family, Present, Table } from './rules.ts';
+import { chainPrefix, type Chain, type Family, type Place, type Present, type Table } from './rules.ts';
 
 const maxOutputBytes = 32 * 1024 * 1024;
 const tables: readonly Table[] = ['raw', 'filter', 'nat'];
@@ -82,14 +82,28 @@ export function standOf(chains: readonly Chain[], present: Present): { rules: st
 }
 
 function isReached(chain: Chain, present: Present): boolean {
-  return chain.jumps.every(({ from, first }) => {
+  return chain.jumps.every(({ from, place }) => {
     const lines = (present.get(chain.table) ?? []).filter((line) => line.startsWith(`-A ${from} `));
     const at = lines.flatMap((line, index) => (leadsTo(line, chain.name) ? [index] : []));
     const [only = -1] = at;
-    // Several agents cannot all be first: it is enough to be ahead of the engine's chains.
-    const engine = lines.findIndex((line) => / -j DOCKER(?!-USER)/.test(line));
-    return at.length === 1 && (!first || engine === -1 || only < engine);
+    return at.length === 1 && isInPlace(lines, only, place);
   });
+}
+
+/** Several agents cannot all be first, nor all be last: it is enough to be so among the rules of others. */
+function isInPlace(lines: readonly string[], at: number, place: Place): boolean {
+  if (place === 'last') return true;
+  if (place === 'first') {
+    const engine = lines.findIndex((line) => / -j DOCKER(?!-USER)/.test(line));
+    return engine === -1 || at < engine;
+  }
+  return returnsAtItsEnd(lines) && lines.slice(at + 1, -1).every((line) => line.includes(` -j ${chainPrefix.early}`));
+}
+
+/** Whether the last of the rules of a chain returns, and no other one does so without a condition. */
+export function returnsAtItsEnd(lines: readonly string[]): boolean {
+  const first = lines.findIndex((line) => /^-A \S+ -j RETURN$/.test(line));
+  return first !== -1 && first === lines.length - 1;
 }
 
 function replacing(chains: readonly Chain[], present: Present): string {
@@ -98,7 +112,7 @@ function replacing(chains: readonly Chain[], present: Present): string {
   const jumps = chains.flatMap((chain) =>
     isReached(chain, present)
       ? []
-      : [...withoutJumps(chain, present), ...chain.jumps.map((jump) => jumpLine(jump, chain.name))],
+      : [...withoutJumps(chain, present), ...chain.jumps.flatMap((jump) => jumpLines(jump, chain.name))],
   );
   const lines = [
     `*${one.table}`,
@@ -124,8 +138,11 @@ function removing(chains: readonly Chain[], present: Present): string {
   return `${lines.join('\n')}\n`;
 }
 
-function jumpLine({ from, condition, first }: Chain['jumps'][number], name: string): string {
-  return first ? `-I ${from} 1 ${condition}-j ${name}` : `-A ${from} ${condition}-j ${name}`;
+function jumpLines({ from, condition, place }: Chain['jumps'][number], name: string): string[] {
+  if (place === 'first') return [`-I ${from} 1 ${condition}-j ${name}`];
+  const last = `-A ${from} ${condition}-j ${name}`;
+  // In one step with its neighbours, and without a number that a change of another program would make wrong.
+  return place === 'last' ? [last] : [`-D ${from} -j RETURN`, last, `-A ${from} -j RETURN`];
 }
 
 function withoutJumps(chain: Chain, present: Present): string[] {

@@ -1,13 +1,16 @@
+import { isIPv4 } from 'node:net';
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import { identitiesHere } from '../machine/machine-identities.ts';
 import type { PortBackend, PortProblem, PortPublisher } from './port-publisher.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
-import { iptables, standOf, type Firewall } from './firewall.ts';
+import { iptables, returnsAtItsEnd, standOf, type Firewall } from './firewall.ts';
+import { forgetEnded } from './ended-connections.ts';
 import { foreignPorts, type ForeignPort } from './foreign-rules.ts';
 import { refusalAt } from './port-check.ts';
 import { PortHolder } from './port-holder.ts';
 import { anothersPort, closedPort, leftPort, unansweredPort } from './port-problems.ts';
+import { removeStepRules } from './step-guard.ts';
 import {
   chainsOf,
   guardChains,
@@ -17,6 +20,7 @@ import {
   type Chain,
   type Chains,
   type Family,
+  type Operator,
   type Present,
 } from './rules.ts';
 
@@ -37,6 +41,8 @@ export class IptablesPublisher implements PortPublisher {
   readonly #firewall: Firewall;
   readonly #firewall6: Firewall;
   #isUnguarded6 = false;
+  /** Ports of the machine that instances may reach. */
+  #admitted: readonly number[] = [];
   readonly #holder = new PortHolder();
   readonly #log: Logger;
   /** The sources that a bridge is closed to, by bridge that could not be opened completely. */
@@ -60,6 +66,10 @@ export class IptablesPublisher implements PortPublisher {
     this.#firewall = iptables(clock);
     this.#firewall6 = iptables(clock, 'ipv6');
     this.#log = log;
+  }
+
+  admit(ports: readonly number[]): void {
+    this.#admitted = [...ports];
   }
 
   apply(ports: Ports, signal: AbortSignal): Promise<Map<number, PortProblem>> {
@@ -122,6 +132,11 @@ export class IptablesPublisher implements PortPublisher {
     return undefined;
   }
 
+  async forgetEnded(addresses: readonly string[], signal: AbortSignal): Promise<void> {
+    const own = addresses.filter(isIPv4);
+    if (own.length > 0) await forgetEnded(own, signal);
+  }
+
   /** Ports that lead to their instances, but not for all sources, each with what is missing. */
   get notices(): ReadonlyMap<number, string> {
     return this.#notices;
@@ -135,10 +150,11 @@ export class IptablesPublisher implements PortPublisher {
 
   /** Blocks what instances must not reach; only for IPv4 if the programs for IPv6 are missing. */
   async #guard(present: Present, signal: AbortSignal): Promise<void> {
-    await guard(this.#chains, 'ipv4', this.#firewall, present, signal);
+    await guard(this.#chains, 'ipv4', { firewall: this.#firewall, present, admitted: this.#admitted }, signal);
     try {
       const present6 = await this.#firewall6.read(signal);
-      await guard(this.#chains, 'ipv6', this.#firewall6, present6, signal);
+      const kernel = { firewall: this.#firewall6, present: present6, admitted: this.#admitted };
+      await guard(this.#chains, 'ipv6', kernel, signal);
       this.#isUnguarded6 = false;
     } catch (error) {
       signal.throwIfAborted();
@@ -190,7 +206,7 @@ export class IptablesPublisher implements PortPublisher {
     const used = publications.flatMap(({ backends }) => backends.flatMap(({ bridge }) => bridge?.name ?? []));
     // A bridge stays protected after its last instance: connections to it may still be open.
     const bridges = [...new Set([...used, ...protectedBy(this.#chains, present)])].toSorted();
-    const operator = has(present, operatorChain) ? operatorChain : undefined;
+    const operator = operatorIn(present);
     const chains = ruleSet(this.#chains, publications, bridges, operator);
     const wanted = JSON.stringify(chains);
     const stand = standOf(chains, present);
@@ -254,6 +270,8 @@ async function removeAll(chains: Chains, firewall: Firewall, firewall6: Firewall
   const present = await firewall.read(signal);
   await removePublished(chains, firewall, present, signal);
   await firewall.remove(guardChains(chains, 'ipv4', undefined), present, signal);
+  await removeStepRules(chains, 'ipv4', firewall, signal);
+  await removeStepRules(chains, 'ipv6', firewall6, signal);
   const present6 = await firewall6.read(signal).catch(() => undefined); // without its programs there are no rules
   if (present6 !== undefined) await firewall6.remove(guardChains(chains, 'ipv6', undefined), present6, signal);
 }
@@ -261,16 +279,22 @@ async function removeAll(chains: Chains, firewall: Firewall, firewall6: Firewall
 async function guard(
   chains: Chains,
   family: Family,
-  firewall: Firewall,
-  present: Present,
+  { firewall, present, admitted }: { firewall: Firewall; present: Present; admitted: readonly number[] },
   signal: AbortSignal,
 ): Promise<void> {
-  const wanted = guardChains(chains, family, has(present, operatorsHostChain) ? operatorsHostChain : undefined);
+  const operator = has(present, operatorsHostChain) ? operatorsHostChain : undefined;
+  const wanted = guardChains(chains, family, operator, admitted);
   if (!isSo(wanted, present)) await firewall.replace(wanted, present, signal);
 }
 
 function has(present: Present, chain: string): boolean {
   return present.get('filter')?.some((line) => line.startsWith(`:${chain} `)) === true;
+}
+
+function operatorIn(present: Present): Operator | undefined {
+  if (!has(present, operatorChain)) return undefined;
+  const lines = (present.get('filter') ?? []).filter((line) => line.startsWith(`-A ${operatorChain} `));
+  return { chain: operatorChain, returns: returnsAtItsEnd(lines) };
 }
 
 async function removePublished(

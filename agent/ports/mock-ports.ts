@@ -35,6 +35,8 @@ export class MockPorts {
   publisher(): PortPublisher {
     const publisher: PortPublisher = {
       notices: this.notices,
+      admit: () => undefined,
+      forgetEnded: () => Promise.resolve(),
       apply: async (ports, signal) => {
         await Promise.resolve();
         signal.throwIfAborted();

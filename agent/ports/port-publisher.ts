@@ -23,6 +23,10 @@ export interface PortPublisher {
     ports: ReadonlyMap<number, readonly PortBackend[]>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, PortProblem>>;
+  /** Lets instances reach these ports of the machine itself, and no others, from the next `apply` on. */
+  admit(ports: readonly number[]): void;
+  /** Forgets connections that were led to these addresses and have ended. Their network can then be taken down. */
+  forgetEnded(addresses: readonly string[], signal: AbortSignal): Promise<void>;
   /** Ports that lead to their instances since the last `apply`, but not for all sources, each with what is missing. */
   readonly notices: ReadonlyMap<number, string>;
 }

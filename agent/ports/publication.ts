@@ -53,6 +53,12 @@ export class Publication {
     if (this.#claims.allow(policy)) void this.#apply();
   }
 
+  /** Lets instances reach these ports of the machine itself. */
+  admit(ports: readonly number[]): void {
+    this.#publisher.admit(ports);
+    void this.#apply();
+  }
+
   /** The assignment asks for these ports. Earlier offers of them stay; the others offer no backend yet. */
   claim(assignment: string, ...wanted: readonly Omit<Offer, 'backend'>[]): void {
     const before = this.#offersOf(assignment);
@@ -78,6 +84,23 @@ export class Publication {
     );
     await this.#apply();
     return true;
+  }
+
+  /**
+   * An instance with these addresses is about to end. What is known of the connections that it had is forgotten before, as
+   * the engine would forget it with connections of other instances. A failure leaves that to the engine.
+   */
+  async ends(addresses: readonly string[], signal: AbortSignal): Promise<void> {
+    if (this.#claims.ports.length === 0) return;
+    try {
+      await this.#publisher.forgetEnded(addresses, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#log.warn(
+        { err: error },
+        'Cannot forget connections that have ended: a client that begins a new one at that moment may get no answer',
+      );
+    }
   }
 
   /** True if it offers a backend for each of its ports, and each port leads there. */
@@ -110,6 +133,11 @@ export class Publication {
     if (this.#looked) return;
     this.#looked = true;
     await this.#apply();
+  }
+
+  /** The ports follow the offers; before, they lead where the former process led them. */
+  get isReleased(): boolean {
+    return this.#looked && this.#isSetKnown;
   }
 
   /** The desired set is known, and each of its assignments has claimed its port. */

@@ -12,12 +12,18 @@ export interface Chains {
   back: string;
   /** Accepts connections that are forwarded to instances. */
   pass: string;
+  /** Accepts the same at the end of the operator's chain, which the engine always asks first. */
+  early: string;
   /** Blocks addresses that instances may not reach at all. */
   guard: string;
   /** Decides what instances may reach on the machine itself. */
   host: string;
   /** Drops packets to loopback that come in by a bridge, which is possible once loopback is routable there. */
   loop: string;
+  /** Blocks what steps of builds may not reach from the engine's own bridge. */
+  steps: string;
+  /** Decides what these may reach on the machine itself. */
+  stepsHost: string;
 }
 
 /** Prefixes of the names of chains; the short name of the agent follows. */
@@ -25,9 +31,12 @@ export const chainPrefix: Chains = {
   ports: 'SETPOINT-PORTS-',
   back: 'SETPOINT-BACK-',
   pass: 'SETPOINT-PASS-',
+  early: 'SETPOINT-EARLY-',
   guard: 'SETPOINT-GUARD-',
   host: 'SETPOINT-HOST-',
   loop: 'SETPOINT-LOOP-',
+  steps: 'SETPOINT-STEPS-',
+  stepsHost: 'SETPOINT-SHOST-',
 };
 
 /** Returns an agent's short name in chains: the first twelve letters and digits of the id of its server. */
@@ -38,14 +47,17 @@ export function shortOwner(owner: string): string {
 /** @param owner id of the agent's server, or its short form */
 export function chainsOf(owner: string): Chains {
   const short = shortOwner(owner);
-  const { ports, back, pass, guard, host, loop } = chainPrefix;
+  const { ports, back, pass, early, guard, host, loop, steps, stepsHost } = chainPrefix;
   return {
     ports: ports + short,
     back: back + short,
     pass: pass + short,
+    early: early + short,
     guard: guard + short,
     host: host + short,
     loop: loop + short,
+    steps: steps + short,
+    stepsHost: stepsHost + short,
   };
 }
 
@@ -64,13 +76,23 @@ export interface Publication {
 
 export type Table = 'raw' | 'filter' | 'nat';
 
+/** `before-return`: ahead of the last rule, which returns. */
+export type Place = 'first' | 'last' | 'before-return';
+
+/** The operator's chain for forwarded connections. */
+export interface Operator {
+  chain: string;
+  /** Its last rule returns, and no other one does so without a condition: what was put ahead of that comes last. */
+  returns: boolean;
+}
+
 /** One chain of an agent: its rules in order, each without `-A` and the name of the chain. */
 export interface Chain {
   table: Table;
   name: string;
   rules: readonly string[];
-  /** Jumps to the chain: built-in chain, condition, and whether the jump is put first. */
-  jumps: readonly { from: string; condition: string; first: boolean }[];
+  /** Jumps to the chain: the chain that jumps, condition, and where in that chain. */
+  jumps: readonly { from: string; condition: string; place: Place }[];
 }
 
 export type Family = 'ipv4' | 'ipv6';
@@ -81,41 +103,61 @@ export type Family = 'ipv4' | 'ipv6';
 export const operatorsHostChain = 'SETPOINT-USER';
 
 /** Link-local addresses, and those at which clouds give credentials to their machines. */
-const linkLocal: Readonly<Record<Family, readonly string[]>> = {
+export const linkLocal: Readonly<Record<Family, readonly string[]>> = {
   ipv4: ['169.254.0.0/16'],
   ipv6: ['fe80::/10', 'fd00:ec2::254/128'],
 };
-const refusal: Readonly<Record<Family, string>> = { ipv4: 'icmp-port-unreachable', ipv6: 'icmp6-port-unreachable' };
+export const refusal: Readonly<Record<Family, string>> = {
+  ipv4: 'icmp-port-unreachable',
+  ipv6: 'icmp6-port-unreachable',
+};
 const icmp: Readonly<Record<Family, string>> = { ipv4: 'icmp', ipv6: 'ipv6-icmp' };
 
 /**
  * Keeps instances and builds from link-local addresses and from programs that listen on the machine. The rules match
  * the names of the agent's bridges, so that they hold in every network before its first container. Still allowed are
- * published ports (they are led to instances before they meet these rules), a resolver, and answers to connections that
+ * the ports of the server's proxy, published ports (they are led to instances before they meet these rules), a resolver, and answers to connections that
  * the machine began.
  */
-export function guardChains(chains: Chains, family: Family, operatorChain: string | undefined): Chain[] {
+export function guardChains(
+  chains: Chains,
+  family: Family,
+  operatorChain: string | undefined,
+  admitted: readonly number[] = [],
+): Chain[] {
   return [
     {
       table: 'filter',
       name: chains.guard,
       rules: linkLocal[family].map((range) => `-d ${range} -i sp-+ -j REJECT --reject-with ${refusal[family]}`),
-      jumps: [{ from: 'FORWARD', condition: '', first: true }],
+      jumps: [{ from: 'FORWARD', condition: '', place: 'first' }],
     },
     {
       table: 'filter',
       name: chains.host,
-      rules: [
-        '-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN',
-        `-p ${icmp[family]} -j RETURN`,
-        '-p udp -m udp --dport 53 -j RETURN',
-        '-p tcp -m tcp --dport 53 -j RETURN',
-        ...(operatorChain === undefined ? [] : [`-j ${operatorChain}`]),
-        '-p tcp -j REJECT --reject-with tcp-reset',
-        `-j REJECT --reject-with ${refusal[family]}`,
-      ],
-      jumps: [{ from: 'INPUT', condition: '-i sp-+ ', first: true }],
+      rules: hostRules(family, operatorChain, admitted),
+      jumps: [{ from: 'INPUT', condition: '-i sp-+ ', place: 'first' }],
     },
+  ];
+}
+
+/** What may be reached on the machine itself. */
+export function hostRules(
+  family: Family,
+  operatorChain: string | undefined,
+  admitted: readonly number[] = [],
+): string[] {
+  return [
+    '-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN',
+    `-p ${icmp[family]} -j RETURN`,
+    '-p udp -m udp --dport 53 -j RETURN',
+    '-p tcp -m tcp --dport 53 -j RETURN',
+    ...admitted.flatMap((port) =>
+      ['tcp', 'udp'].map((kind) => `-p ${kind} -m ${kind} --dport ${checkedPort(port)} -j RETURN`),
+    ),
+    ...(operatorChain === undefined ? [] : [`-j ${operatorChain}`]),
+    '-p tcp -j REJECT --reject-with tcp-reset',
+    `-j REJECT --reject-with ${refusal[family]}`,
   ];
 }
 
@@ -127,7 +169,7 @@ export function ruleSet(
   chains: Chains,
   publications: readonly Publication[],
   bridges: readonly string[],
-  operatorChain: string | undefined,
+  operator: Operator | undefined,
 ): Chain[] {
   const all = publications.flatMap(({ backends }) => backends);
   for (const name of [...bridges, ...all.flatMap(({ bridge }) => bridge?.name ?? [])]) assertName(name);
@@ -137,29 +179,36 @@ export function ruleSet(
       name: chains.loop,
       // CVE-2020-8558: with route_localnet, containers on the bridge could reach what listens on 127.0.0.1 only.
       rules: bridges.map((name) => `-d 127.0.0.0/8 -i ${name} -j DROP`),
-      jumps: [{ from: 'PREROUTING', condition: '', first: false }],
+      jumps: [{ from: 'PREROUTING', condition: '', place: 'last' }],
     },
     {
       table: 'filter',
       name: chains.pass,
-      rules: publications.flatMap((one) => forwarding(one, operatorChain)),
+      rules: publications.flatMap((one) => forwarding(one, operator?.chain)),
       // Ahead of the engine's own chains, which drop what the engine did not publish itself.
-      jumps: [{ from: 'FORWARD', condition: '', first: true }],
+      jumps: [{ from: 'FORWARD', condition: '', place: 'first' }],
+    },
+    {
+      table: 'filter',
+      name: chains.early,
+      // With each network that it makes, the engine puts its chains first again, but the operator's ahead of them.
+      rules: operator?.returns === true ? publications.flatMap((one) => forwarding(one, undefined)) : [],
+      jumps: operator?.returns === true ? [{ from: operator.chain, condition: '', place: 'before-return' }] : [],
     },
     {
       table: 'nat',
       name: chains.ports,
       rules: publications.flatMap(destinations),
       jumps: [
-        { from: 'PREROUTING', condition: '-m addrtype --dst-type LOCAL ', first: false },
-        { from: 'OUTPUT', condition: '-m addrtype --dst-type LOCAL ', first: false },
+        { from: 'PREROUTING', condition: '-m addrtype --dst-type LOCAL ', place: 'last' },
+        { from: 'OUTPUT', condition: '-m addrtype --dst-type LOCAL ', place: 'last' },
       ],
     },
     {
       table: 'nat',
       name: chains.back,
-      rules: all.flatMap((backend) => sources(backend)),
-      jumps: [{ from: 'POSTROUTING', condition: '', first: false }],
+      rules: publications.flatMap(sources),
+      jumps: [{ from: 'POSTROUTING', condition: '', place: 'last' }],
     },
   ];
 }
@@ -187,12 +236,14 @@ function forwarding({ port, backends }: Publication, operatorChain: string | und
 }
 
 /**
- * Connections from 127.0.0.1 or the instance's own network are masqueraded: else answers would not pass this machine.
+ * Connections from 127.0.0.1 or the instance's own network are masqueraded: else answers would not pass this machine. The
+ * rules name no instance: that of a connection may be withdrawn between its choice and this rule, and a connection that
+ * was not masqueraded at its first packet never is.
  */
-function sources(backend: PortBackend & { bridge: Bridge | undefined }): string[] {
-  const to = `-d ${checkedAddress(backend)}/32 -p tcp -m tcp --dport ${checkedPort(backend.port)} -m conntrack --ctstate DNAT -j MASQUERADE`;
-  const own = backend.bridge === undefined ? [] : [`-s ${backend.bridge.subnet} ${to}`];
-  return [`-s 127.0.0.0/8 ${to}`, ...own];
+function sources({ port, backends }: Publication): string[] {
+  const to = `-m conntrack --ctstate DNAT --ctorigdstport ${checkedPort(port)} -j MASQUERADE`;
+  const subnets = new Set(backends.flatMap(({ bridge }) => bridge?.subnet ?? []));
+  return [`-s 127.0.0.0/8 -p tcp ${to}`, ...[...subnets].map((subnet) => `-s ${subnet} -d ${subnet} -p tcp ${to}`)];
 }
 
 /** These texts become lines of a rule file, so that each must be checked. */
@@ -206,6 +257,6 @@ function checkedPort(port: number): number {
   return port;
 }
 
-function assertName(name: string): void {
+export function assertName(name: string): void {
   if (!/^[A-Za-z0-9_.-]{1,15}$/.test(name)) throw new TypeError(`Not the name of a bridge: ${JSON.stringify(name)}`);
 }

@@ -13,6 +13,8 @@ export interface ExecOptions {
   user?: string;
   /** Variables beside those of the container. */
   env?: Readonly<Record<string, string>>;
+  /** Gets standard error, which is not in the output then; for a process without a terminal. */
+  errors?: (data: Uint8Array) => void;
 }
 
 /** A further process in a running container. */
@@ -23,7 +25,7 @@ export interface ExecProcess {
     /** The process finds the end of its input after what was written; with a terminal, by a Ctrl-D. */
     end(): void;
   };
-  /** Standard output and error of the process as one. The process waits while it is not read. */
+  /** Standard output and error of the process as one, unless `errors` gets the latter. It waits while it is not read. */
   readonly output: AsyncIterable<Uint8Array>;
   /** Sets the size of the terminal. Does nothing if the process has ended or has no terminal. */
   resize(size: TerminalSize): Promise<void>;

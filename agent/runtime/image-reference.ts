@@ -61,7 +61,7 @@ export function imageSource(text: string): ImageSource {
   if (found === undefined || digestAlgorithm.test(found.repository))
     throw notAllowed(`Image ${text} is named by its id: name it by repository and tag`);
   const { host: given, path } = splitHost(found.repository);
-  const registry = given === undefined || given === 'index.docker.io' ? defaultRegistry : given;
+  const registry = knownHost(given);
   const name = registry === defaultRegistry ? path.replace(/^library\//, '') : `${registry}/${path}`;
   if (ownNames.test(name))
     throw notAllowed(
@@ -72,9 +72,18 @@ export function imageSource(text: string): ImageSource {
   return { reference: imageReference(`${name}${end}`), name, tag: version, digest: pinned, registry };
 }
 
+/** The registry that the engine asks for an image: `HOST` or `HOST:PORT`. */
+export function registryOf(reference: ImageReference): string {
+  return knownHost(splitHost(imageParts(reference)?.repository ?? reference).host);
+}
+
 /** Returns a RuntimeFailure `image_not_allowed`, which only another image or an administrator can resolve. */
 export function notAllowed(message: string): RuntimeFailure {
   return new RuntimeFailure('image_not_allowed', message, { retryable: false });
+}
+
+function knownHost(given: string | undefined): string {
+  return given === undefined || given === 'index.docker.io' ? defaultRegistry : given;
 }
 
 function splitHost(repository: string): { host: string | undefined; path: string } {

@@ -1,6 +1,7 @@
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Capability } from '../../agent-protocol/workload.ts';
 import type { SurveyedContainer, SurveyedVolume } from '../../agent-protocol/survey.ts';
+import type { ContextEntry } from './build-context.ts';
 import type { ExecOptions, ExecProcess } from './exec.ts';
 
 /**
@@ -69,7 +70,9 @@ export type Mount =
   /** A folder in memory, empty at each start. What is in it counts as memory of the container. */
   | { type: 'tmpfs'; path: string; sizeBytes: number; mode?: number }
   /** One file of the server, read-only. `source` is an absolute path that the agent chose, never a user. */
-  | { type: 'file'; source: string; path: string };
+  | { type: 'file'; source: string; path: string }
+  /** A folder of the server, for writing. `source` is an absolute path that the agent chose, never a user. */
+  | { type: 'folder'; source: string; path: string };
 
 /** A mount as the engine shows it. */
 export interface MountDetail {
@@ -141,6 +144,10 @@ export interface ContainerSpec {
   stopSignal?: string;
   /** Time that the process has to end where the engine stops the container by itself, as when the machine shuts down. */
   stopSeconds?: number;
+  /** Where the process begins; absent: where the image says. */
+  workingDir?: string;
+  /** Whether a first process passes signals on to the process and reaps what it leaves. */
+  init?: boolean;
   /** Name or id, also with a group: `postgres`, `1000:1000`. */
   user?: string;
   /** Whether the container can write only into its mounts. */
@@ -190,6 +197,38 @@ export interface BuildOptions {
   network?: string;
   /** Ids of the images whose steps the cache may use; steps of other images are never used. */
   cacheFrom?: readonly string[];
+}
+
+/** How an engine makes an image of a Dockerfile. */
+export type Builder =
+  | { type: 'classic' }
+  /** `version`: the engine's major version, which decides what Dockerfiles may have. */
+  | { type: 'buildkit'; version: number };
+
+/** A build by BuildKit. */
+export interface KitOptions {
+  /** Built-in features only: it names no frontend. */
+  dockerfile: Uint8Array;
+  /** The files that it may copy, in the order of a walk: a folder before what is in it, names in the order of their bytes. */
+  context: readonly ContextEntry[];
+  tag: string;
+  buildArgs: Readonly<Record<string, string>>;
+  labels: Readonly<Record<string, string>>;
+  /** Whose steps and cache mounts it shares: a plain word. Steps of builds with another scope are never used. */
+  scope: string;
+  /** What `RUN --mount=type=secret` may mount, by id. */
+  secrets: Readonly<Record<string, string>>;
+  /** Called with the number of steps that are done, and of all that are known. */
+  steps?: (done: number, total: number) => void;
+}
+
+/** The bridge that the engine runs steps of builds on, beside containers that others made. */
+export interface SharedBridge {
+  /** Of its interface on the machine. */
+  name: string;
+  /** Addresses of the containers on it. */
+  addresses: readonly string[];
+  hasIpv6: boolean;
 }
 
 /** A hint that something changed; only the next list shows the actual state. */
@@ -339,6 +378,32 @@ export interface Abilities {
   hold: boolean;
 }
 
+/** What an engine logs in to a registry with. */
+export interface RegistryLogin {
+  /** `HOST` or `HOST:PORT`, as images name it. */
+  registry: string;
+  username: string;
+  password: string;
+}
+
+/** An image of a registry that asks for a login. */
+export interface PrivateImage {
+  reference: string;
+  login: RegistryLogin;
+}
+
+/** How far a pull is. What the engine has already counts as done, with no bytes. */
+export interface PullProgress {
+  layers: number;
+  layersDone: number;
+  /** Layers that the server had already. */
+  layersPresent: number;
+  /** Bytes that were downloaded. */
+  bytes: number;
+  /** Bytes to download; `undefined` as long as that is not known of every layer. */
+  totalBytes: number | undefined;
+}
+
 /**
  * What the agent needs from a container engine. Every call ends when the caller's signal aborts. Calls marked as
  * idempotent can be repeated after a lost answer. One contract suite (`test/contract/runtime.test.ts`) tests all
@@ -367,6 +432,11 @@ export interface ContainerRuntime {
    * `pid` is that of its detail.
    */
   usage(container: Pick<ContainerDetail, 'id' | 'pid'>, signal: AbortSignal): Promise<Usage | undefined>;
+  /**
+   * Returns how many connections from outside to its listening ports a container has; 0 if it does not run, `undefined`
+   * if that cannot be known. `pid` is that of its detail.
+   */
+  connections(container: Pick<ContainerDetail, 'id' | 'pid'>, signal: AbortSignal): Promise<number | undefined>;
   /**
    * Returns the id.
    * @throws RuntimeFailure `name_taken` if any container of that name exists, `image_not_found`, `no_space`,
@@ -399,12 +469,34 @@ export interface ContainerRuntime {
   /** Returns the local image with that reference; `undefined` if the engine does not have it. */
   image(reference: string, signal: AbortSignal): Promise<LocalImage | undefined>;
   /**
-   * Asks the registry, also if the engine has the image.
+   * Asks the registry, also if the engine has the image. A login is sent to the registry that it names alone. Calls
+   * `seen` whenever the pull has come further, as often as the engine reports it.
    * @throws RuntimeFailure `image_not_found`, `image_pull_failed`, `no_space`
    */
-  pull(reference: string, signal: AbortSignal): Promise<LocalImage>;
-  /** Calls `line` for each line of output. @throws RuntimeFailure `build_failed`, `no_space` */
+  pull(image: string | PrivateImage, signal: AbortSignal, seen?: (progress: PullProgress) => void): Promise<LocalImage>;
+  /** Builds with the classic builder. Calls `line` for each line of output. @throws RuntimeFailure `build_failed`, `no_space` */
   build(options: BuildOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo>;
+  /** @throws RuntimeFailure `runtime_unavailable` */
+  builder(signal: AbortSignal): Promise<Builder>;
+  /**
+   * Builds with BuildKit, where `builder` says that the engine has it. When the signal aborts, the steps of this build
+   * end, and those of no other. @throws RuntimeFailure `build_failed` with the last lines of the step, `no_space`
+   */
+  buildByKit(options: KitOptions, line: (text: string) => void, signal: AbortSignal): Promise<ImageInfo>;
+  /**
+   * Bytes that steps which run now have written to disks, of builds by BuildKit with this scope; 0 if that is not known.
+   */
+  stepWrites(scope: string): Promise<number>;
+  /**
+   * Idempotent. Removes what no build uses from the cache of BuildKit, used the longest ago first, until it has at most
+   * so many bytes. Returns the bytes that went.
+   */
+  trimBuildCache(keptBytes: number, signal: AbortSignal): Promise<number>;
+  /**
+   * Yields the bridge that steps of BuildKit run on now, and again whenever its containers change: before their
+   * programs begin. `undefined`: the engine has none. Ends only by its signal or an error.
+   */
+  sharedBridge(signal: AbortSignal): AsyncIterable<SharedBridge | undefined>;
   /** Returns images that have all these labels, newest first. */
   images(labels: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ListedImage[]>;
   /** Idempotent. An image in use stays. */
@@ -461,8 +553,9 @@ export interface ContainerRuntime {
   foreignValues(ids: readonly string[], signal: AbortSignal): Promise<ForeignValues[]>;
   /**
    * Yields live output from the call on; ends when the container stops. With `since`, the engine's own record comes
-   * first. The first lines of a process may be a little older than its `startedAt`. The caller must iterate or abort,
-   * and read swiftly: a container whose output is not read blocks at its next line.
+   * first; without it, a container that does not run is waited for until its next start. The first lines of a process
+   * may be a little older than its `startedAt`. The caller must iterate or abort, and read swiftly: a container whose output
+   * is not read blocks at its next line.
    */
   output(id: string, options: OutputOptions, signal: AbortSignal): AsyncIterable<OutputChunk>;
   /**

@@ -42,6 +42,8 @@ export function containerSpec(
     ...(spec.command !== undefined && { command: spec.command }),
     ...(spec.stop_signal !== undefined && { stopSignal: spec.stop_signal }),
     ...(spec.user !== undefined && { user: spec.user }),
+    ...(spec.working_dir !== undefined && { workingDir: spec.working_dir }),
+    ...(spec.init === true && { init: true }),
     ...(spec.read_only_root && { readOnlyRoot: true }),
     ...(mounts.length > 0 && { mounts }),
     ...(add.length + drop.length > 0 && { capabilities: { add, drop } }),

@@ -1,3 +1,4 @@
+import { hostNetwork } from '../../agent-protocol/workload.ts';
 import { containerName } from '../engine/ledger.ts';
 import type { Memory, ServiceItem } from './memory.ts';
 import { settingsOf } from './memory.ts';
@@ -48,7 +49,8 @@ function settingsDrift(desired: ServiceItem, { container, detail }: Actual, { ba
   if (known !== undefined && known.settings !== settingsOf(detail)) return 'settings';
   // A container that this process made is compared only with its own baseline: engines present settings differently.
   if (known?.own !== true && !isMadeAsDesired(desired, detail)) return 'settings';
-  const isCutOff = desired.spec.networks.some(({ name }) => !(name in detail.addresses));
+  // the engine shows no address of the machine itself
+  const isCutOff = desired.spec.networks.some(({ name }) => name !== hostNetwork && !(name in detail.addresses));
   return container.state === 'running' && isCutOff ? 'network' : undefined;
 }
 

@@ -1,42 +1,48 @@
 import type { Capture } from '../logs/capture.ts';
-import type { ContainerRuntime } from '../runtime/runtime.ts';
 import type { Exit, ServiceItem } from './memory.ts';
 
-const mostChars = 1_000;
+/** What is shown beside the exit itself. */
+const brief = { lines: 5, chars: 1_000 };
+const mostChars = 6_000;
 
 /**
- * The last lines that a service wrote before its exit. They are taken once per series of exits, so that the report does
- * not change with every try.
+ * The last lines that a service wrote before its exit. They are taken at the first exit of a series of quick ones, and once
+ * more when that is a crash loop, so that the report does not change with every try. The engine may start a process again
+ * faster than its output is read; that of a crash loop was started by the agent.
  */
 export class LastOutput {
   readonly #id: string;
   readonly #capture: Pick<Capture, 'finished' | 'lastLines'>;
   readonly #known: () => void;
   readonly #closing = new AbortController();
-  #taken: { series: string; text: string | undefined } | undefined;
+  #taken: { series: string; lines: readonly string[] | undefined } | undefined;
 
-  /** `known` is called when the text has been read. */
+  /** `known` is called when the lines have been read. */
   constructor(id: string, capture: Pick<Capture, 'finished' | 'lastLines'>, known: () => void) {
     this.#id = id;
     this.#capture = capture;
     this.#known = known;
   }
 
-  /** Empty until the text has been read. */
+  /** The last of the lines; empty until they have been read. */
   get text(): string {
-    return this.#taken?.text ?? '';
+    return (this.#taken?.lines ?? []).slice(-brief.lines).join('\n').slice(-brief.chars);
+  }
+
+  /** All of the lines, within bounds; empty until they have been read. */
+  get whole(): string {
+    return (this.#taken?.lines ?? []).join('\n').slice(-mostChars);
   }
 
   /** True if the output before this exit has been read; otherwise starts to read it. */
-  isKnown(desired: ServiceItem | undefined, exit: Exit | undefined, can: ContainerRuntime['can']): boolean {
+  isKnown(desired: ServiceItem | undefined, exit: Exit | undefined): boolean {
     if (desired === undefined || exit === undefined) return true;
-    // Where a container cannot be started again, each try has one of its own.
-    const series = `${desired.generation} ${can.restart ? exit.container : 'replaced'} ${exit.code}`;
-    if (this.#taken?.series === series) return this.#taken.text !== undefined;
-    const taken: { series: string; text: string | undefined } = { series, text: undefined };
+    const series = `${desired.generation} ${exit.series} ${exit.code}`;
+    if (this.#taken?.series === series) return this.#taken.lines !== undefined;
+    const taken: { series: string; lines: readonly string[] | undefined } = { series, lines: undefined };
     this.#taken = taken;
     void this.#capture.finished(exit.container, this.#closing.signal).then(() => {
-      taken.text = this.#capture.lastLines(this.#id).join('\n').slice(-mostChars);
+      taken.lines = [...this.#capture.lastLines(this.#id)];
       this.#known();
     });
     return false;

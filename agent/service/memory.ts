@@ -24,6 +24,11 @@ export interface Exit {
   startedAt: string;
   code: number | undefined;
   outOfMemory: boolean;
+  /**
+   * Start of the process whose output is shown for its series of quick exits: the first of them, and in a crash loop the one
+   * that made it one.
+   */
+  series: string;
   /** The counts before this exit, restored if the exit turns out to be part of a removal. */
   before: { exits: number; quickExits: number };
 }
@@ -96,8 +101,8 @@ export interface Now {
   wall: Date;
 }
 
-/** An instance that is ready for this time is stable. A run that ends sooner is a quick exit. */
-export const stableMs = 10_000;
+/** A run that ends sooner is a quick exit. */
+const stableMs = 10_000;
 /** After a run of this time, earlier exits are forgotten. */
 const forgiveMs = 120_000;
 const firstDelayMs = 1_000;
@@ -112,6 +117,14 @@ export function isCrashLoop(memory: Memory): boolean {
 /** Delay before the next try: it doubles with every try, from 1 s to 5 minutes. */
 export function backoffMs(tries: number): number {
   return Math.min(mostDelayMs, firstDelayMs * 2 ** Math.min(tries - 1, 20));
+}
+
+const loopDelayMs = 10_000;
+
+/** Delay before a process is started again after so many exits: as {@link backoffMs}, and from 10 s on in a crash loop. */
+export function restartDelayMs(exits: number): number {
+  if (exits < crashLoopExits) return backoffMs(exits);
+  return Math.min(mostDelayMs, loopDelayMs * 2 ** Math.min(exits - crashLoopExits, 20));
 }
 
 /** Updates the memory with the observed container of the assignment. Pure. */
@@ -179,6 +192,8 @@ function countExit(memory: Memory, detail: ContainerDetail, finishedAt: string, 
   if (exit?.container === detail.id && exit.startedAt === detail.startedAt) return memory;
   const exits = (lastedMs >= forgiveMs ? 0 : memory.exits) + 1;
   const wasStable = lastedMs >= stableMs;
+  const quickExits = wasStable ? 0 : memory.quickExits + 1;
+  const isFirst = exit === undefined || memory.quickExits === 0 || quickExits === crashLoopExits;
   return {
     ...memory,
     exit: {
@@ -186,11 +201,12 @@ function countExit(memory: Memory, detail: ContainerDetail, finishedAt: string, 
       startedAt: detail.startedAt,
       code: finishedAt === '' ? undefined : detail.exitCode,
       outOfMemory: detail.oomKilled,
+      series: isFirst ? detail.startedAt : exit.series,
       before: { exits: memory.exits, quickExits: memory.quickExits },
     },
     exits,
-    quickExits: wasStable ? 0 : memory.quickExits + 1,
-    startNotBefore: now.monotonic + (exits === 1 && wasStable ? 0 : backoffMs(exits)),
+    quickExits,
+    startNotBefore: now.monotonic + (exits === 1 && wasStable ? 0 : restartDelayMs(exits)),
   };
 }
 
@@ -199,6 +215,13 @@ function forgive(memory: Memory, now: Now): Memory {
   const age = now.monotonic - memory.run.since;
   if (age >= forgiveMs) return { ...memory, exits: 0, quickExits: 0 };
   return age >= stableMs && memory.quickExits > 0 ? { ...memory, quickExits: 0 } : memory;
+}
+
+/** Monotonic time after `now` at which the present run lets exits before it be forgotten, if there are any to forget. */
+export function forgivenAt({ run, exits, quickExits }: Memory, now: number): number | undefined {
+  if (run === undefined || exits === 0) return undefined;
+  const at = run.since + (quickExits > 0 ? stableMs : forgiveMs);
+  return at > now ? at : undefined;
 }
 
 /**

@@ -22,8 +22,12 @@ export interface World {
   ready: boolean;
   /** No other service writes to its volumes. */
   mayWrite: boolean;
+  /** Ports and the proxy follow the instances; before, they lead where an earlier process of the agent led them. */
+  isFollowed: boolean;
   /** Containers that no published port leads to any more. */
   withdrawn: ReadonlySet<string>;
+  /** Withdrawn containers whose open connections may not have ended, with the monotonic time of the withdrawal. */
+  drains: ReadonlyMap<string, number>;
   /** What the engine can, see `Abilities`. */
   can: ContainerRuntime['can'];
   now: Now;
@@ -39,13 +43,24 @@ export type Action =
   | { do: 'setRestart'; id: string; restart: 'no' | 'unless-stopped' }
   /** Makes published ports stop leading to the container. */
   | { do: 'withdraw'; id: string }
+  /** Looks whether connections to the container are open, and waits a moment if so, at most until that monotonic time. */
+  | { do: 'drain'; id: string; until: number }
   | { do: 'stop'; id: string; graceSeconds: number }
   /** `again`: only since the engine cannot start it again, so that another one takes its place. */
   | { do: 'remove'; id: string; again?: true }
   /** Does nothing before that monotonic time. */
   | { do: 'wait'; until: number };
 
-const defaultGraceSeconds = 10;
+/** How a container ends: the most time for its open connections, and then for its process. */
+interface Ending {
+  grace_seconds: number;
+  drain_seconds: number;
+}
+
+/** Time between two looks whether ports follow the instances; the worker is woken when they do. */
+const followedMs = 1_000;
+
+const defaultEnding: Ending = { grace_seconds: 10, drain_seconds: 0 };
 
 /**
  * Returns the next step towards the desired state; `undefined` when there is none. Pure.
@@ -58,10 +73,10 @@ export function plan(world: World): Action | undefined {
   const { desired, actual } = world;
   if (desired === undefined) {
     if (world.tombstone === undefined && !world.complete) return undefined;
-    return retireFirst(world, actual, world.tombstone?.grace_seconds ?? defaultGraceSeconds);
+    return retireFirst(world, actual, world.tombstone ?? defaultEnding);
   }
-  const grace = desired.spec.grace_seconds;
-  if (desired.run === 'stopped') return retireFirst(world, actual, grace);
+  const ending = desired.spec;
+  if (desired.run === 'stopped') return retireFirst(world, actual, ending);
   const uninspected = actual.find((it) => it.detail === undefined && it.container.state !== 'created');
   if (uninspected !== undefined) return { do: 'inspect', id: uninspected.container.id };
   const keep = keeper(world);
@@ -70,9 +85,11 @@ export function plan(world: World): Action | undefined {
     // The configuration is missing: no successor can be made.
     if (desired.spec.configuration === undefined) return undefined;
     const create: Action = { do: 'create', name: containerName(desired) };
-    return held(world) ?? prepare(world) ?? retireFirst(world, surplus, grace) ?? (world.mayWrite ? create : undefined);
+    return (
+      held(world) ?? prepare(world) ?? retireFirst(world, surplus, ending) ?? (world.mayWrite ? create : undefined)
+    );
   }
-  return retireFirst(world, surplus, grace) ?? advance(world, desired, keep);
+  return retireFirst(world, surplus, ending) ?? advance(world, desired, keep);
 }
 
 /** Returns the container to keep for the assignment: the one without drift. */
@@ -95,21 +112,25 @@ function prepare({ desired, memory, networkReady }: World): Action | undefined {
 
 /**
  * Returns the next step to remove the first of the containers. Ports stop leading to it first, so that no request meets
- * a stopped container.
+ * a stopped container, and then its open connections have time to end. While they lead where an earlier process led
+ * them, it is not known whether they lead to it.
  */
-function retireFirst(world: World, containers: readonly Actual[], graceSeconds: number): Action | undefined {
+function retireFirst(world: World, containers: readonly Actual[], ending: Ending): Action | undefined {
   const [actual] = containers;
   if (actual === undefined) return undefined;
   const { id, state } = actual.container;
   const waiting = held(world);
   if (waiting !== undefined) return waiting;
   if (state === 'created' || state === 'exited' || state === 'dead') return { do: 'remove', id };
+  if (!world.isFollowed) return { do: 'wait', until: world.now.monotonic + followedMs };
   if (!world.withdrawn.has(id)) return { do: 'withdraw', id };
   // The engine must not restart a service that is to stay down, if the agent ends before the next step.
   const holding = holdEngine(world, id);
   if (holding !== undefined) return holding;
   if (state === 'paused') return { do: 'unpause', id };
-  return { do: 'stop', id, graceSeconds };
+  const until = (world.drains.get(id) ?? Number.NEGATIVE_INFINITY) + ending.drain_seconds * 1000;
+  if (state === 'running' && until > world.now.monotonic) return { do: 'drain', id, until };
+  return { do: 'stop', id, graceSeconds: ending.grace_seconds };
 }
 
 /** Returns the next step that makes the kept container run. */

@@ -1,5 +1,6 @@
-import type { Probe } from '../../agent-protocol/workload.ts';
+import { hostNetwork, Probe } from '../../agent-protocol/workload.ts';
 import type { Actual } from '../engine/observer.ts';
+import type { ServiceItem } from './memory.ts';
 import type { ProbeTarget } from '../runtime/probe.ts';
 import type { World } from './plan.ts';
 import type { Subject } from './readiness.ts';
@@ -11,14 +12,22 @@ export function readinessSubject(world: World): Subject | undefined {
   if (desired === undefined || desired.run === 'stopped' || memory.run === undefined || running === undefined)
     return undefined;
   if (running.container.state !== 'running') return undefined;
-  const { probe, networks } = desired.spec;
-  const address = running.detail?.addresses[networks[0].name] ?? '';
+  const { networks, min_healthy_seconds } = desired.spec;
+  const probe = desired.spec.probe ?? imageCheck(desired, running);
+  const isOnHost = networks[0].name === hostNetwork;
+  const address = isOnHost ? '127.0.0.1' : (running.detail?.addresses[networks[0].name] ?? '');
   if ((probe?.type === 'http' || probe?.type === 'tcp') && address === '') return undefined;
   return {
     key: `${memory.run.container} ${memory.run.startedAt}`,
     since: memory.run.since,
+    stableMs: min_healthy_seconds * 1000,
     check: probe && { target: targetOf(probe, address, running.container.id), times: probe },
   };
+}
+
+/** The health check of its image, where that is to decide and the image has one. */
+function imageCheck({ spec }: ServiceItem, { detail }: Actual): Probe | undefined {
+  return spec.image_check && detail?.health !== undefined ? Probe.parse({ type: 'image' }) : undefined;
 }
 
 function targetOf(probe: Probe, address: string, container: string): ProbeTarget {

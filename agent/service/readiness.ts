@@ -1,6 +1,5 @@
 import type { Clock } from '../../time/clock.ts';
 import type { Probe } from '../../agent-protocol/workload.ts';
-import { stableMs } from './memory.ts';
 import type { Prober, ProbeResult, ProbeTarget } from '../runtime/probe.ts';
 
 /** The process of a container that is checked. */
@@ -9,7 +8,9 @@ export interface Subject {
   key: string;
   /** Monotonic time at which the process started. */
   since: number;
-  /** `undefined`: there is no probe, and the process is ready once it has run for 10 s. */
+  /** Time for which the process must be ready before it is stable. */
+  stableMs: number;
+  /** `undefined`: there is no probe, and the process is ready once it has run for `stableMs`. */
   check: Check | undefined;
 }
 
@@ -20,7 +21,7 @@ export interface Check {
 
 export interface Health {
   ready: boolean;
-  /** Ready for 10 s without a restart. */
+  /** Ready for the time of the subject without a restart. */
   stable: boolean;
   /** Why it is not ready: after the time for its start, or if it was ready before. */
   problem: string | undefined;
@@ -45,6 +46,8 @@ export class Readiness {
   #subject: Subject | undefined;
   #health: Health = unready;
   #looked = false;
+  /** Monotonic time since when the process has passed its probes; `undefined`: it does not. */
+  #readySince: number | undefined;
   #watch: AbortController | undefined;
   #cancelTimer: () => void = () => undefined;
 
@@ -76,20 +79,33 @@ export class Readiness {
     return this.#subject?.check === undefined || this.#looked;
   }
 
-  /** Checks this process from now on; `undefined`: no process. Does nothing if it is the same one. */
+  /**
+   * Checks this process from now on; `undefined`: no process. Does nothing if it is the same one. A ready process stays
+   * so while it is checked in another way, until that finds otherwise.
+   */
   observe(subject: Subject | undefined): void {
-    if (sameSubject(this.#subject, subject)) return;
-    this.#watch?.abort();
-    this.#cancelTimer();
-    this.#health = unready;
-    this.#looked = false;
+    const before = this.#subject;
+    if (sameSubject(before, subject)) return;
     this.#subject = subject;
+    this.#cancelTimer();
+    if (subject !== undefined && before?.key === subject.key) {
+      if (sameCheck(before, subject)) {
+        this.#timeAgain(subject);
+        return;
+      }
+    } else {
+      this.#health = unready;
+      this.#looked = false;
+      this.#readySince = undefined;
+    }
+    this.#watch?.abort();
     if (subject === undefined) return;
     const { check } = subject;
     if (check === undefined) {
-      this.#readyAfter(subject.since + stableMs);
+      this.#readyAfter(subject);
       return;
     }
+    if (this.#health.ready) this.#stableAfter((this.#readySince ??= subject.since) + subject.stableMs);
     const watch = new AbortController();
     this.#watch = watch;
     void this.#probe(subject, check, watch.signal);
@@ -99,20 +115,26 @@ export class Readiness {
     this.observe(undefined);
   }
 
-  #readyAfter(at: number): void {
-    const left = at - this.#clock.monotonic();
-    if (left <= 0) {
+  /** The same process has another time in which it becomes stable. What is stable stays so. */
+  #timeAgain(subject: Subject): void {
+    if (this.#health.stable) return;
+    if (subject.check === undefined) this.#readyAfter(subject);
+    else if (this.#readySince !== undefined) this.#stableAfter(this.#readySince + subject.stableMs);
+  }
+
+  #readyAfter(subject: Subject): void {
+    const left = subject.since + subject.stableMs - this.#clock.monotonic();
+    if (left <= 0 || this.#health.stable) {
       this.#set({ ready: true, stable: true, problem: undefined });
       return;
     }
-    this.#cancelTimer = this.#clock.timer(left, () => this.#readyAfter(at));
+    this.#cancelTimer = this.#clock.timer(left, () => this.#readyAfter(subject));
   }
 
   async #probe(subject: Subject, { target, times }: Check, signal: AbortSignal): Promise<void> {
     let failures = 0;
     let successes = 0;
     let failedBefore = false;
-    let readySince: number | undefined;
     for (let delay = isByNetwork(target) ? firstMs.network : firstMs.engine; ;) {
       const answer = await this.#ask(target, signal);
       if (signal.aborted) return;
@@ -128,31 +150,35 @@ export class Readiness {
         failures = 0;
         successes += 1;
         // A process that passes the first probe counts as ready since its start: a restart of the agent resets nothing.
-        if (successes >= times.successes) readySince ??= failedBefore ? now : subject.since;
-        if (readySince !== undefined) this.#ready(readySince);
+        if (successes >= times.successes) this.#readySince ??= failedBefore ? now : subject.since;
+        if (this.#readySince !== undefined) this.#ready(this.#readySince);
       } else {
         failures += 1;
         successes = 0;
         failedBefore = true;
-        if (readySince !== undefined) this.#suspected();
-        if (readySince === undefined || failures >= times.failures) {
-          readySince = undefined;
+        if (this.#readySince !== undefined) this.#suspected();
+        if (this.#readySince === undefined || failures >= times.failures) {
+          this.#readySince = undefined;
           this.#unready(answer.reason, now - subject.since >= times.start_seconds * 1000);
         }
       }
       if (first) this.#changed();
-      const ms = readySince !== undefined && failures === 0 ? times.interval_seconds * 1000 : delay;
+      const ms = this.#readySince !== undefined && failures === 0 ? times.interval_seconds * 1000 : delay;
       delay = Math.min(delay * growth, startingMs);
       if (!(await this.#pause(ms, signal))) return;
     }
   }
 
   #ready(since: number): void {
-    const left = since + stableMs - this.#clock.monotonic();
-    if (this.#health.ready && (this.#health.stable || left > 0)) return;
-    this.#set({ ready: true, stable: left <= 0, problem: undefined });
+    if (this.#health.ready) return;
     this.#cancelTimer();
-    if (left > 0) this.#cancelTimer = this.#clock.timer(left, () => this.#ready(since));
+    this.#stableAfter(since + (this.#subject?.stableMs ?? 0));
+  }
+
+  #stableAfter(at: number): void {
+    const left = at - this.#clock.monotonic();
+    this.#set({ ready: true, stable: this.#health.stable || left <= 0, problem: undefined });
+    if (!this.#health.stable) this.#cancelTimer = this.#clock.timer(left, () => this.#stableAfter(at));
   }
 
   /** `isLate`: the process has had the time that it may need for its start. */
@@ -194,7 +220,11 @@ export class Readiness {
 }
 
 function sameSubject(a: Subject | undefined, b: Subject | undefined): boolean {
-  return a?.key === b?.key && JSON.stringify(a?.check) === JSON.stringify(b?.check);
+  return a?.key === b?.key && a?.stableMs === b?.stableMs && sameCheck(a, b);
+}
+
+function sameCheck(a: Subject | undefined, b: Subject | undefined): boolean {
+  return JSON.stringify(a?.check) === JSON.stringify(b?.check);
 }
 
 function isByNetwork({ type }: ProbeTarget): boolean {

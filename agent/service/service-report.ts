@@ -5,6 +5,7 @@ import { imageKey } from './drift.ts';
 import { isCrashLoop } from './memory.ts';
 import type { World } from './plan.ts';
 import { isFinished, keeper } from './plan.ts';
+import type { ProxyProblem } from '../ingress/server-ingress.ts';
 import type { PortProblem } from '../ports/port-publisher.ts';
 import type { Health } from './readiness.ts';
 
@@ -13,9 +14,11 @@ export interface Circumstances {
   health: Health;
   /** Its published ports lead to it, or it has no published port. */
   published: boolean;
-  portProblem: PortProblem | undefined;
-  /** Last output before the reported exit. */
+  portProblem: PortProblem | ProxyProblem | undefined;
+  /** Last output before the reported exit, in short. */
   lastLines: string;
+  /** More of it, for a process that keeps exiting. */
+  lastOutput: string;
 }
 
 /** Phases of a service in their order. */
@@ -35,8 +38,9 @@ export function serviceReport(id: string, it: Circumstances): WireReport {
   const none = blankReport({ id, generation });
   const exitCode = memory.exit?.code === undefined ? {} : { exit_code: memory.exit.code };
   if (desired === undefined)
-    return actual.length === 0 ? { ...none, phase: 'stopped', gone: true } : { ...none, phase: 'stopping' };
-  if (desired.run === 'stopped') return { ...none, ...exitCode, phase: actual.length === 0 ? 'stopped' : 'stopping' };
+    return actual.length === 0 ? { ...none, phase: 'stopped', gone: true } : { ...none, ...stopping(world) };
+  if (desired.run === 'stopped')
+    return { ...none, ...exitCode, ...(actual.length === 0 ? { phase: 'stopped' } : stopping(world)) };
   const keep = keeper(world);
   const running = keep?.container.state === 'running';
   const ready = running && health.ready && it.published;
@@ -49,11 +53,23 @@ export function serviceReport(id: string, it: Circumstances): WireReport {
     stable: ready && health.stable,
     restarts: quantised(memory.restarts),
     crash_loop: isCrashLoop(memory),
+    ...outputOf(it),
     ...(keep === undefined ? {} : { container_id: keep.container.id }),
     ...(memory.image?.of === imageKey(desired) ? { image_digest: memory.image.digest } : {}),
     ...(memory.run === undefined ? {} : { started_at: memory.run.startedAt }),
     ...(error === undefined ? {} : { error }),
   };
+}
+
+/** A container that no port leads to any more is shown as such while its open connections have time to end. */
+function stopping({ actual, drains }: World): Pick<WireReport, 'phase' | 'draining'> {
+  const isDraining = actual.every(({ container }) => container.state === 'running' && drains.has(container.id));
+  return { phase: 'stopping', ...(isDraining && { draining: true }) };
+}
+
+/** What a process that keeps exiting wrote. */
+function outputOf({ world: { memory }, lastOutput }: Circumstances): Pick<WireReport, 'last_output'> {
+  return isCrashLoop(memory) && lastOutput !== '' ? { last_output: lastOutput } : {};
 }
 
 function phaseOf(world: World): WirePhase {

@@ -1,5 +1,6 @@
 import type PQueue from 'p-queue';
 import type { Logger } from 'pino';
+import { hostNetwork } from '../../agent-protocol/workload.ts';
 import type { Clock } from '../../time/clock.ts';
 import { wait } from '../../time/clock.ts';
 import { containerSpec } from './container-spec.ts';
@@ -13,9 +14,11 @@ import type { InstanceFiles } from './instance-files.ts';
 import type { Memory, ServiceItem } from './memory.ts';
 import type { Observer } from '../engine/observer.ts';
 import type { Action } from './plan.ts';
+import type { ServerIngress } from '../ingress/server-ingress.ts';
 import type { Publication } from '../ports/publication.ts';
-import type { ContainerRuntime } from '../runtime/runtime.ts';
-import { labels } from '../runtime/runtime.ts';
+import type { ContainerRuntime, Mount } from '../runtime/runtime.ts';
+import { labels, RuntimeFailure } from '../runtime/runtime.ts';
+import { isProxy } from './proxy-service.ts';
 import { storageLimit } from '../engine/storage-watch.ts';
 
 /** What steps need. */
@@ -33,6 +36,7 @@ export interface StepDeps {
   /** Networks that are known to exist. */
   networks: Set<string>;
   files: InstanceFiles;
+  ingress: Pick<ServerIngress, 'upstreams' | 'mounts'>;
   clock: Clock;
   log: Logger;
 }
@@ -46,6 +50,10 @@ export interface StepSubject {
   learn(change: Partial<Memory>): void;
   /** Notes that no published port may lead to the container from now on. */
   withdrawn(container: string): void;
+  /** Gives the open connections of a withdrawn container time to end, if there may be any. */
+  drain(container: string, hadOffered: boolean): void;
+  /** The container has no open connection any more. */
+  drained(container: string): void;
   /** The container is gone. */
   removed(container: string): void;
 }
@@ -54,8 +62,10 @@ export type Step = Exclude<Action, { do: 'wait' }>;
 
 const callMs = 60_000;
 const pullMs = 30 * 60_000;
-/** Wait between the withdrawal of an instance from its port and its stop, so that open requests can end. */
-const drainMs = 250;
+/** Wait after the withdrawal of an instance from its port, so that connections on their way arrive and are seen. */
+const arrivalMs = 250;
+/** Time between two looks at the open connections of an instance. */
+const lookMs = 1_000;
 
 /**
  * Carries out one step of a plan. Its effects are noted in the observer and in `it`. @throws Error if the step fails
@@ -80,7 +90,22 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
     case 'withdraw': {
       it.withdrawn(step.id);
       it.learn({ stopping: step.id });
-      if (await publication.withdraw(it.id)) await wait(clock, drainMs, signal);
+      const offered = [publication.withdraw(it.id), deps.ingress.upstreams.withdraw(it.id, signal)];
+      // Only the withdrawal of an instance that had offered something takes time and can be interrupted.
+      let hadOffered = true;
+      try {
+        hadOffered = (await Promise.all(offered)).includes(true);
+      } finally {
+        it.drain(step.id, hadOffered);
+      }
+      if (hadOffered) await wait(clock, arrivalMs, signal);
+      return;
+    }
+    case 'drain': {
+      const pid = observer.of(it.id).find(({ container }) => container.id === step.id)?.detail?.pid ?? 0;
+      const open = await runtime.connections({ id: step.id, pid }, signal);
+      if (open === 0) it.drained(step.id);
+      else await wait(clock, Math.max(0, Math.min(lookMs, step.until - clock.monotonic())), signal);
       return;
     }
     case 'setRestart': {
@@ -95,12 +120,8 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
       await observer.refresh(step.id);
       return;
     }
-    case 'stop': {
-      using limit = deadline(clock, callMs + step.graceSeconds * 1000, 'Stopping a container', signal);
-      await runtime.stop(step.id, step.graceSeconds, limit.signal);
-      await observer.refresh(step.id);
-      return;
-    }
+    case 'stop':
+      return stop(step, it, deps, signal);
     case 'remove': {
       using limit = deadline(clock, callMs, 'Removing a container', signal);
       await capture.finished(step.id, limit.signal);
@@ -117,29 +138,58 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
 
 async function resolveImage(
   it: StepSubject,
-  { images, clock, observer }: StepDeps,
+  { images, capture, clock, observer }: StepDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const desired = it.desired();
   using limit = deadline(clock, pullMs, 'Pulling an image', signal);
+  const line = (text: string): void => capture.note({ workload: desired.workload_id, instance: it.id }, text);
   const wanted = {
     reference: desired.spec.image,
     pinned: desired.spec.image_digest,
     owner: { tenant: desired.tenant, project: desired.project_id, workload: desired.workload_id },
     inUse: new Set(observer.of(it.id).map(({ container }) => container.imageId)),
+    line,
   };
-  const { id, digest } = await images.resolve(wanted, limit.signal);
-  it.learn({ image: { id, digest, of: imageKey(desired) } });
+  try {
+    const { id, digest } = await images.resolve(wanted, limit.signal);
+    it.learn({ image: { id, digest, of: imageKey(desired) } });
+  } catch (error) {
+    if (error instanceof RuntimeFailure) line(error.message);
+    throw error;
+  }
 }
 
 async function ensureNetworks(it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
   const { runtime, server, networks, clock } = deps;
   for (const { name } of it.desired().spec.networks) {
-    if (networks.has(name)) continue;
+    if (networks.has(name) || name === hostNetwork) continue;
     using limit = deadline(clock, callMs, 'Making a network', signal);
     await runtime.ensureNetwork(name, { [labels.server]: server }, limit.signal);
     networks.add(name);
   }
+}
+
+/** @throws RuntimeFailure if a workload asks for what only the proxy of the server may have */
+async function proxyMounts(desired: ServiceItem, { ingress, server }: StepDeps): Promise<Mount[]> {
+  if (isProxy(desired, server)) return ingress.mounts();
+  const { networks, ingress: asked } = desired.spec;
+  if (asked === undefined && networks.every(({ name }) => name !== hostNetwork)) return [];
+  const message = 'Only the proxy of the server itself may be in the network of the machine';
+  throw new RuntimeFailure('create_failed', message, { retryable: false });
+}
+
+async function stop(
+  { id, graceSeconds }: Extract<Step, { do: 'stop' }>,
+  it: StepSubject,
+  { runtime, observer, publication, clock }: StepDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  using limit = deadline(clock, callMs + graceSeconds * 1000, 'Stopping a container', signal);
+  const detail = observer.of(it.id).find(({ container }) => container.id === id)?.detail;
+  await publication.ends(Object.values(detail?.addresses ?? {}), limit.signal);
+  await runtime.stop(id, graceSeconds, limit.signal);
+  await observer.refresh(id);
 }
 
 async function create(name: string, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {
@@ -147,7 +197,7 @@ async function create(name: string, it: StepSubject, deps: StepDeps, signal: Abo
   const image = it.image();
   if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
   const storageBytes = storageLimit((await disk()).totalBytes);
-  const files = await deps.files.write(it.desired());
+  const files = [...(await deps.files.write(it.desired())), ...(await proxyMounts(it.desired(), deps))];
   const spec = containerSpec(it.desired(), { server, name, image: image.id, storageBytes, files });
   await ledger.intend(name, it.id);
   await starts.add(async () => {
@@ -165,12 +215,14 @@ async function startNow(id: string, it: StepSubject, deps: StepDeps, signal: Abo
   const { runtime, observer, capture, clock } = deps;
   const desired = it.desired();
   using limit = deadline(clock, callMs, 'Starting a container', signal);
-  await capture.attach(id, { workload: desired.workload_id, instance: it.id }, limit.signal);
-  try {
-    await runtime.start(id, limit.signal);
-  } catch (error) {
-    if (!signal.aborted) it.learn({ unstartable: id });
-    throw error;
-  }
+  const start = async (): Promise<void> => {
+    try {
+      await runtime.start(id, limit.signal);
+    } catch (error) {
+      if (!signal.aborted) it.learn({ unstartable: id });
+      throw error;
+    }
+  };
+  await capture.start(id, { workload: desired.workload_id, instance: it.id }, start, limit.signal);
   await observer.refresh(id);
 }

@@ -1,7 +1,11 @@
 import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
+import { hostNetwork } from '../../agent-protocol/workload.ts';
+import type { ServerIngress } from '../ingress/server-ingress.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { writtenVolumes } from './container-spec.ts';
 import { LastOutput } from './last-output.ts';
+import { isProxy, upstreamOf } from './proxy-service.ts';
+import { forgivenAt } from './memory.ts';
 import type { Now, ServiceItem } from './memory.ts';
 import type { Action, World } from './plan.ts';
 import type { Prober } from '../runtime/probe.ts';
@@ -14,9 +18,12 @@ import { performStep } from './service-steps.ts';
 import {
   decide,
   desire,
+  drain,
+  drained,
   forget,
   initialState,
   learn,
+  mayHaveServed,
   observe,
   stepDone,
   stepFailed,
@@ -30,6 +37,7 @@ import type { VolumeWriters } from '../volumes/writers.ts';
 
 /** What all service workers of an agent share. */
 export interface ServiceDeps extends StepDeps, WorkerDeps {
+  ingress: ServerIngress;
   prober: Prober;
   writers: VolumeWriters;
   /** Id of this process in events, see `WireEvents.source`. */
@@ -54,6 +62,8 @@ export class ServiceWorker implements Worker {
   #mayWrite = true;
   #looked = false;
   #wasSettled = false;
+  /** When exits are forgotten, if that was to come at the last observation. */
+  #forgivenAt: number | undefined;
   readonly #closing = new AbortController();
   #loop: Promise<void> | undefined;
 
@@ -69,6 +79,11 @@ export class ServiceWorker implements Worker {
       image: () => this.#state.memory.image,
       learn: (change) => void (this.#state = learn(this.#state, change)),
       withdrawn: (container) => void (this.#state = withdraw(this.#state, container)),
+      drain: (container, hadOffered) => {
+        if (mayHaveServed(this.#state, hadOffered))
+          this.#state = drain(this.#state, container, this.#deps.clock.monotonic());
+      },
+      drained: (container) => void (this.#state = drained(this.#state, container)),
       removed: (container) => void (this.#state = forget(this.#state, container)),
     };
     this.#readiness = new Readiness({
@@ -130,6 +145,7 @@ export class ServiceWorker implements Worker {
     const next = desire(this.#state, item !== undefined && isService(item) ? item : undefined);
     this.#state = next.state;
     this.#claim();
+    this.#setProxy();
     if (!next.isSameWork) this.#step.abort(new Error('Another state is desired'));
     this.wake();
   }
@@ -159,7 +175,7 @@ export class ServiceWorker implements Worker {
         continue;
       }
       if (action === undefined || action.do === 'wait') {
-        await this.#wakeUp.sleep(action?.until);
+        await this.#wakeUp.sleep(action?.until ?? this.#forgivenAt);
         continue;
       }
       this.#step = new AbortController();
@@ -176,12 +192,14 @@ export class ServiceWorker implements Worker {
   /** Observes, reports and returns the next step. While the engine does not answer, only health can change. */
   #next(): Action | undefined {
     const now = this.#now();
+    this.#forgivenAt = undefined;
     if (!this.#deps.observer.reachable) {
       if (this.#isKnown) this.#show(this.#world(now));
       return undefined;
     }
     this.#claimVolumes();
     this.#state = observe(this.#state, this.#deps.observer.of(this.id), now);
+    this.#forgivenAt = forgivenAt(this.#state.memory, now.monotonic);
     const world = this.#world(now);
     this.#readiness.observe(readinessSubject(world));
     const { ready } = this.#readiness.health;
@@ -220,24 +238,30 @@ export class ServiceWorker implements Worker {
 
   #show(world: World): void {
     const offers = portOffers(world, this.#readiness.health.ready);
-    if (offers !== undefined) this.#deps.publication.offer(this.id, ...offers);
+    if (offers !== undefined) {
+      this.#deps.publication.offer(this.id, ...offers);
+      this.#deps.ingress.upstreams.offer(this.id, upstreamOf(world, this.#readiness.health.ready));
+    }
+    this.#deps.ingress.wake(this.id);
     // An exit is reported together with the output before it, which takes a moment to be complete.
-    if (this.#lastOutput.isKnown(world.desired, world.memory.exit, world.can)) this.#report(world);
+    if (this.#lastOutput.isKnown(world.desired, world.memory.exit)) this.#report(world);
   }
 
   #world(now: Now): World {
     const { observer, networks, runtime } = this.#deps;
-    const { desired, memory, withdrawn } = this.#state;
+    const { desired, memory, withdrawn, drains } = this.#state;
     return {
       desired,
       tombstone: desired === undefined ? this.#deps.desired.tombstone(this.id) : undefined,
       complete: this.#deps.desired.confirmed && !this.#deps.desired.has(this.id),
       actual: observer.of(this.id),
       memory,
-      networkReady: desired?.spec.networks.every(({ name }) => networks.has(name)) ?? false,
+      networkReady: desired?.spec.networks.every(({ name }) => name === hostNetwork || networks.has(name)) ?? false,
       ready: this.#readiness.health.ready,
       mayWrite: this.#mayWrite,
+      isFollowed: this.#deps.publication.isReleased && this.#deps.ingress.isReleased,
       withdrawn,
+      drains,
       can: runtime.can,
       now,
     };
@@ -251,6 +275,13 @@ export class ServiceWorker implements Worker {
     if (claims.length > 0) this.#deps.publication.claim(this.id, ...claims);
   }
 
+  #setProxy(): void {
+    const { desired } = this.#state;
+    const { ingress, server } = this.#deps;
+    const isDesired = desired?.run === 'running' && isProxy(desired, server);
+    ingress.setProxy(this.id, isDesired ? desired.spec.ingress : undefined);
+  }
+
   #report(world: World): void {
     const { publication } = this.#deps;
     const { desired } = world;
@@ -260,8 +291,9 @@ export class ServiceWorker implements Worker {
       world,
       health: this.#readiness.health,
       published: desired === undefined || publishedPorts(desired).length === 0 || publication.isPublished(this.id),
-      portProblem: publication.problem(this.id),
+      portProblem: publication.problem(this.id) ?? this.#deps.ingress.problemOf(this.id),
       lastLines: this.#lastOutput.text,
+      lastOutput: this.#lastOutput.whole,
     };
     const report = this.#reporter.next(circumstances, publication.notice(this.id));
     if (report !== undefined) this.#deps.reported(report);

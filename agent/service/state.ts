@@ -14,6 +14,8 @@ export interface ServiceState {
   memory: Memory;
   /** Containers that no published port leads to any more. */
   withdrawn: ReadonlySet<string>;
+  /** Withdrawn containers that may have open connections, with the monotonic time of the withdrawal. */
+  drains: ReadonlyMap<string, number>;
   /** Containers whose drift was reported. */
   driftReported: ReadonlySet<string>;
   /** The container that matched the assignment at the last observation. */
@@ -24,6 +26,7 @@ export const initialState: ServiceState = {
   desired: undefined,
   memory: blankMemory,
   withdrawn: new Set(),
+  drains: new Map(),
   driftReported: new Set(),
   kept: undefined,
 };
@@ -55,11 +58,33 @@ export function withdraw(state: ServiceState, container: string): ServiceState {
   return { ...state, withdrawn: new Set([...state.withdrawn, container]) };
 }
 
+/**
+ * The open connections of a withdrawn container have time to end from `at` on. A drain that has begun goes on, also
+ * where what is desired of the container changes from a stop to a removal.
+ */
+export function drain(state: ServiceState, container: string, at: number): ServiceState {
+  return state.drains.has(container) ? state : { ...state, drains: new Map([...state.drains, [container, at]]) };
+}
+
+/** The container has no open connection any more. */
+export function drained(state: ServiceState, container: string): ServiceState {
+  return { ...state, drains: new Map([...state.drains].map(([id, at]) => [id, id === container ? -Infinity : at])) };
+}
+
+/**
+ * Whether the container may have been reached through a port: it offered one, or was to end before this process has seen
+ * it in use.
+ */
+export function mayHaveServed(state: ServiceState, hadOffered: boolean): boolean {
+  return hadOffered || state.kept === undefined;
+}
+
 /** The container is gone. */
 export function forget(state: ServiceState, container: string): ServiceState {
   return {
     ...state,
     withdrawn: without(state.withdrawn, container),
+    drains: new Map([...state.drains].filter(([id]) => id !== container)),
     driftReported: without(state.driftReported, container),
     kept: state.kept === container ? undefined : state.kept,
   };
@@ -100,7 +125,12 @@ export function decide(
 ): { state: ServiceState; action: Action | undefined; event: Omit<WireEvent, 'seq'> | undefined } {
   const keep = keeper(world);
   const [first] = world.actual;
-  const next = { ...state, kept: keep?.container.id ?? (first === undefined ? undefined : state.kept) };
+  const next = {
+    ...state,
+    kept: keep?.container.id ?? (first === undefined ? undefined : state.kept),
+    // what is kept after all is drained anew when it has to go
+    drains: new Map([...state.drains].filter(([id]) => id !== keep?.container.id)),
+  };
   const action = plan(world);
   if (action === undefined) return { state: learn(next, { failure: undefined }), action, event: undefined };
   const event = stepEvent(world, action, state.kept, state.driftReported);

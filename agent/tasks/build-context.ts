@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { lstat, open, readdir, readlink, realpath } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Pack } from 'tar-stream';
+import type { ContextEntry } from '../runtime/build-context.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { isBelow } from './contained-path.ts';
 import type { IgnoreEntry, IgnoreFile, IgnoreFolder } from './ignore-file.ts';
@@ -49,11 +50,28 @@ export async function* contextArchive(context: BuildContext, signal: AbortSignal
 }
 
 async function fill(tar: Pack, context: BuildContext, signal: AbortSignal): Promise<void> {
-  const { folder, ignore } = context;
-  const mtime = context.modifiedAt;
-  const left = { entries: maxEntries, bytes: maxBytes };
+  const { modifiedAt: mtime } = context;
   tar.entry({ name: dockerfileName, mode: 0o644, mtime }, context.dockerfile);
   tar.entry({ name: ignoreName, mode: 0o644, mtime }, engineIgnore);
+  for await (const entry of contextEntries(context, signal)) {
+    const { path: name } = entry;
+    if (entry.type === 'folder') tar.entry({ name: `${name}/`, type: 'directory', mode: 0o755, mtime });
+    else if (entry.type === 'link') tar.entry({ name, type: 'symlink', linkname: entry.target, mtime });
+    else await addFile(tar, { name, mode: entry.mode, size: entry.size, mtime }, entry.read(), signal);
+  }
+}
+
+/**
+ * Yields the entries of the build context in the order of a walk: a folder before what is in it, names in the order of
+ * their bytes. @throws as {@link contextArchive}
+ */
+export async function* contextEntries(
+  { folder, ignore, modifiedAt }: Omit<BuildContext, 'dockerfile'>,
+  signal: AbortSignal,
+): AsyncGenerator<ContextEntry> {
+  const left = { entries: maxEntries, bytes: maxBytes };
+  /** Folders that are ignored themselves, and come only with the first entry in them that is not. */
+  const above: { path: string; isTold: boolean }[] = [];
 
   const spend = (bytes: number): void => {
     left.entries -= 1;
@@ -61,36 +79,54 @@ async function fill(tar: Pack, context: BuildContext, signal: AbortSignal): Prom
     if (left.entries < 0) throw tooLarge(`has more than ${maxEntries} entries`);
     if (left.bytes < 0) throw tooLarge(`is larger than ${maxBytes} bytes`);
   };
+  const folders = (): ContextEntry[] =>
+    above
+      .filter(({ isTold }) => !isTold)
+      .map((one) => {
+        one.isTold = true;
+        spend(0);
+        return { type: 'folder', path: one.path, modifiedAt };
+      });
 
-  const walk = async (below: string, depth: number, known: IgnoreFolder): Promise<void> => {
+  async function* walk(below: string, depth: number, known: IgnoreFolder): AsyncGenerator<ContextEntry> {
     if (depth > maxDepth) throw tooLarge(`is deeper than ${maxDepth} folders`);
-    for (const child of (await readdir(join(folder, below))).toSorted()) {
+    const names = (await readdir(join(folder, below))).toSorted((a, b) =>
+      Buffer.compare(Buffer.from(a), Buffer.from(b)),
+    );
+    for (const child of names) {
       signal.throwIfAborted();
-      const name = below === '' ? child : `${below}/${child}`;
-      const path = join(folder, name);
-      const it = await lstat(path);
-      if (name === '.git' || name === dockerfileName || name === ignoreName) continue;
+      const path = below === '' ? child : `${below}/${child}`;
+      const at = join(folder, path);
+      const it = await lstat(at);
+      if (path === '.git' || path === dockerfileName || path === ignoreName) continue;
       const entry = await ignoring(known, child);
       const { ignored } = entry;
       if (it.isDirectory()) {
         if (entry.isClosed) continue;
-        if (!ignored) {
-          spend(0);
-          tar.entry({ name: `${name}/`, type: 'directory', mode: 0o755, mtime });
-        }
-        await walk(name, depth + 1, entry.below());
+        above.push({ path, isTold: false });
+        if (!ignored) yield* folders();
+        yield* walk(path, depth + 1, entry.below());
+        above.pop();
       } else if (ignored) continue;
       else if (it.isSymbolicLink()) {
+        yield* folders();
         spend(0);
-        tar.entry({ name, type: 'symlink', linkname: await containedLink(folder, name), mtime });
+        yield { type: 'link', path, modifiedAt, target: await containedLink(folder, path) };
       } else if (it.isFile()) {
+        yield* folders();
         spend(it.size);
         const mode = (it.mode & 0o111) === 0 ? 0o644 : 0o755;
-        await addFile(tar, { name, mode, size: it.size, mtime }, path, signal);
+        yield { type: 'file', path, modifiedAt, mode, size: it.size, read: () => contentOf(at) };
       }
     }
-  };
-  await walk('', 0, ignore.top);
+  }
+  yield* walk('', 0, ignore.top);
+}
+
+/** Reads a file that is no link. */
+async function* contentOf(path: string): AsyncGenerator<Uint8Array> {
+  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  for await (const chunk of file.createReadStream({ autoClose: false })) yield chunk as Buffer; // no encoding is set
 }
 
 async function ignoring(folder: IgnoreFolder, name: string): Promise<IgnoreEntry> {
@@ -105,13 +141,12 @@ async function ignoring(folder: IgnoreFolder, name: string): Promise<IgnoreEntry
 async function addFile(
   tar: Pack,
   header: { name: string; mode: number; size: number; mtime: Date },
-  path: string,
+  content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   const written = Promise.withResolvers<void>();
   const entry = tar.entry(header, (error) => (error ? written.reject(error) : written.resolve()));
-  for await (const chunk of file.createReadStream({ autoClose: false })) {
+  for await (const chunk of content) {
     if (!entry.write(chunk)) await once(entry, 'drain', { signal });
   }
   entry.end(null);

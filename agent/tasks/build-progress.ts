@@ -4,6 +4,8 @@ import type { Progress } from '../../agent-protocol/workload.ts';
 export interface BuildSource {
   commit: string;
   commitMessage: string;
+  /** The Dockerfile that was generated for it. */
+  dockerfile?: string;
 }
 
 /** What a build reports before its end. */

@@ -36,6 +36,6 @@ export function buildTask({
   };
 }
 
-function commitOf({ commit, commitMessage }: BuildSource): TaskKnown<'build'> {
-  return { commit, commit_message: commitMessage };
+function commitOf({ commit, commitMessage, dockerfile }: BuildSource): TaskKnown<'build'> {
+  return { commit, commit_message: commitMessage, ...(dockerfile !== undefined && { dockerfile }) };
 }

@@ -1,16 +1,21 @@
 import { unreadable } from './dockerfile-lines.ts';
 
+/** Longest value that is kept: what names an image is far shorter. */
+const maxValueChars = 1024;
+const maxArguments = 1000;
+
 /**
  * Adds the values of an ARG before the first FROM to `known`. Given values override those of the Dockerfile. A value
- * that cannot be read is left out: only a FROM that needs it fails.
+ * that is too long or cannot be read is left out: only a FROM that needs it fails.
  */
 export function argumentsOf(rest: string, known: Map<string, string>, given: Readonly<Record<string, string>>): void {
   for (const word of rest.split(/[ \t]+/)) {
     const [, name = '', value] = /^([A-Za-z_][A-Za-z0-9_]*)(?:=(.*))?$/.exec(word) ?? [];
     if (name === '') continue;
     const own = Object.hasOwn(given, name) ? given[name] : valueOf(value, known);
-    if (own === undefined) known.delete(name);
+    if (own === undefined || own.length > maxValueChars) known.delete(name);
     else known.set(name, own);
+    if (known.size > maxArguments) throw unreadable(`more than ${maxArguments} arguments before the first FROM`);
   }
 }
 
@@ -33,15 +38,16 @@ function valueOf(text: string | undefined, known: ReadonlyMap<string, string>): 
 }
 
 function tryExpand(text: string, known: ReadonlyMap<string, string>): string | undefined {
-  const unclear: string[] = [];
+  let chars = 0; // of the values; infinite: one of them is not known
   const done = text.replaceAll(
     /\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}"'\\`]*))?\})/g,
-    (whole, plain: string | undefined, braced: string | undefined, other: string | undefined) => {
+    (_whole, plain: string | undefined, braced: string | undefined, other: string | undefined) => {
       const value = known.get(plain ?? braced ?? '');
       const chosen = other !== undefined && (value === undefined || value === '') ? other : value;
-      if (chosen === undefined || chosen.includes('$')) unclear.push(whole);
-      return chosen ?? '';
+      chars += chosen === undefined || chosen.includes('$') ? Infinity : chosen.length;
+      return chars > maxValueChars ? '' : (chosen ?? '');
     },
   );
-  return unclear.length === 0 && !/[$"'\\`]/.test(done) ? done : undefined;
+  const isShort = chars <= maxValueChars && done.length <= maxValueChars;
+  return isShort && !/[$"'\\`]/.test(done) ? done : undefined;
 }

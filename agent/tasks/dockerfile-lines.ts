@@ -9,10 +9,21 @@ export interface Instruction {
   /** Flags such as `--from=…`, as they are written. */
   flags: readonly string[];
   rest: string;
+  /** Its here-documents with the lines that end them. */
+  documents?: readonly string[];
+}
+
+/** What a builder reads beside the classic form. */
+export interface Syntax {
+  /** Whether it reads here-documents, or else what would. */
+  documents: true | { needs: string };
 }
 
 /** Longest line that builders before engine 23 read. */
 const maxChars = 65_000;
+const maxInstructions = 2_000;
+/** A space or a tab, by its code: no other character is a space to all builders. */
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x09;
 const known = new Set([
   'ADD',
   'ARG',
@@ -35,34 +46,49 @@ const known = new Set([
 ]);
 
 /**
- * Returns the instructions of a Dockerfile. Each character of `text` stands for a byte.
+ * Returns the instructions of a Dockerfile, in a time that grows with its length alone. Each character of `text` stands
+ * for a byte.
  * @throws RuntimeFailure `invalid_source` for a text that builders read differently, or not at all
  */
-export function dockerfileLines(text: string): { escape: Escape; instructions: Instruction[] } {
+export function dockerfileLines(
+  text: string,
+  { documents: reads }: Syntax,
+): { escape: Escape; instructions: Instruction[] } {
   const lines = text
     .replace(/^\u00EF\u00BB\u00BF/, '')
     .split('\n')
-    .map((line) => line.replace(/\r$/, ''));
+    .map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
   const escape = escapeOf(lines);
   const instructions: Instruction[] = [];
   for (let at = 0; at < lines.length;) {
     const joined = joinedAt(lines, at, escape);
     at = joined.next;
-    if (joined.text !== '') instructions.push(instruction(joined.text, escape));
+    if (joined.text === '') continue;
+    if (instructions.length === maxInstructions) throw unreadable(`more than ${maxInstructions} instructions`);
+    const one = instruction(joined.text, escape);
+    const names = documentNames(one);
+    if (names.length > 0 && reads !== true) throw unreadable(`a here-document, which needs ${reads.needs}`);
+    const documents: string[] = [];
+    for (const name of names) {
+      const end = endOfDocument(lines, at, name);
+      documents.push(lines.slice(at, end + 1).join('\n'));
+      at = end + 1;
+    }
+    instructions.push(documents.length === 0 ? one : { ...one, documents });
   }
   return { escape, instructions };
 }
 
 /** Parses one instruction. @throws RuntimeFailure `invalid_source` */
 export function instruction(text: string, escape: Escape): Instruction {
-  const [, word = '', after = ''] = /^([^ \t]*)[ \t]*(.*)$/.exec(text) ?? [];
-  const name = word.toUpperCase();
   if (text.length > maxChars) throw unreadable(`an instruction above ${maxChars} characters`);
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
   if (/[\u0000\n\u000b\u000c\r]/.test(text)) throw unreadable('control characters in an instruction');
+  const word = text.slice(0, wordEnd(text));
+  const name = word.toUpperCase();
   if (!known.has(name)) throw unreadable(`an unknown instruction: ${JSON.stringify(word.slice(0, 50))}`);
   const flags: string[] = [];
-  let rest = after;
+  let rest = text.slice(blankEnd(text, word.length));
   for (;;) {
     const flag = /^(--[^ \t]+)(?:[ \t]+|$)/.exec(rest);
     if (flag === null) break;
@@ -74,9 +100,33 @@ export function instruction(text: string, escape: Escape): Instruction {
   return { name, flags, rest };
 }
 
-/** Writes an instruction as a line that every builder reads alike. */
-export function lineOf({ name, flags, rest }: Instruction): string {
-  return trimmed([name, ...flags, rest].join(' '));
+/** Writes an instruction as a line that every builder reads alike, with its here-documents. */
+export function lineOf({ name, flags, rest, documents = [] }: Instruction): string {
+  return [trimmed([name, ...flags, rest].join(' ')), ...documents].join('\n');
+}
+
+/** What may begin a here-document, by any builder: some take further characters of Unicode for spaces. */
+const couldBeDocument = /(?:^|[ \t\u0080-\u00ff])\d*<<-?[^<\s]/;
+const document = /^<<(-?)(["']?)([A-Za-z_][A-Za-z0-9_]*)\2$/;
+
+/** Whether the instruction has a here-document, or what could be taken for one. */
+export function hasDocument({ rest }: Instruction): boolean {
+  return couldBeDocument.test(rest);
+}
+
+/**
+ * Returns the names of the here-documents that begin in an instruction. Only plain words around them are read: in other
+ * places builders differ in what begins one. @throws RuntimeFailure `invalid_source`
+ */
+function documentNames(one: Instruction): { word: string; isChomped: boolean }[] {
+  if (!['RUN', 'COPY', 'ADD'].includes(one.name) || !hasDocument(one)) return [];
+  return one.rest.split(/[ \t]+/).flatMap((word) => {
+    const [, dash, , name] = document.exec(word) ?? [];
+    if (name !== undefined) return [{ word: name, isChomped: dash === '-' }];
+    if (/["'\\`$#<]/.test(word))
+      throw unreadable(`a here-document beside ${word.slice(0, 100)}, which cannot be judged`);
+    return [];
+  });
 }
 
 export function unreadable(what: string): RuntimeFailure {
@@ -84,12 +134,19 @@ export function unreadable(what: string): RuntimeFailure {
   return new RuntimeFailure('invalid_source', message, { retryable: false });
 }
 
+/** The language that the engine's own builder reads. Its image is not asked for. */
+const officialSyntax = /^(?:docker\.io\/)?docker\/dockerfile(?:-upstream)?(?:[:@]\S*)?$/;
+
 /** Returns the escape character that the directives in the first lines set. */
 function escapeOf(lines: readonly string[]): Escape {
   for (const line of lines) {
-    const directive = /^#[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*(.*?)[ \t]*$/.exec(line);
-    if (directive === null) break;
-    const [, name = '', value = ''] = directive;
+    const equals = line.indexOf('=');
+    if (!line.startsWith('#') || equals === -1) break;
+    const name = trimmed(line.slice(1, equals));
+    const value = trimmed(line.slice(equals + 1));
+    if (!/^[A-Za-z][A-Za-z0-9]*$/.test(name)) break;
+    if (name.toLowerCase() === 'syntax' && !officialSyntax.test(value))
+      throw unreadable(`the line ${line.slice(0, 200)}: only the syntax docker/dockerfile is built here`);
     if (name.toLowerCase() !== 'escape') continue;
     if (value !== '\\' && value !== '`') throw unreadable('an escape directive that is neither \\ nor `');
     return value;
@@ -105,14 +162,47 @@ function joinedAt(lines: readonly string[], start: number, escape: Escape): { te
     const isEmpty = /^[ \t]*(?:#.*)?$/.test(line);
     if (isEmpty && at === start) return { text: '', next: at + 1 };
     if (isEmpty) continue;
-    const bare = line.replace(/[ \t]+$/, '');
-    if (!bare.endsWith(escape)) return { text: trimmed(text + line), next: at + 1 };
+    const bare = line.slice(0, filledEnd(line));
+    if (text.length + bare.length > maxChars) throw unreadable(`an instruction above ${maxChars} characters`);
+    if (!bare.endsWith(escape)) return { text: trimmed(text + bare), next: at + 1 };
     if (bare.endsWith(escape + escape)) throw unreadable(`a line that ends with ${escape}${escape}`);
     text += bare.slice(0, -1);
   }
   return { text: trimmed(text), next: lines.length };
 }
 
+/** Returns the line that ends a here-document, of those from `from`. @throws RuntimeFailure `invalid_source` */
+function endOfDocument(lines: readonly string[], from: number, name: { word: string; isChomped: boolean }): number {
+  for (let at = from; at < lines.length; at += 1) {
+    const line = lines[at] ?? '';
+    if ((name.isChomped ? line.replace(/^\t+/, '') : line) === name.word) return at;
+  }
+  throw unreadable(`a here-document without its end: ${name.word.slice(0, 100)}`);
+}
+
+// A pattern such as /[ \t]+$/ takes a time that grows with the square of the spaces within a text.
+
 function trimmed(text: string): string {
-  return text.replace(/^[ \t]+|[ \t]+$/g, '');
+  return text.slice(blankEnd(text, 0), Math.max(blankEnd(text, 0), filledEnd(text)));
+}
+
+/** Returns the index of the first character from `at` on that is not blank. */
+function blankEnd(text: string, at: number): number {
+  let end = at;
+  while (end < text.length && isBlank(text.charCodeAt(end))) end += 1;
+  return end;
+}
+
+/** Returns the length of the text without the blanks at its end. */
+function filledEnd(text: string): number {
+  let end = text.length;
+  while (end > 0 && isBlank(text.charCodeAt(end - 1))) end -= 1;
+  return end;
+}
+
+/** Returns the length of the first word. */
+function wordEnd(text: string): number {
+  let end = 0;
+  while (end < text.length && !isBlank(text.charCodeAt(end))) end += 1;
+  return end;
 }

@@ -1,6 +1,8 @@
 import { imageSource } from '../runtime/image-reference.ts';
 import { argumentsOf, expanded } from './dockerfile-arguments.ts';
-import { dockerfileLines, instruction, lineOf, unreadable, type Instruction } from './dockerfile-lines.ts';
+import { dockerfileLines, hasDocument, instruction, lineOf, unreadable, type Instruction } from './dockerfile-lines.ts';
+import { flagsOfKit, mountOf } from './dockerfile-kit.ts';
+import { upToStage } from './dockerfile-target.ts';
 
 /** An image that a Dockerfile builds upon or copies from. */
 export interface UsedImage {
@@ -20,37 +22,53 @@ export interface ReadDockerfile {
 }
 
 const maxImages = 20;
+const maxStages = 100;
+/** Most ONBUILD instructions of one base image. */
+const maxTriggers = 100;
+/** The first major version of the engine whose BuildKit reads here-documents. */
+const documentsSince = 23;
 /** What a LABEL can have that names a label of the agent: its prefix, or a variable that may become it. */
 const couldNameOurs = /setpoint|\$/;
 
+/** What is to build a Dockerfile. */
+export interface DockerfileReader {
+  /** Major version of the engine if BuildKit builds; absent: the classic builder does. */
+  kit?: number | undefined;
+  /** A LABEL that the stage of a number begins with, and that no LABEL of the Dockerfile replaces. */
+  labelsOf?: (stage: number) => string;
+  /** The stage that becomes the image: none after it is read. Absent: the last one. */
+  target?: string | undefined;
+}
+
 /**
- * Reads which images a Dockerfile needs, for the builder without BuildKit. The builder gets the text that is written
- * here, not the original, which it could read in another way than this check. `labelsOf`: a LABEL that the stage of a
- * number begins with, and that no LABEL of the Dockerfile replaces.
+ * Reads which images a Dockerfile needs. The builder gets the text that is written here, not the original, which it
+ * could read in another way than this check.
  * @throws RuntimeFailure `invalid_source` for what cannot be checked, `image_not_allowed`, `image_not_found`
  */
 export function readDockerfile(
   bytes: Buffer,
   buildArgs: Readonly<Record<string, string>>,
-  labelsOf?: (stage: number) => string,
+  { kit, labelsOf, target }: DockerfileReader = {},
 ): ReadDockerfile {
-  const { escape, instructions } = dockerfileLines(bytes.toString('latin1'));
+  const documents = kit !== undefined && kit >= documentsSince ? true : { needs: whatReadsDocuments(kit) };
+  const { escape, instructions: all } = dockerfileLines(bytes.toString('latin1'), { documents });
+  const instructions = target === undefined ? all : upToStage(all, target);
   const used = new Map<string, UsedImage>();
+  const references = new Set<string>();
   const stages: (string | undefined)[] = [];
   const globals = new Map<string, string>();
   const use = (text: string, before: UsedImage['before']): string => {
     const { reference } = imageSource(text);
     used.set(`${reference} ${before?.length ?? ''}`, { reference, before });
-    if (new Set([...used.values()].map((one) => one.reference)).size > maxImages)
-      throw unreadable(`more than ${maxImages} images`);
+    if (references.add(reference).size > maxImages) throw unreadable(`more than ${maxImages} images`);
     return reference;
   };
   const ours = (): string[] => (labelsOf === undefined ? [] : [labelsOf(stages.length)]);
   const lines = instructions.flatMap((one) => {
     if (one.name === 'ARG' && stages.length === 0) argumentsOf(one.rest, globals, buildArgs);
     if (one.name === 'FROM') return [lineOf(from(one, { globals, stages, use })), ...ours()];
-    if (one.name === 'ONBUILD') return [lineOf(onBuild(one, escape))];
-    const line = lineOf(judged(one, stages, (text) => use(text, undefined)));
+    if (one.name === 'ONBUILD') return [lineOf(onBuild(one, escape, kit))];
+    const line = lineOf(judged(one, { stages, kit, use: (text) => use(text, undefined) }));
     const isReplaced = one.name === 'LABEL' && couldNameOurs.test(one.rest.replaceAll(/["'\\`]/g, ''));
     return isReplaced ? [line, ...ours()] : [line];
   });
@@ -62,12 +80,14 @@ export function readDockerfile(
  * Checks the ONBUILD instructions of an image that a build begins with.
  * @throws RuntimeFailure `invalid_source` if one may not run
  */
-export function judgeTriggers({ reference, before }: UsedImage, triggers: readonly string[]): void {
-  for (const trigger of triggers) {
-    judged(instruction(trigger, '\\'), [...(before ?? []), undefined], () => {
-      throw unreadable(`the base image ${reference}, whose ONBUILD copies from an image`);
-    });
-  }
+export function judgeTriggers({ reference, before }: UsedImage, triggers: readonly string[], kit?: number): void {
+  if (triggers.length > maxTriggers)
+    throw unreadable(`the base image ${reference}, which has more than ${maxTriggers} ONBUILD`);
+  const use = (): never => {
+    throw unreadable(`the base image ${reference}, whose ONBUILD copies from an image`);
+  };
+  for (const trigger of triggers)
+    judged(instruction(trigger, '\\'), { stages: [...(before ?? []), undefined], kit, use });
 }
 
 function from(
@@ -84,7 +104,8 @@ function from(
     throw unreadable(`a FROM that cannot be read: ${one.rest.slice(0, 100)}`);
   const stage = name?.toLowerCase();
   if (stage !== undefined && !/^[a-z][a-z0-9_.-]*$/.test(stage))
-    throw unreadable(`a stage that cannot be named ${stage}`);
+    throw unreadable(`a stage that cannot be named ${stage.slice(0, 100)}`);
+  if (at.stages.length === maxStages) throw unreadable(`more than ${maxStages} stages`);
   const meant = expanded(base, at.globals);
   const isStage = at.stages.includes(meant.toLowerCase());
   const known = isStage ? meant.toLowerCase() : meant === 'scratch' ? meant : at.use(meant, at.stages.slice());
@@ -92,24 +113,46 @@ function from(
   return { ...one, rest: stage === undefined ? known : `${known} AS ${stage}` };
 }
 
-function onBuild(one: Instruction, escape: '\\' | '`'): Instruction {
+function onBuild(one: Instruction, escape: '\\' | '`', kit: number | undefined): Instruction {
   const inner = instruction(one.rest, escape);
   if (one.flags.length > 0 || ['FROM', 'ONBUILD', 'MAINTAINER'].includes(inner.name))
     throw unreadable('an ONBUILD that cannot be');
-  judged(inner, [], () => {
+  const use = (): never => {
     throw unreadable('an ONBUILD that copies from an image or a stage');
-  });
+  };
+  if (inner.name !== 'CMD' && hasDocument(inner)) throw unreadable('an ONBUILD with a here-document');
+  judged(inner, { stages: [], kit, use });
   return { ...one, rest: lineOf(inner) };
 }
 
+/** Where an instruction stands, and what reads it. */
+interface Place {
+  /** Names of the stages up to the current one. */
+  stages: readonly (string | undefined)[];
+  kit: number | undefined;
+  /** Notes an image that is copied from. Returns its full reference. */
+  use: (text: string) => string;
+}
+
 /** Checks an instruction other than FROM. Returns it with the full reference of an image that it copies from. */
-function judged(one: Instruction, stages: readonly (string | undefined)[], use: (text: string) => string): Instruction {
+function judged(one: Instruction, { stages, kit, use }: Place): Instruction {
   const { name, flags, rest } = one;
-  if (name === 'RUN' && flags.length > 0) throw unreadable(`RUN ${flags[0] ?? ''}, which needs BuildKit`);
+  if (kit === undefined && name === 'RUN' && flags.length > 0)
+    throw unreadable(`RUN ${flags[0] ?? ''}, which needs BuildKit`);
   if (name !== 'RUN' && name !== 'COPY' && name !== 'ADD') return one;
-  if (/(?:^|[ \t])\d*<<-?[^<\s]/.test(rest)) throw unreadable('a here-document, which needs BuildKit');
+  if (one.documents === undefined && hasDocument(one)) throw unreadable('a here-document that cannot be judged');
   if (name === 'ADD') judgeAddresses(rest);
-  if (name !== 'COPY') return one;
+  const before = stages.slice(0, -1);
+  if (kit !== undefined) flagsOfKit(one, kit);
+  if (kit !== undefined && name === 'RUN') {
+    const from = (image: string): string => (before.includes(image.toLowerCase()) ? image : use(image));
+    return { ...one, flags: flags.map((flag) => mountOf(flag, from)) };
+  }
+  return name === 'COPY' ? judgedCopy(one, stages, use) : one;
+}
+
+function judgedCopy(one: Instruction, stages: Place['stages'], use: Place['use']): Instruction {
+  const { flags } = one;
   const sources = flags.filter((flag) => /^--from/i.test(flag));
   const [flag] = sources;
   if (flag === undefined) return one;
@@ -144,8 +187,13 @@ function wordsOf(rest: string): string[] {
   if (!rest.startsWith('[')) return split;
   try {
     const parsed: unknown = JSON.parse(rest);
-    return [...split, ...(Array.isArray(parsed) ? parsed.map(String) : [])];
+    // A builder takes a list of texts alone.
+    return Array.isArray(parsed) ? split.concat(parsed.filter((it) => typeof it === 'string')) : split;
   } catch {
     return split;
   }
+}
+
+function whatReadsDocuments(kit: number | undefined): string {
+  return kit === undefined ? 'BuildKit' : `Docker ${documentsSince} or later: the server has ${kit}`;
 }

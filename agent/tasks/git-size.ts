@@ -1,39 +1,47 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../time/clock.ts';
-import { OutputLimitError } from '../machine/process.ts';
-import { invalid } from './git-failure.ts';
+import type { RuntimeFailure } from '../runtime/runtime.ts';
+import { filesTooLarge, invalid } from './git-failure.ts';
 
 const watchMs = 500;
-const maxTreeBytes = 4 * 1024 ** 3;
+const submoduleMode = '160000';
 
-/** Aborts with a RuntimeFailure `invalid_source` when the fetched files in `folder` exceed `maxBytes`. */
+export interface SizeWatch extends Disposable {
+  signal: AbortSignal;
+  /** Returns the bytes that were fetched until now. @throws RuntimeFailure as the signal */
+  look(): Promise<number>;
+}
+
+/**
+ * Aborts with `failure` when what is fetched to `folder` exceeds `maxBytes`. `before`: the bytes that were there before.
+ */
 export function watchSize(
   clock: Clock,
   folder: string,
-  maxBytes: number,
-  url: string,
-): { signal: AbortSignal } & Disposable {
+  { maxBytes, before = 0 }: { maxBytes: number; before?: number },
+  failure: () => RuntimeFailure,
+): SizeWatch {
   const large = new AbortController();
   let cancel = (): void => undefined;
   let over = false;
-  const look = async (): Promise<void> => {
-    const names = await readdir(folder).catch(() => []);
-    const sizes = await Promise.all(
-      names.map((name) =>
-        stat(join(folder, name)).then(
-          ({ size }) => size,
-          () => 0,
-        ),
-      ),
-    );
-    const size = sizes.reduce((sum, one) => sum + one, 0);
-    if (size > maxBytes) large.abort(invalid(`Repository ${url} is larger than ${maxBytes} bytes`));
-    if (!over) cancel = clock.timer(watchMs, () => void look());
+  const look = async (): Promise<number> => {
+    const size = (await sizeOf(folder)) - before;
+    if (size > maxBytes) large.abort(failure());
+    return size;
   };
-  void look();
+  const goOn = async (): Promise<void> => {
+    await look();
+    if (!over) cancel = clock.timer(watchMs, () => void goOn());
+  };
+  void goOn();
   return {
     signal: large.signal,
+    async look() {
+      const size = await look();
+      large.signal.throwIfAborted();
+      return size;
+    },
     [Symbol.dispose]() {
       over = true;
       cancel();
@@ -41,21 +49,49 @@ export function watchSize(
   };
 }
 
+/** Bytes of the files in a folder, without those in folders in it; 0 if it is not there. */
+export async function sizeOf(folder: string): Promise<number> {
+  const names = await readdir(folder).catch(() => []);
+  const sizes = await Promise.all(
+    names.map((name) =>
+      stat(join(folder, name)).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, one) => sum + one, 0);
+}
+
+/** What a commit stands for, before its files are written: a few kilobytes of git objects can be any number of files. */
+export interface TreeSize {
+  files: number;
+  bytes: number;
+  /** Commits of other repositories that it names, by their paths. */
+  submodules: { path: string; commit: string }[];
+}
+
 /**
- * Returns the bytes of all files. Call it before the files are unpacked: a few kilobytes of git objects can stand for
- * any number of files.
+ * Measures a commit by what `git ls-tree -r -l -z` says of it. `all`: what the files of the whole build may have, of which
+ * `most` is left.
  * @throws RuntimeFailure `invalid_source` if there are too many files or bytes
  */
-export async function checkSize(url: string, maxFiles: number, list: () => Promise<string>): Promise<number> {
-  let files: string[];
-  try {
-    files = (await list()).split('\0').filter((one) => one !== '');
-  } catch (error) {
-    if (error instanceof OutputLimitError) throw invalid(`Repository ${url} has too many files`);
-    throw error;
+export function treeSize(
+  url: string,
+  listing: string,
+  most: { files: number; bytes: number },
+  all: { bytes: number },
+): TreeSize {
+  const size: TreeSize = { files: 0, bytes: 0, submodules: [] };
+  for (const line of listing.split('\0')) {
+    const found = /^(\d+) \S+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line);
+    if (found === null) continue; // what is behind the last file
+    const [, mode, id = '', bytes, path = ''] = found;
+    size.files += 1;
+    size.bytes += Number(bytes) || 0;
+    if (mode === submoduleMode) size.submodules.push({ path, commit: id });
   }
-  if (files.length > maxFiles) throw invalid(`Repository ${url} has more than ${maxFiles} files`);
-  const bytes = files.reduce((sum, one) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(one)?.[1]) || 0), 0);
-  if (bytes > maxTreeBytes) throw invalid(`The files of repository ${url} are larger than ${maxTreeBytes} bytes`);
-  return bytes;
+  if (size.files > most.files) throw invalid(`Repository ${url} has more than ${most.files} files`);
+  if (size.bytes > most.bytes) throw filesTooLarge(url, all.bytes);
+  return size;
 }

@@ -1,3 +1,5 @@
+import type { BuildRoom } from './build-room.ts';
+import type { BuildProgress } from './build-progress.ts';
 import type { RunBuild } from './build-task.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { DiskGuard } from '../disk/disk-guard.ts';
@@ -9,16 +11,31 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 const mostLosses = 3;
 
 /**
- * Wraps a build so that it begins once the engine answers and enough disk is free, ends when the disk fills up, and
- * begins again when the engine stopped answering meanwhile. The deadline of the build bounds all of that.
+ * Wraps a build so that it begins once the engine answers and enough disk is free, ends when the disk fills up, by itself or by all, and
+ * begins again when the engine stopped answering meanwhile, of the commit that was checked out before. The deadline of the
+ * build bounds all of that.
  */
 export function patientBuild(
   build: RunBuild,
-  it: { disk: DiskGuard; engine: EngineMonitor; clock: Clock; relist: () => Promise<void> },
+  it: {
+    disk: DiskGuard;
+    room: Pick<BuildRoom, 'watch'>;
+    engine: EngineMonitor;
+    clock: Clock;
+    relist: () => Promise<void>;
+  },
 ): RunBuild {
-  const { disk, engine, clock, relist } = it;
+  const { disk, room, engine, clock, relist } = it;
   return async (item, progress, signal) => {
     const { line, at } = progress;
+    let { commit } = item.spec;
+    const noted: BuildProgress = {
+      ...progress,
+      checkedOut(source) {
+        commit = source?.commit ?? commit;
+        progress.checkedOut(source);
+      },
+    };
     for (let losses = 0; ;) {
       if (engine.isSilent) {
         at({ step: 'waiting_for_engine' });
@@ -27,10 +44,12 @@ export function patientBuild(
       await engine.answers(signal);
       await disk.check(`build image ${item.spec.image}`);
       using watch = watchDisk(disk, clock, `go on building image ${item.spec.image}`);
+      using share = room.watch(item);
       try {
-        return await build(item, progress, AbortSignal.any([signal, watch.signal]));
+        const pinned = commit === undefined ? item : { ...item, spec: { ...item.spec, commit } };
+        return await build(pinned, noted, AbortSignal.any([signal, watch.signal, share.signal]));
       } catch (error) {
-        if (!signal.aborted) watch.signal.throwIfAborted();
+        if (!signal.aborted) AbortSignal.any([watch.signal, share.signal]).throwIfAborted();
         if (signal.aborted || !isLoss(error)) throw error;
         await relist().catch(() => undefined); // the list only shows whether the engine answers
         if (!engine.isSilent && ++losses === mostLosses) throw error;

@@ -1,3 +1,4 @@
+import type { GitCredential } from '../../agent-protocol/git-credential.ts';
 import type { GitHead } from '../../agent-protocol/messages.ts';
 import type { Git } from './git.ts';
 import type { WorkFolder } from './work-folder.ts';
@@ -8,16 +9,16 @@ import type { WorkFolder } from './work-folder.ts';
  * @throws RuntimeFailure as `Git.head`
  */
 export type ReadHead = (
-  query: { url: string; branch: string; since: string | undefined },
+  query: { url: string; branch: string; since: string | undefined; credential?: GitCredential | undefined },
   signal: AbortSignal,
 ) => Promise<GitHead>;
 
 export function headReader({ git, folder }: { git: Git; folder: WorkFolder }): ReadHead {
-  return async ({ url, branch, since }, signal) => {
-    const commit = await git.head(url, branch, signal);
+  return async ({ url, branch, since, credential }, signal) => {
+    const commit = await git.head({ url, branch, credential }, signal);
     if (since === undefined) return { commit };
     await using work = await folder.make();
-    const changes = await git.changes({ url, commit }, since, work.path, signal);
+    const changes = await git.changes({ url, commit, credential }, since, work.path, signal);
     if (changes === undefined) return { commit };
     return { commit, changed_files: changes.files, ...(changes.truncated && { truncated: true }) };
   };

@@ -12,6 +12,7 @@ import { guessLevel } from '../logs/level.ts';
 import type { LogStore } from '../logs/log-store.ts';
 import { isDiskFull } from '../disk/disk-full.ts';
 import type { Results } from './results.ts';
+import type { Overflow } from '../engine/storage-watch.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { Paced } from './paced.ts';
 import type { TaskItem, TaskProgress, TaskWork } from './task.ts';
@@ -77,8 +78,8 @@ export class TaskWorker implements Worker {
     // Tasks have no events.
   }
 
-  overflowed(): void {
-    // A task has no container of its own.
+  overflowed(overflow: Overflow): void {
+    this.#work.overflowed?.(this.id, overflow);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -133,11 +134,11 @@ export class TaskWorker implements Worker {
 
   async #run(desired: TaskItem, signal: AbortSignal): Promise<void> {
     const { results } = this.#deps;
-    const project = `${desired.tenant} ${desired.project_id}`;
+    const turn = this.#work.turnOf?.(desired) ?? `${desired.tenant} ${desired.project_id}`;
     const isInterrupted = this.#row.ifInterrupted === 'lost' && results.hasBegun(this.id, desired.spec.attempt);
     const report = isInterrupted
-      ? this.#lost(desired)
-      : await this.#work.turns.take(project, () => this.#attemptOnce(desired, signal), signal);
+      ? await this.#lost(desired, signal)
+      : await this.#work.turns.take(turn, () => this.#attemptOnce(desired, signal), signal);
     // A result that is not on disk must not be reported: after a restart of the agent the attempt would run again.
     await this.#stored(() => results.put({ id: this.id, attempt: desired.spec.attempt, report }), signal);
   }
@@ -160,7 +161,11 @@ export class TaskWorker implements Worker {
     }
   }
 
-  #lost(desired: TaskItem): WireReport {
+  async #lost(desired: TaskItem, signal: AbortSignal): Promise<WireReport> {
+    await this.#work.clean?.(desired, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      this.#deps.log.warn({ err: error, assignment: this.id }, 'Cannot remove what an interrupted task left');
+    });
     const message = `The ${this.#row.noun} was interrupted as the agent of the server ended: it is not known whether it had an effect. Check that, then begin it again`;
     return { ...blankReport(desired), phase: 'lost', error: { code: 'interrupted', message } };
   }

@@ -2,6 +2,7 @@ import type { WireAssignment } from '../../agent-protocol/assignment.ts';
 import type { TaskKnown, TaskResult, TaskSpec, TaskType } from '../../agent-protocol/task-types.ts';
 import { isTaskType } from '../../agent-protocol/task-types.ts';
 import type { Progress } from '../../agent-protocol/workload.ts';
+import type { Overflow } from '../engine/storage-watch.ts';
 import type { Turns } from './turns.ts';
 
 /** A task of the desired set. */
@@ -25,8 +26,14 @@ export interface TaskProgress<T extends TaskType = TaskType> {
 export interface TaskWork<T extends TaskType = TaskType> {
   /** Bounds how many tasks run at a time. */
   readonly turns: Turns;
+  /** Tasks with the same text take their turns one after another; absent: those of one project. */
+  turnOf?: (item: TaskItem<T>) => string;
   /** Called when an attempt ended, with any result. */
   ended?: () => void;
+  /** Removes what an attempt left that the end of the agent interrupted and that is lost. */
+  clean?: (item: TaskItem<T>, signal: AbortSignal) => Promise<void>;
+  /** A container of the task wrote more than its limit. */
+  overflowed?: (id: string, overflow: Overflow) => void;
   /** Carries out one attempt. @throws RuntimeFailure; the reason of the signal when that aborts */
   run(item: TaskItem<T>, progress: TaskProgress<T>, signal: AbortSignal): Promise<TaskResult<T>>;
 }

@@ -1,12 +1,47 @@
+import type { RunBackup } from './backup.ts';
+import { backupTask } from './backup.ts';
+import type { RunRecovery } from './recovery.ts';
+import { recoveryTask } from './recovery.ts';
+import type { RunRestore } from './restore.ts';
+import { restoreTask } from './restore.ts';
 import type { RunBuild } from './build-task.ts';
 import { buildTask } from './build-task.ts';
+import type { RunDeps } from './run.ts';
+import { runTask } from './run.ts';
 import type { Tasks } from './task.ts';
 import { Turns } from './turns.ts';
 
 /** Builds that run at the same time. */
 const parallelBuilds = 2;
+/** Commands that run at the same time. */
+const parallelRuns = 8;
+
+/** Transfers of data at the same time: each reads as fast as the disk of the server allows. */
+const parallelTransfers = 1;
 
 /** The work of each type of task. `built` is called when a build ended, with any result. */
-export function tasksOf({ build, built }: { build: RunBuild; built: () => void }): Tasks {
-  return { build: buildTask({ build, turns: new Turns(parallelBuilds), built }) };
+export function tasksOf({
+  build,
+  built,
+  run,
+  backup,
+  restore,
+  recovery,
+}: {
+  build: RunBuild;
+  built: () => void;
+  run: RunDeps;
+  backup: RunBackup;
+  restore: RunRestore;
+  recovery: RunRecovery;
+}): Tasks {
+  const transfers = new Turns(parallelTransfers);
+  return {
+    build: buildTask({ build, turns: new Turns(parallelBuilds), built }),
+    run: runTask(run, new Turns(parallelRuns)),
+    backup: backupTask(backup, transfers),
+    restore: restoreTask(restore, transfers),
+    // what waits for an engine keeps nothing from its turn
+    recovery: recoveryTask(recovery, new Turns(parallelRuns)),
+  };
 }

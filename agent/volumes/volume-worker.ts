@@ -92,6 +92,7 @@ export class VolumeWorker implements Worker {
     const before = this.#desired;
     this.#desired = desired !== undefined && isVolume(desired) ? desired : undefined;
     if (workOf(before) === workOf(this.#desired)) return this.wake();
+    if (before?.spec.volume !== this.#desired?.spec.volume) this.#seen = undefined;
     this.#held = undefined;
     this.#round.abort(new Error('Another state is desired'));
     this.wake();

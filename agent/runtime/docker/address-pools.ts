@@ -31,7 +31,7 @@ function subnetsOf({ base, size }: Pool): Range[] {
   });
 }
 
-/** The addresses of `10.0.0.0/8` as numbers; `undefined` for what is no range of IPv4. */
+/** The addresses of `10.0.0.0/8` as numbers; `undefined` for a text that is not a range of IPv4. */
 function rangeOf(subnet: string): Range | undefined {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(subnet);
   if (match === null) return undefined;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { wait, type Clock } from '../../../time/clock.ts';
 import { labels, RuntimeFailure, type Container, type ContainerRuntime, type ContainerSpec } from '../runtime.ts';
 import { creation, type ContainerLimits } from './creation.ts';
 import type { Engine } from './engine.ts';
@@ -25,12 +26,32 @@ const Measured = z.object({ SizeRw: z.int().default(0) });
 
 const Created = z.object({ Id: z.string() });
 
-/** Most tries of an update: a process that keeps exiting can exit during each of them. */
-const maxUpdates = 5;
+/** Tries of an update, some 3 s together: a process that keeps exiting can exit during each of them. */
+const maxUpdates = 10;
+/**
+ * Between the end of a process and the engine's look at it, every try fails. The pause doubles from the first to the
+ * longest: a loaded machine takes long to look, and the engine's own pause before it restarts the container doubles, too.
+ */
+const pauseMs = { first: 10, longest: 1000 };
+
+/**
+ * What engine, containerd and runc say if the process ends while its limits are updated: the engine updates them with
+ * every policy. The text depends on how far the end has come. In this order: the process is not reaped yet, it is
+ * reaped, containerd has forgotten it, its shim has ended, its control group is removed.
+ */
+const ends = [
+  /container (is )?not running/,
+  /cannot update a (stopped container|deleted process)/,
+  /container not created|no such container|(container|task|process)\b.* (not found|does not exist)/,
+  /ttrpc: (server )?closed/,
+  /unit \S+\.scope (not found|not loaded)|cgroup\S*: no such (file or directory|device)/,
+];
 
 /** True if the process ended while the engine updated its limits: the engine then reverts the whole update. */
 function endedMeanwhile(error: unknown): boolean {
-  return error instanceof EngineError && /cannot update a stopped container/i.test(error.reason);
+  if (!(error instanceof EngineError)) return false;
+  const cause = /^cannot update container [^:]*: (.*)/is.exec(error.reason)?.[1]?.toLowerCase();
+  return cause !== undefined && ends.some((end) => end.test(cause));
 }
 
 type Verbs = Pick<
@@ -39,7 +60,7 @@ type Verbs = Pick<
 >;
 
 /** The container verbs of the runtime. */
-export function containers(engine: Engine, limits: ContainerLimits): Verbs {
+export function containers(engine: Engine, clock: Clock, limits: ContainerLimits): Verbs {
   const remove: Verbs['remove'] = async (id, signal) => {
     const call = {
       method: 'DELETE',
@@ -137,6 +158,7 @@ export function containers(engine: Engine, limits: ContainerLimits): Verbs {
           } catch (error) {
             if (attempt === maxUpdates || !endedMeanwhile(error)) throw error;
           }
+          await wait(clock, Math.min(pauseMs.first * 2 ** (attempt - 1), pauseMs.longest), signal);
         }
       } catch (error) {
         fail(error, {

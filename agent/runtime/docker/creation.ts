@@ -29,6 +29,7 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
     ...(spec.entrypoint !== undefined && { Entrypoint: spec.entrypoint }),
     ...(spec.command !== undefined && { Cmd: spec.command }),
     ...(spec.user !== undefined && { User: spec.user }),
+    ...(spec.workingDir !== undefined && { WorkingDir: spec.workingDir }),
     ...(spec.stopSignal !== undefined && { StopSignal: spec.stopSignal }),
     ...(spec.stopSeconds !== undefined && { StopTimeout: spec.stopSeconds }),
     HostConfig: {
@@ -46,6 +47,7 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
       ...(memoryBytes !== undefined && { Memory: memoryBytes, MemorySwap: memoryBytes }),
       ...(nanoCpus !== undefined && { NanoCpus: nanoCpus }),
       ...(spec.shmBytes !== undefined && { ShmSize: spec.shmBytes }),
+      ...(spec.init === true && { Init: true }),
       ...(spec.readOnlyRoot !== undefined && { ReadonlyRootfs: spec.readOnlyRoot }),
       ...(spec.mounts !== undefined && { Mounts: spec.mounts.map(mount) }),
     },
@@ -73,5 +75,7 @@ function mount(one: Mount): object {
     case 'file':
       // As a mount, and not as one of `Binds`: for a missing source of those, the engine makes a folder.
       return { Type: 'bind', Source: one.source, Target: one.path, ReadOnly: true };
+    case 'folder':
+      return { Type: 'bind', Source: one.source, Target: one.path, ReadOnly: false };
   }
 }

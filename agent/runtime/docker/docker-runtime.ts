@@ -2,6 +2,10 @@ import type { Clock } from '../../../time/clock.ts';
 import type { ContainerRuntime } from '../runtime.ts';
 import { belongings } from './belongings.ts';
 import { build, type BuildLimits } from './build.ts';
+import { builder } from './builder.ts';
+import { kitBuild } from './buildkit/kit-build.ts';
+import { trimBuildCache } from './buildkit/kit-cache.ts';
+import { stepWrites } from './buildkit/step-writes.ts';
 import { containers } from './containers.ts';
 import type { ContainerLimits } from './creation.ts';
 import { Engine } from './engine.ts';
@@ -14,6 +18,8 @@ import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
 import { programs } from './programs.ts';
+import { connections } from './connections.ts';
+import { sharedBridge } from './shared-bridge.ts';
 import { usage } from './usage.ts';
 import { volumes } from './volumes.ts';
 
@@ -43,13 +49,19 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     can: { restart: true, hold: true },
     version: (signal) => engine.version(signal),
     facts: (signal) => facts(engine, signal),
-    ...containers(engine, options.containers),
+    ...containers(engine, clock, options.containers),
     ...images(engine),
     ...networks(engine),
     ...volumes(engine),
     usage: usage(engine),
+    connections,
     run: programs(engine, clock),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
+    trimBuildCache: (keptBytes, signal) => trimBuildCache(engine, keptBytes, signal),
+    stepWrites: (scope) => stepWrites(scope),
+    sharedBridge: (signal) => sharedBridge(engine, clock, signal),
+    builder: (signal) => builder(engine, signal),
+    buildByKit: (request, line, signal) => kitBuild(engine, options.builds, request, line, signal),
     output: (id, which, signal) => output(engine, clock, id, which, signal),
     exec: (id, what, signal) => exec(engine, clock, id, what, signal),
     belongings: (signal) => belongings(engine, signal),

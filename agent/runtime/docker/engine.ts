@@ -1,3 +1,4 @@
+import { unlessAborted } from '../../../time/unless-aborted.ts';
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '../../../time/clock.ts';
@@ -17,6 +18,8 @@ export interface EngineCall {
   path: readonly string[];
   query?: Readonly<Record<string, string | number | boolean | undefined>>;
   body?: EngineRequest['body'];
+  upgrade?: EngineRequest['upgrade'];
+  headers?: NonNullable<EngineRequest['headers']>;
   /** 30 s by default. */
   timeoutMs?: number;
 }
@@ -61,7 +64,7 @@ export class Engine {
   async #with<T>(call: EngineCall, signal: AbortSignal, send: (request: EngineRequest) => Promise<T>): Promise<T> {
     this.#prefix ??= this.#negotiate();
     try {
-      return await send(encode(await abortable(this.#prefix, signal), call));
+      return await send(encode(await unlessAborted(this.#prefix, signal), call));
     } catch (error) {
       // The engine may have another version when it answers again.
       if (!(error instanceof EngineError)) this.#prefix = undefined;
@@ -102,19 +105,9 @@ function encode(prefix: string, call: EngineCall): EngineRequest {
     path: query.size === 0 ? path : `${path}?${query.toString()}`,
     timeoutMs: call.timeoutMs ?? shortMs,
     ...(call.body === undefined ? {} : { body: call.body }),
+    ...(call.upgrade === undefined ? {} : { upgrade: call.upgrade }),
+    ...(call.headers === undefined ? {} : { headers: call.headers }),
   };
-}
-
-async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason as Error); // all callers abort with errors
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }
 
 type ApiVersion = readonly [major: number, minor: number];

@@ -56,7 +56,9 @@ export async function exec(
     .hijack({ method: 'POST', path: ['exec', id, 'start'], body: { Detach: false, Tty: tty !== undefined } }, signal)
     .catch((error: unknown) => refused(error));
   const look: Look = async () => State.parse(await engine.call({ method: 'GET', path: ['exec', id, 'json'] }, never));
-  const chunks = (tty === undefined ? plain(stream) : stream)[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  const chunks = (tty === undefined ? plain(stream, options.errors) : stream)[
+    Symbol.asyncIterator
+  ]() as AsyncIterator<Uint8Array>;
   const abort = (): void => void stream.destroy();
   if (signal.aborted) abort();
   signal.addEventListener('abort', abort, { once: true });
@@ -144,8 +146,10 @@ async function* rest(
   }
 }
 
-async function* plain(stream: Duplex): AsyncGenerator<Uint8Array> {
-  for await (const { data } of frames(stream)) yield data;
+async function* plain(stream: Duplex, errors: ExecOptions['errors']): AsyncGenerator<Uint8Array> {
+  for await (const { stream: source, data } of frames(stream))
+    if (source === 'stderr' && errors !== undefined) errors(data);
+    else yield data;
 }
 
 async function write(stream: Duplex, data: Uint8Array): Promise<void> {

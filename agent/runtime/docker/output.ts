@@ -37,10 +37,10 @@ export function output(
     if (!source) return;
     try {
       const live = new LiveOutput(frames(source), clock);
-      if (options.since !== undefined) {
-        yield* recordUntil(live, options.since);
-        options.recorded?.();
-      }
+      // Without a record the process is yet to start, however long that takes.
+      if (options.since === undefined) return yield* live.drain(false);
+      yield* recordUntil(live, options.since);
+      options.recorded?.();
       const ended = !(await mayWrite(engine, id, signal));
       // If the attachment came after the end of the process, the live stream would wait for the next start.
       if (ended) await live.settle(settleMs);

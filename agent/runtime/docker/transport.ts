@@ -17,6 +17,10 @@ export interface EngineRequest {
   path: string;
   /** Sent as JSON; a stream is sent as a tar archive. */
   body?: object | AsyncIterable<Uint8Array>;
+  /** For {@link Transport.hijack}: the protocol to switch to, `tcp` if absent, with headers that it needs. */
+  upgrade?: { protocol: string; headers: Readonly<Record<string, string | string[]>> };
+  /** Beside those of every call. Never logged. */
+  headers?: Readonly<Record<string, string>>;
   /** Deadline for the headers of the answer, and for {@link Transport.call} also for its body. */
   timeoutMs: number;
 }
@@ -88,8 +92,9 @@ export class Transport {
         host: 'engine',
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(json),
+        ...what.upgrade?.headers,
         connection: 'Upgrade',
-        upgrade: 'tcp',
+        upgrade: what.upgrade?.protocol ?? 'tcp',
       },
     });
     const free = destroyOn(outgoing, limit.signal);
@@ -138,14 +143,18 @@ export class Transport {
     return new EngineError(answer.statusCode ?? 0, (engineMessage(text) ?? 'no reason given').slice(0, maxReasonChars));
   }
 
-  #exchange({ method, path, body }: EngineRequest, agent: HttpAgent, signal: AbortSignal): Promise<IncomingMessage> {
+  #exchange(
+    { method, path, body, headers: more }: EngineRequest,
+    agent: HttpAgent,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
     const stream = body !== undefined && Symbol.asyncIterator in body ? body : undefined;
     const json = body === undefined || stream ? '' : JSON.stringify(body);
     const headers = stream
       ? { host: 'engine', 'content-type': 'application/x-tar' }
       : { host: 'engine', 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) };
     return new Promise((resolve, reject) => {
-      const outgoing = request({ socketPath: this.#socketPath, method, path, agent, headers });
+      const outgoing = request({ socketPath: this.#socketPath, method, path, agent, headers: { ...headers, ...more } });
       const free = destroyOn(outgoing, signal);
       outgoing.once('response', (answer) => {
         free();

@@ -54,6 +54,8 @@ export class MockContainer {
   readonly anonymousVolumes: readonly string[];
   readonly files: MockFiles;
   readonly mutable: Mutable;
+  /** Connections to it that are open; they end with its process. */
+  connections = 0;
   readonly #script: Script;
   readonly #clock: Clock;
   readonly #changed: (action: string) => void;
@@ -295,8 +297,8 @@ export class MockContainer {
 
   output(options: OutputOptions, signal: AbortSignal): AsyncIterable<OutputChunk> {
     const { since, recorded } = options;
+    if (since === undefined) return afterRecord([], undefined, this.#output.subscribe(signal));
     const live = this.#state === 'exited' ? [] : this.#output.subscribe(signal);
-    if (since === undefined) return afterRecord([], undefined, live);
     const record = this.#record.filter(({ at }) => Date.parse(at) >= Date.parse(since));
     return afterRecord(record, recorded, live);
   }
@@ -322,9 +324,20 @@ export class MockContainer {
     this.#stopped = Promise.withResolvers();
     this.#unfinished = new Map();
     const { runForMs, exitCode = 0, oom = false, output = [] } = this.#run;
-    for (const { afterMs, text, stream } of output) this.#after(afterMs, () => this.write(text, stream));
+    this.#speak(output.toSorted((a, b) => a.afterMs - b.afterMs));
     if (runForMs !== undefined) this.#after(runForMs, () => this.exit(exitCode, { oom, asked: false }));
     this.#changed('start');
+  }
+
+  /** Writes lines at their times, in this order also where a busy process is late: timers of their own would not keep it. */
+  #speak(lines: NonNullable<RunScript['output']>): void {
+    const [next] = lines;
+    if (next === undefined) return;
+    this.#after(Math.max(0, next.afterMs - this.#runningMs), () => {
+      const later = lines.filter((line) => line !== next && line.afterMs > this.#runningMs);
+      for (const { text, stream } of lines.slice(0, lines.length - later.length)) this.write(text, stream);
+      this.#speak(later);
+    });
   }
 
   #after(ms: number, fn: () => void): void {
@@ -389,5 +402,7 @@ function mountDetail(one: Mount): MountDetail {
       return { type, source: '', path, readOnly: false, sizeBytes: one.sizeBytes };
     case 'file':
       return { type, source: one.source, path, readOnly: true, sizeBytes: 0 };
+    case 'folder':
+      return { type, source: one.source, path, readOnly: false, sizeBytes: 0 };
   }
 }

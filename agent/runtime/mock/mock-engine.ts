@@ -11,6 +11,7 @@ import {
   type LocalImage,
   type Mount,
   type NetworkPlace,
+  type PullProgress,
   type RunOptions,
   type RunResult,
   type RuntimeEvent,
@@ -45,6 +46,7 @@ export interface JournalEntry {
 export type MockedExec = ExecProcess & Pick<ExecOptions, 'command'>;
 
 const maxJournal = 100_000;
+const onePull: PullProgress = { layers: 1, layersDone: 1, layersPresent: 0, bytes: 1000, totalBytes: 1000 };
 
 /**
  * An engine in memory, driven by scripts and a clock. The same calls at the same times have the same results. It is
@@ -271,7 +273,11 @@ export class MockEngine {
     return { name: image?.names.values().next().value ?? id, id, digests, is_here: image?.here === true };
   }
 
-  async pull(reference: string, signal: AbortSignal): Promise<LocalImage> {
+  async pull(
+    reference: string,
+    signal: AbortSignal,
+    seen: (progress: PullProgress) => void = () => undefined,
+  ): Promise<LocalImage> {
     const found = this.#image(reference) === undefined ? this.#registry(reference) : undefined;
     if (found) this.addImage(reference, { digest: this.#registryDigest(reference), ...found });
     const image = this.#image(reference);
@@ -279,8 +285,11 @@ export class MockEngine {
       const message = `Cannot pull image ${reference}: manifest unknown`;
       throw failureOf({ code: 'image_not_found', message, retryable: false });
     }
-    const { pullTakesMs, failPull } = image.script;
-    if (pullTakesMs !== undefined) await wait(this.#clock, pullTakesMs, signal);
+    const { pullTakesMs, pullSteps = [onePull], failPull } = image.script;
+    for (const progress of pullSteps) {
+      if (pullTakesMs !== undefined) await wait(this.#clock, pullTakesMs / pullSteps.length, signal);
+      if (failPull === undefined && !image.here) seen(progress);
+    }
     if (failPull) throw failureOf(failPull);
     image.here = true;
     return shown(image);

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Mount } from '../runtime.ts';
 import type { MockVolumes } from './mock-volumes.ts';
 
@@ -35,6 +36,8 @@ export class MockFiles {
         return this.#memory.get(path);
       case 'file':
         return readFileSync(mount.source, 'utf8');
+      case 'folder':
+        return readFileSync(join(mount.source, path.slice(mount.path.length)), 'utf8');
     }
   }
 

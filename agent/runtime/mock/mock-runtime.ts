@@ -65,6 +65,7 @@ export function mockRuntime(
     inspect: (id, signal) => ask('inspect', undefined, signal, () => engine.find(id)?.detail()),
     written: (id, signal) => ask('written', undefined, signal, () => engine.find(id)?.mutable.writtenBytes),
     usage: ({ id }, signal) => ask('usage', undefined, signal, () => engine.find(id)?.usage()),
+    connections: ({ id }, signal) => ask('connections', undefined, signal, () => engine.find(id)?.connections ?? 0),
     create: (spec, signal) => ask('create', spec.name, signal, () => engine.create(spec)),
     start: (id, signal) =>
       ask('start', nameOf(id), signal, () => {
@@ -84,8 +85,19 @@ export function mockRuntime(
         if (one) one.mutable.restart = restart;
       }),
     image: (reference, signal) => ask('image', undefined, signal, () => engine.imageInfo(reference)),
-    pull: (reference, signal) => ask('pull', reference, signal, () => engine.pull(reference, signal)),
+    pull: (image, signal, seen) => {
+      const reference = typeof image === 'string' ? image : image.reference;
+      return ask('pull', reference, signal, () => engine.pull(reference, signal, seen));
+    },
     build: (options, line, signal) => ask('build', options.tag, signal, () => engine.build(options, line, signal)),
+    builder: (signal) => ask('builder', undefined, signal, () => ({ type: 'classic' as const })),
+    buildByKit: () => Promise.reject(cannot('build by BuildKit')),
+    stepWrites: () => Promise.resolve(0),
+    trimBuildCache: (_keptBytes, signal) => ask('trimBuildCache', undefined, signal, () => 0),
+    async *sharedBridge(signal) {
+      await ask('sharedBridge', undefined, signal, () => undefined);
+      yield undefined;
+    },
     images: (wanted, signal) =>
       ask('images', undefined, signal, () => engine.localImages().filter((image) => bears(image.labels, wanted))),
     removeImage: (id, signal) => ask('removeImage', id, signal, () => engine.removeImage(id)),

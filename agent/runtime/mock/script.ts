@@ -1,5 +1,5 @@
 import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
-import type { BuildOptions, ContainerDetail, OutputChunk, Usage } from '../runtime.ts';
+import type { BuildOptions, ContainerDetail, OutputChunk, PullProgress, Usage } from '../runtime.ts';
 
 /** A failure in a script. Retryable by default. */
 export interface ScriptedFailure {
@@ -72,6 +72,8 @@ export interface ImageScript {
   /** Paths at which a container gets an anonymous volume. */
   volumes?: readonly string[];
   pullTakesMs?: number;
+  /** What is reported of the pull, evenly over its time; by default one layer of 1000 bytes at its end. */
+  pullSteps?: readonly PullProgress[];
   failPull?: ScriptedFailure;
   failCreate?: ScriptedFailure;
 }

@@ -1,0 +1,48 @@
+import { go } from './go.ts';
+import { java } from './java.ts';
+import { node } from './node.ts';
+import { php } from './php.ts';
+import { python } from './python.ts';
+import { lacking, type DockerfileSettings, type Language } from './recipe.ts';
+import type { RepositoryFiles } from './repository-files.ts';
+import { ruby } from './ruby.ts';
+import { rust } from './rust.ts';
+import { staticFiles } from './static.ts';
+
+export interface GeneratedDockerfile {
+  language: string;
+  /** What was found and what follows from it, a sentence each. */
+  reasons: readonly string[];
+  text: string;
+  /** Patterns for `.dockerignore`, before those of the repository. */
+  ignore: readonly string[];
+}
+
+/** In order: of a repository that several recognise, the first one. */
+const languages: readonly Language[] = [go, rust, java, php, ruby, node, python, staticFiles];
+
+const notRecognised =
+  'the repository has none of package.json, requirements.txt, pyproject.toml, main.py, go.mod, Cargo.toml, pom.xml, build.gradle, Gemfile, composer.json, index.php and index.html in the folder that is built in. Add one of them, add a Dockerfile and set dockerfile_path, or set build_context to the folder of the application';
+
+/**
+ * Generates the Dockerfile of a folder from what its files declare. The same files and settings give the same text.
+ * @throws RuntimeFailure `dockerfile_not_found` with what to add; `invalid_source`, `path_outside_repository`
+ */
+export async function generateDockerfile(
+  files: RepositoryFiles,
+  settings: DockerfileSettings,
+): Promise<GeneratedDockerfile> {
+  const found = await recipeFor(files, settings);
+  if (found === undefined) throw lacking(notRecognised);
+  const { language, reasons, lines, ignore } = found;
+  return { language, reasons, text: lines.join('\n'), ignore };
+}
+
+async function recipeFor(files: RepositoryFiles, settings: DockerfileSettings) {
+  if (settings.appType === 'static' && !(await files.has('package.json'))) return staticFiles(files, settings);
+  for (const language of languages) {
+    const recipe = await language(files, settings);
+    if (recipe !== undefined) return recipe;
+  }
+  return undefined;
+}

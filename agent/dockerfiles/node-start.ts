@@ -1,0 +1,81 @@
+import type { Package } from './node-packages.ts';
+import { exec, isPlain } from './recipe.ts';
+import type { RepositoryFiles } from './repository-files.ts';
+import { startLine, type Started } from './start.ts';
+
+/** Start scripts that are servers for development, of tools that write files to serve. */
+const developmentServer =
+  /^(?:(?:npx|bunx) )?(?:react-scripts start|vite(?: (?:dev|serve|preview)\b|$| -)|astro(?: (?:dev|preview)| *$)|ng serve|gatsby (?:develop|serve)|docusaurus start|eleventy --serve|webpack(?:-dev-server| serve)|parcel(?! build)|vue-cli-service serve|vitepress dev)/;
+
+/** How the program of a package starts; `undefined` if it has none. `runs` is the manager that runs scripts. */
+export async function nodeStart(
+  files: RepositoryFiles,
+  it: Package,
+  runs: 'npm' | 'bun',
+): Promise<Started | undefined> {
+  const script = it.scripts['start'];
+  if (typeof script === 'string' && !developmentServer.test(script.trim())) {
+    const isAlone = it.scripts['prestart'] === undefined && it.scripts['poststart'] === undefined;
+    const direct = isAlone && /^(?:node|bun) /.test(script.trim()) ? startLine(script) : undefined;
+    const line = direct ?? exec('CMD', [runs, 'run', 'start']);
+    return { line, reason: 'package.json: it starts by the script start' };
+  }
+  for (const { needs, command } of frameworks)
+    if (needs.every((name) => Object.hasOwn(it.dependencies, name)))
+      return { line: exec('CMD', command), reason: `package.json: it starts as programs of ${needs.join(' and ')} do` };
+  if (hasSiteTool(it)) return undefined;
+  for (const file of [it.main?.replace(/^\.\//, ''), 'server.js', 'index.js', 'app.js', 'server.mjs', 'index.mjs'])
+    if (file !== undefined && isPlain(file) && !file.startsWith('-') && (await isThere(files, file)))
+      return {
+        line: exec('CMD', [runs === 'bun' ? 'bun' : 'node', file]),
+        reason: `It starts ${file}, as package.json has no script start`,
+      };
+  return undefined;
+}
+
+async function isThere(files: RepositoryFiles, path: string): Promise<boolean> {
+  const parts = path.split('/');
+  return (
+    !path.startsWith('/') && !parts.includes('..') && !parts.includes('.') && !parts.includes('') && files.has(path)
+  );
+}
+
+const frameworks = [
+  { needs: ['next'], command: ['node_modules/.bin/next', 'start'] },
+  { needs: ['nuxt'], command: ['node', '.output/server/index.mjs'] },
+  { needs: ['astro', '@astrojs/node'], command: ['node', 'dist/server/entry.mjs'] },
+  { needs: ['@sveltejs/kit', '@sveltejs/adapter-node'], command: ['node', 'build'] },
+];
+
+/** Tools that write files to serve: the folder that they write, and what in it has a hash in its name. */
+const siteTools: readonly { needs: string; output: string; hashed: readonly string[] }[] = [
+  { needs: '@sveltejs/adapter-static', output: 'build', hashed: ['/_app/immutable/*'] },
+  { needs: 'astro', output: 'dist', hashed: ['/_astro/*'] },
+  { needs: 'vitepress', output: '.vitepress/dist', hashed: ['/assets/*'] },
+  { needs: 'react-scripts', output: 'build', hashed: ['/static/*'] },
+  { needs: '@docusaurus/core', output: 'build', hashed: ['/assets/*'] },
+  { needs: 'gatsby', output: 'public', hashed: [] },
+  { needs: '@11ty/eleventy', output: '_site', hashed: [] },
+  { needs: '@vue/cli-service', output: 'dist', hashed: [] },
+  { needs: 'vite', output: 'dist', hashed: ['/assets/*'] },
+  { needs: 'parcel', output: 'dist', hashed: [] },
+  { needs: 'webpack', output: 'dist', hashed: [] },
+];
+
+export interface Site {
+  tool: string;
+  output: string;
+  hashed: readonly string[];
+}
+
+/** What the build of a package writes to serve; `undefined` if no known tool does. */
+export function siteOf(it: Package): Site | undefined {
+  const tool = siteTools.find(
+    ({ needs }) => Object.hasOwn(it.dependencies, needs) || Object.hasOwn(it.devDependencies, needs),
+  );
+  return tool && { tool: tool.needs, output: tool.output, hashed: tool.hashed };
+}
+
+function hasSiteTool(it: Package): boolean {
+  return typeof it.scripts['build'] === 'string' && siteOf(it) !== undefined;
+}

@@ -1,0 +1,99 @@
+import { argLines, copy, from, header, homeLine, lacking, portLines, run, user, type Language } from './recipe.ts';
+import type { RepositoryFiles } from './repository-files.ts';
+import { procfileStart, shellStart, type Started } from './start.ts';
+import { pinned } from './version.ts';
+
+const usual = '3.4';
+/** Libraries that gems load when they run, as packages of the base image. */
+const libraries: Readonly<Record<string, string>> = {
+  pg: 'libpq5',
+  mysql2: 'libmariadb3',
+  'ruby-vips': 'libvips42',
+  nokogiri: '',
+};
+
+/** Applications of Ruby with a Gemfile: Rails, and others by Rack. */
+export const ruby: Language = async (files, settings) => {
+  const gemfile = await files.text('Gemfile');
+  if (gemfile === undefined) return undefined;
+  const lock = (await files.head('Gemfile.lock')) ?? '';
+  if (lock === '') throw lacking('there is a Gemfile without Gemfile.lock: commit it');
+  const gems = new Set([...lock.matchAll(/^ {4}([A-Za-z0-9_.-]{1,100}) \(/gm)].flatMap(([, name = '']) => name));
+  const version = await rubyVersion(files, gemfile, lock);
+  const saysVersion = await files.has('.ruby-version');
+  const isRails = gems.has('rails') && (await files.has('config/application.rb'));
+  const declared = await procfileStart(files);
+  const start = typeof declared === 'object' ? declared : await startOf(files, gems, isRails);
+  if (start === undefined && !settings.hasCommand)
+    throw lacking(
+      'it is not clear how this Ruby application starts: add the gem puma and config.ru, or a Procfile with the line web, or set start_command',
+    );
+  const needed = Object.entries(libraries).flatMap(([gem, name]) => (gems.has(gem) && name !== '' ? name : []));
+  const buildsAssets = isRails && (gems.has('sprockets-rails') || gems.has('propshaft'));
+  return {
+    language: 'ruby',
+    reasons: [
+      `Gemfile: an application of Ruby ${version}`,
+      ...(typeof declared === 'string' ? [declared] : []),
+      start?.reason ?? 'It starts by the start_command of the application',
+      ...(needed.length > 0 ? [`Gemfile.lock: its gems need ${needed.join(' and ')}`] : []),
+    ],
+    lines: [
+      ...header,
+      from(`ruby:${version}`, 'build'),
+      'ENV BUNDLE_DEPLOYMENT=1 BUNDLE_PATH=/gems BUNDLE_WITHOUT=development:test',
+      'WORKDIR /app',
+      '# Gems first: this layer stays as long as their list does',
+      copy(['Gemfile', 'Gemfile.lock', ...(saysVersion ? ['.ruby-version'] : [])], './'),
+      run([['bundle', 'install']]),
+      ...argLines(settings),
+      'COPY . .',
+      ...(buildsAssets ? ['RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile'] : []),
+      '',
+      '# What runs: no rights, no files of root',
+      from(`ruby:${version}-slim`),
+      ...(needed.length > 0
+        ? [
+            `RUN apt-get update && apt-get install --yes --no-install-recommends ${needed.join(' ')} && rm -rf /var/lib/apt/lists/*`,
+          ]
+        : []),
+      'ENV BUNDLE_DEPLOYMENT=1 BUNDLE_PATH=/gems BUNDLE_WITHOUT=development:test',
+      `ENV ${isRails ? 'RAILS_ENV=production RAILS_LOG_TO_STDOUT=1 RAILS_SERVE_STATIC_FILES=1' : 'RACK_ENV=production'}`,
+      homeLine,
+      'COPY --from=build /gems /gems',
+      `COPY --from=build --chown=${user} /app /app`,
+      'WORKDIR /app',
+      ...portLines(settings.port),
+      `USER ${user}`,
+      ...(start === undefined ? [] : [start.line]),
+      '',
+    ],
+    ignore: ['.git', 'log/*', 'tmp/*', '**/node_modules', 'vendor/bundle'],
+  };
+};
+
+async function rubyVersion(files: RepositoryFiles, gemfile: string, lock: string): Promise<string> {
+  const texts = [
+    (await files.text('.ruby-version'))?.slice(0, 100),
+    /^RUBY VERSION\n {3}ruby ([\d.]{1,20})/m.exec(lock)?.[1],
+    /^ruby ["']~?>? ?([\d.]{1,20})["']/m.exec(gemfile)?.[1],
+  ];
+  return texts.map((text) => pinned(text ?? '')).find((it) => it !== undefined) ?? usual;
+}
+
+async function startOf(
+  files: RepositoryFiles,
+  gems: ReadonlySet<string>,
+  isRails: boolean,
+): Promise<Started | undefined> {
+  if (isRails)
+    return {
+      line: shellStart('bundle exec rails server --binding 0.0.0.0 --port "${PORT:-3000}"'),
+      reason: 'It is an application of Rails',
+    };
+  if (!gems.has('puma') || !(await files.has('config.ru'))) return undefined;
+  return {
+    line: shellStart('bundle exec puma --bind "tcp://0.0.0.0:${PORT:-3000}"'),
+    reason: 'config.ru: it starts by puma, which it declares',
+  };
+}

@@ -1,0 +1,93 @@
+import { constants } from 'node:fs';
+import { lstat, open, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { GitCredential } from '../../agent-protocol/git-credential.ts';
+import { repositoryLimits } from '../../agent-protocol/messages.ts';
+import type { RepositoryFiles } from '../../agent-protocol/messages.ts';
+import type { DiskGuard } from '../disk/disk-guard.ts';
+import { watchDisk } from '../disk/disk-guard.ts';
+import type { Clock } from '../../time/clock.ts';
+import { containedPath } from './contained-path.ts';
+import type { Git } from './git.ts';
+import { Turns } from './turns.ts';
+import type { WorkFolder } from './work-folder.ts';
+
+/** Below the deadline of the call, so that a repository that does not answer is reported as the cause. */
+const withinMs = 35_000;
+/** Repositories that are read at the same time. */
+const parallelReads = 2;
+
+type File = RepositoryFiles['files'][number];
+
+/**
+ * Returns files of a repository at a commit, or at the head of a branch: regular files, none by a link that leaves the
+ * repository, and of a bounded size.
+ * @throws RuntimeFailure as `Git.checkout`, `path_outside_repository`, `no_space`
+ */
+export type ReadRepository = (
+  query: {
+    repository_url: string;
+    branch: string;
+    commit?: string | undefined;
+    paths: readonly string[];
+    project_id: string;
+    credential?: GitCredential | undefined;
+  },
+  line: (text: string) => void,
+  signal: AbortSignal,
+) => Promise<RepositoryFiles>;
+
+export function repositoryFiles(deps: { git: Git; folder: WorkFolder; disk: DiskGuard; clock: Clock }): ReadRepository {
+  const turns = new Turns(parallelReads);
+  const what = 'read a repository';
+  return ({ project_id, ...query }, line, signal) =>
+    turns.take(
+      project_id,
+      async () => {
+        await deps.disk.check(what);
+        using watch = watchDisk(deps.disk, deps.clock, what);
+        return await read(deps, query, line, AbortSignal.any([signal, watch.signal]));
+      },
+      signal,
+    );
+}
+
+async function read(
+  { git, folder }: { git: Git; folder: WorkFolder },
+  { repository_url: url, branch, commit: wanted, paths, credential }: Omit<Parameters<ReadRepository>[0], 'project_id'>,
+  line: (text: string) => void,
+  signal: AbortSignal,
+): Promise<RepositoryFiles> {
+  await using work = await folder.make();
+  line(`Reading ${paths.join(', ')} of ${url}, ${wanted === undefined ? `branch ${branch}` : `commit ${wanted}`}`);
+  const { commit, message } = await git.checkout(
+    { url, branch, commit: wanted, credential, withinMs },
+    work.path,
+    signal,
+  );
+  line(`Checked out ${commit} ${message}`);
+  const root = await realpath(join(work.path, 'tree'));
+  const files: File[] = [];
+  let left: number = repositoryLimits.bytes;
+  for (const path of paths) {
+    const bytes = await contentOf(root, path, Math.min(left, repositoryLimits.fileBytes));
+    left -= Buffer.isBuffer(bytes) ? bytes.length : 0;
+    files.push(Buffer.isBuffer(bytes) ? { content: bytes.toString('base64') } : { lack: bytes });
+  }
+  return { commit, commit_message: message, files };
+}
+
+async function contentOf(
+  root: string,
+  path: string,
+  maxBytes: number,
+): Promise<Buffer | 'missing' | 'not_file' | 'too_large'> {
+  const found = await containedPath(root, path);
+  if (found === undefined) return 'missing';
+  const it = await lstat(found);
+  if (!it.isFile()) return 'not_file';
+  if (it.size > maxBytes) return 'too_large';
+  await using file = await open(found, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(it.size), position: 0 });
+  return buffer.subarray(0, bytesRead);
+}

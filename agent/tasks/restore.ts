@@ -1,0 +1,192 @@
+import { createWriteStream } from 'node:fs';
+import { chown, mkdir, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createZstdDecompress } from 'node:zlib';
+import type { TaskResult } from '../../agent-protocol/task-types.ts';
+import type { Dump, RestoreByCommand, RestoreByFiles } from '../../databases/engine.ts';
+import { DumpFault, restoreInput, wholeDump } from '../../databases/whole-dump.ts';
+import type { Clock } from '../../time/clock.ts';
+import { floorBytes } from '../disk/disk-guard.ts';
+import type { DiskSpace } from '../disk/disk-guard.ts';
+import type { Observer } from '../engine/observer.ts';
+import type { VolumeArchiver } from '../engine/volume-archiver.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
+import { download } from '../transfer/download.ts';
+import { dumpOf, runningIn } from './data-engine.ts';
+import type { AddressSource } from './data-engine.ts';
+import { endOf } from './program-end.ts';
+import { bytesOf, putBase, putLog } from './physical.ts';
+import type { TaskItem, TaskProgress, TaskWork } from './task.ts';
+import type { Turns } from './turns.ts';
+
+export interface RestoreDeps {
+  runtime: Pick<ContainerRuntime, 'exec' | 'volume'>;
+  observer: Pick<Observer, 'of'>;
+  archiver: Pick<VolumeArchiver, 'unpack'>;
+  control: AddressSource;
+  disk: () => Promise<DiskSpace>;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+}
+
+type RestoreItem = TaskItem<'restore'>;
+
+/** Carries out one attempt of a restore. */
+export type RunRestore = TaskWork<'restore'>['run'];
+
+/**
+ * Restores: from the bucket into an empty volume, by the engine's own program, as files before the engine starts, or as the
+ * files that a volume had. It succeeds only if the object and the dump in it were whole, nothing of it was refused, and all can be read.
+ */
+export function runRestore(deps: RestoreDeps): RunRestore {
+  return (item, progress, signal) => carryOut(deps, item, progress, signal);
+}
+
+export function restoreTask(run: RunRestore, turns: Turns): TaskWork<'restore'> {
+  return {
+    turns,
+    turnOf: ({ id }) => id,
+    run,
+  };
+}
+
+async function carryOut(
+  deps: RestoreDeps,
+  item: RestoreItem,
+  { at }: TaskProgress<'restore'>,
+  signal: AbortSignal,
+): Promise<TaskResult<'restore'>> {
+  const { spec } = item;
+  await requireSpace(deps, spec.dump_bytes + (spec.log === undefined ? 0 : bytesOf(spec.log)));
+  const begun = deps.clock.monotonic();
+  let count = 0;
+  const counted = async function* (source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of source) {
+      count += chunk.length;
+      const per_second = Math.round((count * 1000) / Math.max(deps.clock.monotonic() - begun, 1));
+      at({ step: 'restoring', done: count, total: spec.dump_bytes, unit: 'bytes', per_second });
+      yield chunk;
+    }
+  };
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const plain = createZstdDecompress();
+  const fetching = pipeline(objectOf(deps, item, either), plain, { signal: either });
+  fetching.catch(() => undefined); // whoever reads what it decompresses finds it
+  try {
+    if (spec.log !== undefined) {
+      await putBase(deps, item, spec.log, counted(plain), either);
+      await fetching;
+      await putLog(deps, item, spec.log, at, signal);
+    } else if (spec.format === 'tar') {
+      await deps.archiver.unpack(spec.volume, counted(plain), either);
+      await fetching;
+    } else await asDump(deps, item, counted(plain), { fetching, signal, either });
+    return { dump_bytes: count };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof DumpFault) throw failed(`What the bucket has is no whole dump: ${error.message}`);
+    throw error;
+  } finally {
+    stop.abort(new Error('The restore has ended'));
+    await fetching.catch(() => undefined);
+  }
+}
+
+/** Restores a dump, once the object that it is read from was whole, and reads what was restored. */
+async function asDump(
+  deps: RestoreDeps,
+  item: RestoreItem,
+  bytes: AsyncIterable<Uint8Array>,
+  { fetching, signal, either }: { fetching: Promise<void>; signal: AbortSignal; either: AbortSignal },
+): Promise<void> {
+  const dump = dumpOf(item.spec.engine ?? '');
+  if (dump.restore.by === 'files') await asFiles(deps, item, dump.restore, wholeDump(bytes, dump.end), either);
+  else await byProgram(deps, item, dump.restore, restoreInput(bytes, dump.end, dump.restore), either);
+  await fetching;
+  if (dump.restore.by === 'command') await check(deps, item, dump, signal);
+}
+
+function objectOf({ control, clock, random }: RestoreDeps, { id, spec }: RestoreItem, signal: AbortSignal): Readable {
+  const { size_bytes: bytes, checksum_sha256: sha256, ca } = spec;
+  const address = async (during: AbortSignal): Promise<string> => {
+    const [only = ''] = await control.addresses({ about: 'download', assignment: id }, during);
+    return only;
+  };
+  return download({ address, ca, bytes, sha256, clock, random }, signal);
+}
+
+/** @throws RuntimeFailure if the dump would fill the disk */
+async function requireSpace({ disk }: RestoreDeps, dumpBytes: number): Promise<void> {
+  const { freeBytes, totalBytes } = await disk();
+  if (freeBytes - dumpBytes >= floorBytes(totalBytes)) return;
+  const inMiB = (bytes: number): string => `${Math.ceil(bytes / 1024 / 1024)} MiB`;
+  const message = `The dump has ${inMiB(dumpBytes)}, and the disk of the server has only ${inMiB(freeBytes)} free: free some, and begin the restore again`;
+  throw new RuntimeFailure('no_space', message, { retryable: false });
+}
+
+/** Puts the dump where the engine reads it at its first start. */
+async function asFiles(
+  { runtime }: RestoreDeps,
+  { spec }: RestoreItem,
+  { files, owner }: RestoreByFiles,
+  bytes: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<void> {
+  const folder = (await runtime.volume(spec.volume, signal))?.path;
+  if (folder === undefined) throw failed(`Volume ${spec.volume} is not in a folder of the server`);
+  for (const { path, content } of files) {
+    const file = join(folder, path);
+    await mkdir(dirname(file), { recursive: true });
+    if (dirname(file) !== folder) await chown(dirname(file), owner, owner);
+    // nothing that is there is written over
+    const source = content.by === 'dump' ? bytes : [Buffer.from(content.text)];
+    await pipeline(
+      Readable.from(source, { objectMode: false }),
+      createWriteStream(file, { flags: 'wx', mode: 0o600 }),
+      {
+        signal,
+      },
+    );
+    await using written = await open(file, 'r+');
+    await written.chown(owner, owner);
+    await written.sync();
+  }
+}
+
+/** Gives the dump to the program of the engine. @throws RuntimeFailure with the words of the program */
+async function byProgram(
+  deps: RestoreDeps,
+  { spec }: RestoreItem,
+  how: RestoreByCommand,
+  input: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<void> {
+  const container = runningIn(deps.observer, spec.instance ?? '');
+  if (how.prepare !== undefined) {
+    const end = await endOf(deps.runtime, container, how.prepare, signal);
+    if (end.exitCode !== 0) throw failed(`The new instance could not be prepared: ${end.errors.trim()}`);
+  }
+  const end = await endOf(deps.runtime, container, how.command, signal, input);
+  const fault = how.fault(end);
+  if (fault !== undefined) throw failed(fault);
+}
+
+/** Reads all that was restored. */
+async function check(deps: RestoreDeps, { spec }: RestoreItem, dump: Dump, signal: AbortSignal): Promise<void> {
+  const { exitCode, errors } = await endOf(
+    deps.runtime,
+    runningIn(deps.observer, spec.instance ?? ''),
+    dump.check,
+    signal,
+  );
+  if (exitCode !== 0) throw failed(`What was restored cannot be read: ${errors.trim().slice(-1000)}`);
+}
+
+function failed(message: string): RuntimeFailure {
+  return new RuntimeFailure('restore_failed', message, { retryable: false });
+}
