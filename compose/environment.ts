@@ -1,0 +1,62 @@
+import type { Variables } from './interpolate.ts';
+import type { Node } from './node.ts';
+import { insideRepository } from './paths.ts';
+import { want } from './mounts.ts';
+import type { Declared } from './mounts.ts';
+import type { PlainComposedService } from '../store/kinds/composed-service.ts';
+import { readFlag, readKeys, readMatching, readOneOrMore, readPairs, readText } from './read-value.ts';
+import type { Found, Keys } from './read-value.ts';
+
+interface Known extends Found {
+  variables: Variables;
+}
+
+export const maxValueBytes = 32 * 1024;
+export const maxVariables = 500;
+
+/** The value of a variable that a file names without one: that of the application. */
+export function passed(name: string, at: Node, { findings, variables }: Known): string | undefined {
+  const value = variables.get(name);
+  if (value === undefined)
+    findings.warn(at, `passes ${name} on, which the application has no variable for: it is left out`);
+  return value;
+}
+
+/** Reads `environment`, a map or a list of `NAME=VALUE`. */
+export function readEnvironment(node: Node, found: Known): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const { name, value, at } of readPairs(node, found)) {
+    const text = value ?? passed(name, at, found);
+    if (!/^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(name))
+      found.findings.error(at, 'must have a variable name such as LOG_LEVEL');
+    else if (text !== undefined && Buffer.byteLength(text) > maxValueBytes)
+      found.findings.error(at, `must be at most ${maxValueBytes / 1024} KiB`);
+    else if (text?.includes('\0') === true) found.findings.error(at, 'must not contain NUL');
+    else if (text !== undefined) env[name] = text;
+  }
+  if (Object.keys(env).length > maxVariables) found.findings.error(node, `must have at most ${maxVariables} variables`);
+  return env;
+}
+
+/** Reads `env_file`: files of the repository. */
+export function readEnvFiles(node: Node, found: Declared): PlainComposedService['env_files'] {
+  return readOneOrMore(node, found).flatMap((it) => {
+    const read = { path: '', required: true, raw: false };
+    const keys: Keys<Found> = {
+      path: (at) => (read.path = readText(at, found) ?? ''),
+      required: (at) => (read.required = readFlag(at, found) ?? true),
+      format: (at) => (read.raw = readMatching(at, /^raw$/, 'must be raw', found) !== undefined),
+    };
+    if (it.type === 'map') readKeys(it, keys, found);
+    else read.path = readText(it, found) ?? '';
+    const inside = insideRepository(read.path, found.folder);
+    if (inside === undefined || inside === '.') found.findings.error(it, 'must be a file inside the repository');
+    else if (!found.inRepository)
+      found.findings.error(it, 'is refused: this compose file is in no repository. Write the variables as environment');
+    else {
+      want(inside, it, found);
+      return [{ path: inside, required: read.required, ...(read.raw && { raw: true as const }) }];
+    }
+    return [];
+  });
+}
