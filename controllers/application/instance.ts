@@ -1,36 +1,34 @@
-import { mainPort, mainService } from '../../agent-protocol/workload.ts';
+import { mainPort } from '../../agent-protocol/workload.ts';
+import type { Limits, Mount } from '../../agent-protocol/workload.ts';
 import { defined } from '../../store/defined.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { RunConfig } from '../../store/kinds/application.ts';
+import { releaseOf } from '../../store/kinds/release-settings.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { volumeName } from '../../store/kinds/volume.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
 import { Failure } from '../runtime/failure.ts';
+import { environmentNetwork } from '../rollout/environment-network.ts';
 import { serviceHash } from '../rollout/spec-hash.ts';
-import type { App, Deployment } from './world.ts';
-
-/** One bridge network per environment: instances of different environments cannot reach each other. */
-function networkName(environmentId: string): string {
-  return `sp-${environmentId.replaceAll('-', '').slice(0, 12)}`;
-}
+import { composedSpec } from './composed.ts';
+import { hostNamesOf, readinessOf } from './parts.ts';
+import type { Instance } from './parts.ts';
+import type { App } from './world.ts';
 
 /**
- * The desired state of one service instance: the deployment's snapshot, the application's mounts and restart token, and
- * whether the server publishes ports. What is not of the deployment changes while its instances run: other mounts and
- * another restart token replace their containers.
+ * The desired state of one service instance: the deployment's snapshot, the application's mounts, names, restart token
+ * and ways of releasing, and whether the server publishes ports. What is not of the deployment changes while its
+ * instances run: other mounts and another restart token replace their containers.
  */
-export function instanceDesired(input: {
-  app: App;
-  deployment: Deployment;
-  server: ReadonlyResource<'server'> | undefined;
-  slot: number;
-  restartToken: string | undefined;
-}): DesiredOf<'assignment'> {
+export function instanceDesired(input: Instance): DesiredOf<'assignment'> {
   const { app, deployment, server, slot, restartToken } = input;
+  if (input.service.composed !== undefined) return bound(input, composedSpec(input, input.service.composed));
   const { config } = deployment.desired;
   const port = config.exposed_port;
-  const isPublished = server?.desired.direct_ports_enabled === true;
+  const { minHealthySeconds, drainSeconds } = releaseOf(app.desired);
+  const isPublished = server?.desired.direct_ports_enabled === true && app.desired.unpublished !== true;
   const spec: ServiceSpec = ServiceSpec.parse(
     defined({
       type: 'service',
@@ -39,26 +37,21 @@ export function instanceDesired(input: {
       image_digest: deployment.observed?.image_digest,
       command: read('start_command', config.start_command, parseCommand)?.words,
       config: { kind: 'deployment', id: deployment.meta.id },
-      networks: [{ name: networkName(deployment.desired.environment_id), aliases: [app.desired.internal_id] }],
+      networks: [{ name: environmentNetwork(deployment.desired.environment_id), aliases: hostNamesOf(app) }],
       ports: port === undefined ? [] : [{ name: mainPort, port, ...(isPublished && { publish: port }) }],
-      probe:
-        config.healthcheck_path === undefined || port === undefined
-          ? undefined
-          : { type: 'http', port, path: config.healthcheck_path },
-      mounts: app.desired.mounts.map(({ volume_id, path, read_only }) => ({
-        type: 'volume',
-        volume: volumeName(volume_id),
-        path,
-        read_only,
-      })),
-      limits: defined({
-        memory_bytes: read('memory_limit', config.memory_limit, parseMemory)?.bytes,
-        nano_cpus: read('cpu_limit', config.cpu_limit, parseCpus)?.nanoCpus,
-      }),
+      ...readinessOf(config),
+      min_healthy_seconds: minHealthySeconds,
+      drain_seconds: drainSeconds,
+      mounts: mountsOf(app),
+      limits: limitsOf(config),
       restart_policy: config.restart_policy,
       restart_token: restartToken,
     }),
   );
+  return bound(input, spec);
+}
+
+function bound({ app, deployment, service }: Instance, spec: ServiceSpec): DesiredOf<'assignment'> {
   return {
     server_id: deployment.desired.server_id,
     project_id: deployment.desired.project_id,
@@ -66,12 +59,31 @@ export function instanceDesired(input: {
     workload_kind: 'application',
     workload_id: app.meta.id,
     workload_name: app.desired.internal_id,
-    service: mainService,
-    version: deployment.meta.id,
+    service: service.name,
+    version: service.version,
     run: 'running',
     spec,
-    spec_hash: serviceHash(deployment.meta.id, spec),
+    spec_hash: serviceHash(service.version, spec),
   };
+}
+
+/** The volumes of an application in the form of a mount. */
+export function mountsOf({ desired }: App): Extract<Mount, { type: 'volume' }>[] {
+  return desired.mounts.map(({ volume_id, data_id: data = volume_id, path, read_only }) => ({
+    type: 'volume',
+    volume: volumeName(data),
+    path,
+    read_only,
+    copy: true,
+  }));
+}
+
+/** @throws Failure */
+export function limitsOf({ memory_limit, cpu_limit }: DeepReadonly<RunConfig>): Limits {
+  return defined({
+    memory_bytes: read('memory_limit', memory_limit, parseMemory)?.bytes,
+    nano_cpus: read('cpu_limit', cpu_limit, parseCpus)?.nanoCpus,
+  });
 }
 
 /** @throws Failure for a text that an earlier release stored although it is wrong; its deployment fails by itself. */

@@ -4,7 +4,11 @@ import { isStaying } from '../../store/resource.ts';
 import type { Ref } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
 import { uncopiedPart } from '../rollout/mounted.ts';
+import { alarmOf } from './alarm.ts';
+import { branchConditions } from './branch.ts';
 import { plan } from './plan.ts';
+import { endingCertificates, planRoutes, readRoutes, routeConditions } from './routes.ts';
+import type { RoutesWorld } from './routes.ts';
 import { awaited, conditionsOf, isChanging, isUnready, observe, stateOf } from './states.ts';
 import type { App, World } from './world.ts';
 import { readWorld } from './world.ts';
@@ -21,15 +25,23 @@ export function applicationController(settings: ApplicationSettings): Controller
   return {
     name: 'application',
     kind: 'application',
-    reads: ['deployment', 'assignment', 'server', 'volume'],
+    reads: ['deployment', 'assignment', 'server', 'volume', 'operation'],
     children: ['assignment', 'deployment'],
-    notifies: ['application_error', 'application_recovered'],
+    notifies: ['application_error', 'application_recovered', 'certificate_ends_soon'],
     wakes: [
       onChild('deployment', ({ desired }) => [desired.application_id]),
       onChild('assignment', ({ desired }) => [desired.workload_id]),
+      onChild('operation', ({ desired }) =>
+        desired.polled === undefined || desired.application_id === undefined ? [] : [desired.application_id],
+      ),
       onChange(
         'server',
-        ({ meta, desired, observed }) => [meta.deletionRequestedAt, desired.direct_ports_enabled, observed?.phase],
+        ({ meta, desired, observed }) => [
+          meta.deletionRequestedAt,
+          desired.direct_ports_enabled,
+          desired.ingress,
+          observed?.phase,
+        ],
         ({ meta }, view) => view.by('application', 'server', meta.id).map((app) => app.meta.id),
       ),
       // the name that messages have, and what no instance is made before
@@ -44,15 +56,22 @@ export function applicationController(settings: ApplicationSettings): Controller
       const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
       const world: World = { ...read, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
       await perform(ctx, plan(world));
+      const routes = readRoutes(it, ctx.view);
+      await perform(ctx, planRoutes(routes));
       await notifyUsers(world, ctx);
-      return verdict(world, ctx, unreadyLeft);
+      await notifyOfCertificates(it, routes, ctx);
+      const outcome = withRoutes(verdict(world, ctx, unreadyLeft), routes);
+      return { ...outcome, conditions: [...outcome.conditions, ...branchConditions(it, ctx)] };
     },
     async finalize(it, ctx) {
       const world: World = { ...readWorld(it, ctx.view), unreadyTooLong: false };
       await perform(ctx, plan(world));
       const deployments = ctx.view.by('deployment', 'application', it.meta.id);
       for (const deployment of deployments.filter(isStaying)) await ctx.retire('deployment', deployment.meta.id);
-      const released = world.slots.length === 0 && deployments.length === 0;
+      const routes = readRoutes(it, ctx.view);
+      await perform(ctx, planRoutes(routes));
+      const released =
+        world.slots.length + world.volumes.length + deployments.length === 0 && routes.routes === undefined;
       return { ...verdict(world, ctx, undefined), released };
     },
   };
@@ -86,27 +105,34 @@ function verdict(world: World, ctx: Context, unreadyLeft: number | undefined): V
     const trouble = now.phase === 'failed' || now.phase === 'error';
     ctx.event(app, { type: trouble ? 'warning' : 'normal', reason: now.reason, message: now.message });
   }
-  return { observed: observe(world, now), conditions: conditionsOf(world, now), next: nextOf(world, unreadyLeft) };
+  const { notified } = alarmOf(world, now);
+  const observed = { ...observe(world, now), ...(notified.length > 0 && { notified }) };
+  return { observed, conditions: conditionsOf(world, now), next: nextOf(world, unreadyLeft) };
 }
 
-/**
- * Notifies the users who may see the application when it stops serving by itself, and when it serves again. Not when
- * its server is away: the server's controller notifies once of that.
- */
+/** Notifies, once for each certificate, that it was not renewed in time. */
+async function notifyOfCertificates(it: App, routes: RoutesWorld, ctx: Context): Promise<void> {
+  for (const { host, expires_at, why } of endingCertificates(routes))
+    await ctx.notify(it, `${it.meta.id}/certificate/${host}/${expires_at}`, {
+      type: 'certificate_ends_soon',
+      severity: 'warning',
+      title: `The certificate for ${host} ends soon`,
+      message: `It ends at ${expires_at} and was not renewed: ${why}. Check that the name leads to the server`,
+    });
+}
+
+/** Adds what became of its domains; it does not wait for them. */
+function withRoutes(it: Verdict<'application'>, routes: RoutesWorld): Verdict<'application'> {
+  return { ...it, conditions: [...it.conditions, ...routeConditions(routes)] };
+}
+
+/** Notifies the users who may see the application of trouble that begins, and of its end. */
 async function notifyUsers(world: World, ctx: Context): Promise<void> {
   const { app } = world;
-  const before = app.observed;
-  const { phase, reason, message } = stateOf(world);
-  const isLost = before?.phase === 'running' && phase === 'error' && reason !== 'ServerOffline';
-  const wasAway = before?.conditions.some((it) => it.type === 'Ready' && it.reason === 'ServerOffline') ?? false;
-  const isBack = before?.phase === 'error' && phase === 'running' && !wasAway;
-  if (!isLost && !isBack) return;
-  await ctx.notify(app, `${app.meta.id}/${phase}/${app.meta.observedRevision ?? 0}`, {
-    type: isBack ? 'application_recovered' : 'application_error',
-    severity: isBack ? 'info' : 'error',
-    title: isBack ? `${app.desired.name} serves again` : `${app.desired.name} does not serve any more`,
-    message,
-  });
+  const { notified, notification } = alarmOf(world, stateOf(world));
+  if (notification === undefined) return;
+  const key = `${app.meta.id}/alarm/${notified.join('+')}/${app.meta.observedRevision ?? 0}`;
+  await ctx.notify(app, key, notification);
 }
 
 function nextOf(world: World, unreadyLeft: number | undefined): Next {
@@ -137,5 +163,5 @@ function nextOf(world: World, unreadyLeft: number | undefined): Next {
 }
 
 function instances(world: World): Ref[] {
-  return world.slots.map((it) => ({ kind: 'assignment', id: it.meta.id }));
+  return [...world.slots, ...world.volumes].map((it) => ({ kind: 'assignment', id: it.meta.id }));
 }

@@ -8,12 +8,13 @@ import type { Because } from '../runtime/controller.ts';
 import { agentTooOld, hasCode } from '../rollout/failures.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { uncopied } from '../rollout/mounted.ts';
-import { healthOf } from '../rollout/health.ts';
 import type { Health } from '../rollout/health.ts';
 import { hindrance } from './hindrance.ts';
 import { instanceDesired } from './instance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
-import { isCrashLooping, isLive, isMadeAs, isReady, restartTokenOf, slotOf } from '../rollout/slots.ts';
+import { healthOfAll, isOfAny, servicesOf } from '../rollout/services.ts';
+import { isCrashLooping, isDraining, isLive, isMadeAs, isSeenReady, restartTokenOf, slotOf } from '../rollout/slots.ts';
+import type { Assignment } from '../rollout/slots.ts';
 import type { Deployment, World } from './world.ts';
 import { isActive } from './world.ts';
 
@@ -125,15 +126,16 @@ function withoutSuccess(target: Deployment | undefined): State {
 
 function servingState(world: World, serving: Deployment): State {
   const { app, target } = world;
-  const { replicas } = app.desired;
   const { ready, lacking, errors, isCrashLooping: crashes } = servingHealth(world, serving);
+  const replicas = replicasOf(world, serving);
   if (lacking === 0) {
     return target?.observed?.phase === 'failed'
       ? state('running', 'false', 'RolloutFailed', failureMessage(target))
       : state('running', 'true', 'Running', 'Every instance is ready');
   }
   const why = hindrance(errors, world.mounted);
-  if (ready > 0) return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
+  if (mainHealth(world, serving).ready > 0)
+    return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
   if (errors.some((error) => hasCode(error, 'data_lost')))
     return state('error', 'false', 'VolumeLost', `No instance can start${why}`);
   if (crashes) return state('error', 'false', 'CrashLoop', 'Its process keeps exiting: its log shows why');
@@ -153,11 +155,21 @@ export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
   const { app, target, serving } = world;
   if (app.desired.run === 'stopped' || serving === undefined || !isStaying(app)) return false;
   if (target !== undefined && isActive(target)) return false;
-  return app.desired.replicas > 0 && servingHealth(world, serving).ready === 0;
+  return app.desired.replicas > 0 && mainHealth(world, serving).ready === 0;
+}
+
+/** How the instances of the service that requests are for are. */
+function mainHealth({ slots, app }: Pick<World, 'slots' | 'app'>, serving: Deployment): Health {
+  return healthOfAll(slots, servicesOf(app, serving).slice(0, 1));
+}
+
+/** Instances of all services. */
+function replicasOf({ app }: Pick<World, 'app'>, serving: Deployment): number {
+  return servicesOf(app, serving).reduce((sum, it) => sum + it.replicas, 0);
 }
 
 function servingHealth({ slots, app }: Pick<World, 'slots' | 'app'>, serving: Deployment): Health {
-  return healthOf(slots, serving.meta.id, app.desired.replicas);
+  return healthOfAll(slots, servicesOf(app, serving));
 }
 
 /**
@@ -168,13 +180,19 @@ export function isChanging(world: World): boolean {
   const { app, serving, server } = world;
   if (app.desired.run === 'stopped' || serving === undefined) return false;
   const wanted = servingHealth(world, serving).instances;
-  const desiredIn = (slot: number) =>
-    instanceDesired({ app, deployment: serving, server, slot, restartToken: app.desired.restart_token });
-  return (
-    wanted.some((it) => restartTokenOf(it) !== app.desired.restart_token) ||
-    (server !== undefined && wanted.some((it) => !isMadeAs(it, desiredIn(slotOf(it))))) ||
-    world.slots.some((it) => isLive(it) && !wanted.includes(it))
-  );
+  const services = servicesOf(app, serving);
+  const isOutdated = (it: Assignment): boolean => {
+    const service = services.find(({ name }) => name === it.desired.service);
+    if (service === undefined) return false;
+    const { restartToken } = service;
+    if (restartTokenOf(it) !== restartToken) return true;
+    if (server === undefined) return false;
+    return !isMadeAs(
+      it,
+      instanceDesired({ app, deployment: serving, server, service, slot: slotOf(it), restartToken }),
+    );
+  };
+  return wanted.some(isOutdated) || world.slots.some((it) => isLive(it) && !isDraining(it) && !wanted.includes(it));
 }
 
 /** What an application that is not settled waits for. */
@@ -196,7 +214,7 @@ export function awaited(world: World, now: State): Because {
     case 'Stopping':
       return 'its instances to stop';
     default: {
-      const { replicas } = app.desired;
+      const replicas = serving === undefined ? app.desired.replicas : replicasOf(world, serving);
       const lacking = serving === undefined ? replicas : servingHealth(world, serving).lacking;
       if (lacking === 0) return 'its instances to be replaced one after another';
       return `${lacking} of ${replicas} instances to become ready`;
@@ -212,7 +230,8 @@ function failureMessage(target: Deployment): string {
 export function observe(world: World, now: State): ObservedOf<'application'> {
   const { target, serving } = world;
   const before = world.app.observed;
-  const crashing = world.slots.some((it) => it.desired.version === serving?.meta.id && isCrashLooping(it));
+  const services = serving === undefined ? [] : servicesOf(world.app, serving);
+  const crashing = world.slots.some((it) => isOfAny(it, services) && isCrashLooping(it));
   const healthy = now.ready === 'true';
   const counted = target?.observed?.phase === 'failed' ? target.meta.id : before?.counted_deployment_id;
   const wasCrashing = before?.crash_loop_counted === true;
@@ -225,16 +244,22 @@ export function observe(world: World, now: State): ObservedOf<'application'> {
     current_deployment_id: serving?.meta.id,
     current_commit: serving?.observed?.commit,
     consecutive_failures: healthy ? 0 : failures,
-    ready_replicas: world.slots.filter(isReady).length,
+    ready_replicas: world.slots.filter((it) => isSeenReady(it) && isOfMain(it, serving ?? target)).length,
     counted_deployment_id: counted,
     crash_loop_counted: !healthy && (crashing || wasCrashing),
   });
 }
 
+/** Whether an instance, of any version, is of the service that requests are for. */
+function isOfMain({ desired }: Assignment, deployment: Deployment | undefined): boolean {
+  const [main] = deployment?.desired.services ?? [];
+  return main === undefined || desired.service === main.name;
+}
+
 /** Conditions beside the ones that the runtime derives. */
 export function conditionsOf(world: World, now: State): ConditionInput[] {
   const { server, target } = world;
-  const ready = world.slots.filter(isReady).length;
+  const ready = world.slots.filter((it) => isSeenReady(it) && isOfMain(it, world.serving ?? target)).length;
   const conditions: ConditionInput[] = [
     { type: 'Ready', status: now.ready, reason: now.reason, message: now.message },
     ready > 0

@@ -19,6 +19,8 @@ export interface World {
   serving: Deployment | undefined;
   /** Service instances of any of its deployments, by slot. */
   slots: readonly Assignment[];
+  /** The volumes of its compose files. */
+  volumes: readonly Assignment[];
   /** Also absent while it is being deleted: nothing new is assigned to it then. */
   server: ReadonlyResource<'server'> | undefined;
   /** The volumes that it mounts. */
@@ -29,15 +31,14 @@ export interface World {
 
 export function readWorld(app: App, view: TenantView): Omit<World, 'unreadyTooLong'> {
   const deployments = view.by('deployment', 'application', app.meta.id).filter(isStaying);
+  const assignments = view.by('assignment', 'workload', app.meta.id);
   const server = view.get('server', app.desired.server_id);
   return {
     app,
     target: deployments.find((it) => it.meta.id === app.desired.deployment_id),
     serving: servingDeployment(view, app.meta.id),
-    slots: view
-      .by('assignment', 'workload', app.meta.id)
-      .filter(isService)
-      .toSorted((a, b) => slotOf(a) - slotOf(b)),
+    volumes: assignments.filter(({ desired }) => desired.spec.type === 'volume'),
+    slots: assignments.filter(isService).toSorted((a, b) => slotOf(a) - slotOf(b)),
     server: isStaying(server) ? server : undefined,
     mounted: mountedBy(app, view),
   };

@@ -1,22 +1,31 @@
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { mountedBy, uncopied, uncopiedPart } from '../rollout/mounted.ts';
-import { isLive, isService } from '../rollout/slots.ts';
+import type { Health } from '../rollout/health.ts';
+import { healthOfAll, isOfAny, servicesOf } from '../rollout/services.ts';
+import { isDraining, isLive, isService } from '../rollout/slots.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { hasDeploymentEnded } from '../../store/kinds/application.ts';
+import { hasDeploymentEnded, isUnread } from '../../store/kinds/application.ts';
+import { assignmentId } from '../../store/kinds/assignment-id.ts';
+import { buildRole, isToBuild } from '../../store/kinds/composed-service.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { resolveReferences } from '../../store/referable.ts';
+import { releaseOf } from '../../store/kinds/release-settings.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
 import { patienceMs, taskOf } from '../task/task.ts';
 import { plan } from './plan.ts';
 import type { Deployment, World } from './states.ts';
-import { advance, awaited } from './states.ts';
+import { advance, awaited, noReplicas, servicesIn } from './states.ts';
+
+/** A world without what the clocks of the leader say. */
+type Found = Omit<World, 'expired' | 'isUnhealthy'>;
 
 export interface DeploymentSettings {
   /** How long a deployment may wait for its server. */
   queueDeadlineMs: number;
   buildDeadlineMs: number;
-  /** Longest time from the image until every instance is stable. */
+  /** Longest time from the image until an instance is stable, and from one to the next. */
   rolloutDeadlineMs: number;
 }
 
@@ -31,8 +40,8 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
   return {
     name: 'deployment',
     kind: 'deployment',
-    reads: ['application', 'assignment', 'server', 'volume'],
-    children: ['assignment'],
+    reads: ['application', 'database', 'assignment', 'server', 'volume', 'operation'],
+    children: ['assignment', 'operation'],
     notifies: ['deployment_failed', 'deployment_succeeded'],
     wakes: [
       // A deployment depends on its own assignments, and on the instances of other deployments that it replaces.
@@ -40,6 +49,8 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
         const newest = view.get('application', desired.workload_id)?.desired.deployment_id;
         return newest === undefined ? [desired.version] : [desired.version, newest];
       }),
+      // What reads its compose file.
+      onChild('operation', ({ desired }) => (desired.deployment_id === undefined ? [] : [desired.deployment_id])),
       // An application's pointer, run state and deletion end its unfinished deployments; its status does not matter.
       onChange(
         'application',
@@ -62,7 +73,10 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
     reconcile: (it, ctx) => step(it, ctx),
     async finalize(it, ctx) {
       const verdict = await step(it, ctx);
-      const left = ctx.view.by('assignment', 'version', it.meta.id);
+      // instances of services go on while another deployment has the service: the application ends them
+      const left = ctx.view
+        .by('assignment', 'version', it.meta.id)
+        .filter((one) => it.desired.services === undefined || !isService(one));
       for (const { meta } of left.filter(isStaying)) await ctx.retire('assignment', meta.id);
       return { ...verdict, released: left.length === 0 };
     },
@@ -70,51 +84,124 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
 
   async function step(it: Deployment, ctx: Context): Promise<Verdict<'deployment'>> {
     const found = readWorld(it, ctx);
-    const left = remaining(it, isHeld(found), ctx);
-    const world: World = { ...found, expired: left <= 0 };
+    const health = healthOfAll(found.slots, servicesIn(found));
+    // Each further instance that is stable is progress: the clocks of the rollout begin anew.
+    if (health.stable > (it.observed?.stable_instances ?? 0))
+      for (const name of ['deploying', healthy]) ctx.since(name, false);
+    const healthyLeft = leftToBeHealthy(found, health, ctx);
+    const phaseLeft = remaining(found, ctx);
+    const world: World = { ...found, expired: phaseLeft <= 0, isUnhealthy: healthyLeft <= 0 };
+    const left = Math.min(phaseLeft, healthyLeft);
     const now = advance(world);
     await perform(ctx, plan(world, now, settings.buildDeadlineMs));
+    if (now.phase === 'queued' && isUnread(it.desired) && isStaying(it)) await beginReading(it, ctx);
     if (now.phase !== (it.observed?.phase ?? 'queued')) await announce(world, now, ctx);
     return { observed: now, conditions: [readyCondition(now, world)], next: nextOf(it, now, left, world) };
   }
 
   /** Milliseconds until the deadline of its phase; infinite once it has ended, and while it is held. */
-  function remaining(it: Deployment, held: boolean, ctx: Context): number {
-    const phase = it.observed?.phase ?? 'queued';
-    const left = Object.entries(deadlines).map(([name, deadline]) => {
-      const isOn = name === phase && !(name === 'deploying' && held);
+  function remaining(found: Found, ctx: Context): number {
+    const phase = found.deployment.observed?.phase ?? 'queued';
+    const left = Object.entries(deadlinesOf(found)).map(([name, deadline]) => {
+      const isOn = name === phase && !(name === 'deploying' && isHeld(found));
       const lasted = ctx.since(name, isOn);
       return isOn ? deadline - lasted : Number.POSITIVE_INFINITY;
     });
     return Math.min(...left);
   }
+
+  /** The deadline of a rollout counts from its last progress. It is never shorter than what the application asks for. */
+  function deadlinesOf({ application }: Found): Record<string, number> {
+    const asked = (application?.desired.healthy_deadline ?? 0) * 1000;
+    return { ...deadlines, deploying: Math.max(deadlines.deploying, asked) };
+  }
+}
+
+/** The clock of the instances that are becoming stable. */
+const healthy = 'healthy';
+
+/** Milliseconds that its instances have left to become stable; infinite while none of them has started. */
+function leftToBeHealthy(found: Found, { isComing }: Health, ctx: Context): number {
+  const isOn = found.deployment.observed?.phase === 'deploying' && isComing && found.serverAway === undefined;
+  const lasted = ctx.since(healthy, isOn);
+  if (!isOn) return Number.POSITIVE_INFINITY;
+  return releaseOf(found.application?.desired ?? {}).healthyDeadline * 1000 - lasted;
 }
 
 /**
  * Whether it waits for the copy of a volume, which may wait for its user: the time for its rollout begins after that.
  * Where the server is away or cannot make the copy, the deadline counts.
  */
-function isHeld({ mounted, serverAway }: Omit<World, 'expired'>): boolean {
+function isHeld({ mounted, serverAway }: Found): boolean {
   return serverAway === undefined && uncopied(mounted)?.isWaiting === true;
 }
 
-function readWorld(it: Deployment, ctx: Context): Omit<World, 'expired'> {
-  const assignments = ctx.view.by('assignment', 'version', it.meta.id);
+/** Time that a compose file in a repository has to be read, once the agent of the server is connected. */
+const readSeconds = 40;
+
+function readingOf({ meta }: Pick<Deployment, 'meta'>): string {
+  return assignmentId.task(meta.id, 'compose');
+}
+
+async function beginReading(it: Deployment, ctx: Context): Promise<void> {
+  const { application_id, project_id, server_id, triggered_by, queued_at } = it.desired;
+  await ctx.ensure(
+    'operation',
+    readingOf(it),
+    {
+      type: 'compose',
+      project_id,
+      application_id,
+      server_id,
+      deployment_id: it.meta.id,
+      ...(triggered_by !== undefined && { requested_by: triggered_by }),
+      requested_at: queued_at,
+      deadline_seconds: readSeconds,
+    },
+    it,
+  );
+}
+
+/** The services of its compose file that are to be built, and the task of each. */
+function buildsOf({ meta, desired }: Deployment, ctx: Context): Found['builds'] {
+  const built = (desired.services ?? []).filter(isToBuild);
+  return new Map(
+    built.map((composed) => [composed.name, { composed, task: taskOf(ctx.view, meta.id, buildRole(composed.name)) }]),
+  );
+}
+
+function readWorld(it: Deployment, ctx: Context): Found {
+  const instances = ctx.view.by('assignment', 'workload', it.desired.application_id).filter(isService);
   const server = ctx.view.get('server', it.desired.server_id);
   const application = ctx.view.get('application', it.desired.application_id);
+  const services = servicesOf(application ?? noReplicas, it);
   return {
     deployment: it,
     application,
+    resolution: resolutionOf(it, ctx),
     mounted: mountedBy(application, ctx.view),
     serverAway: awayOf(server),
     serverGone: !isStaying(server),
     build: taskOf(ctx.view, it.meta.id, 'build'),
-    slots: assignments.filter(isService),
-    olderLive: ctx.view
-      .by('assignment', 'workload', it.desired.application_id)
-      .some((other) => other.desired.version !== it.meta.id && isService(other) && isLive(other)),
+    builds: buildsOf(it, ctx),
+    reading: ctx.view.get('operation', readingOf(it)),
+    slots: instances.filter((one) => isOfAny(one, services)),
+    olderLive: instances.some(
+      (other) =>
+        services.some(({ name }) => name === other.desired.service) &&
+        !isOfAny(other, services) &&
+        isLive(other) &&
+        !isDraining(other),
+    ),
     now: ctx.clock.now().toISOString(),
   };
+}
+
+/** Every deployment resolves anew, a rollback too: where another object is reached is no setting of the application. */
+function resolutionOf({ desired, observed }: Deployment, { view }: Context): World['resolution'] {
+  const { references } = desired.config;
+  if (references === undefined || observed?.references !== undefined) return undefined;
+  return resolveReferences(view, desired.environment_id, references);
 }
 
 async function announce(world: World, now: ObservedOf<'deployment'>, ctx: Context): Promise<void> {

@@ -1,8 +1,10 @@
 import { defined } from '../../store/defined.ts';
-import { hasDeploymentEnded } from '../../store/kinds/application.ts';
+import { hasDeploymentEnded, isUnread } from '../../store/kinds/application.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
+import type { Resolved } from '../../store/kinds/fields.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { releaseOf } from '../../store/kinds/release-settings.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -11,7 +13,8 @@ import type { Because } from '../runtime/controller.ts';
 import { hasCode } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
 import { uncopied, withVolumeNames } from '../rollout/mounted.ts';
-import { healthOf } from '../rollout/health.ts';
+import { healthOfAll, servicesOf } from '../rollout/services.ts';
+import type { Composed, Service } from '../rollout/services.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { taskState } from '../task/task.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -27,14 +30,22 @@ export interface World {
   /** Why its server can run nothing for now. */
   serverAway: 'offline' | 'engine' | undefined;
   build: Assignment | undefined;
+  /** The services of its compose file that are built, and the task of each. */
+  builds: ReadonlyMap<string, { composed: Composed; task: Assignment | undefined }>;
+  /** What reads its compose file in the repository. */
+  reading: ReadonlyResource<'operation'> | undefined;
   /** Service instances of this deployment. */
   slots: readonly Assignment[];
   /** The volumes that its application mounts. */
   mounted: readonly ReadonlyResource<'volume'>[];
   /** An instance of another deployment may still be answering. */
   olderLive: boolean;
+  /** What its references stand for, where that is not recorded yet. */
+  resolution: { values: Record<string, Resolved> } | { fault: string } | undefined;
   /** Its deadline for the present phase has passed. */
   expired: boolean;
+  /** An instance has not become stable in the time that its application gives it. */
+  isUnhealthy: boolean;
   now: string;
 }
 
@@ -47,6 +58,7 @@ interface OwnFailure extends Failure {
     | 'engine_unavailable'
     | 'invalid_config'
     | 'not_ready'
+    | 'reference_unresolved'
     | 'server_gone'
     | 'server_offline'
     | 'volume_not_copied';
@@ -60,14 +72,18 @@ interface OwnFailure extends Failure {
  * an image goes back from deploying to building, once, if the image is gone and its commit is known.
  */
 export function advance(world: World): Observed {
-  const { deployment } = world;
-  const before: Observed = deployment.observed ?? { phase: 'queued' };
-  if (hasDeploymentEnded(before.phase)) return before;
+  const { deployment, resolution } = world;
+  const known: Observed = deployment.observed ?? { phase: 'queued' };
+  if (hasDeploymentEnded(known.phase)) return known;
+  const isResolved = resolution !== undefined && 'values' in resolution;
+  const before: Observed = isResolved ? { ...known, references: resolution.values } : known;
   const end = ending(world);
   if (end !== undefined) return { ...before, phase: end, finished_at: world.now };
   if (world.serverGone) return fail(world, before, gone);
   const wrong = faultIn(deployment.desired.config);
   if (wrong !== undefined) return fail(world, before, wrong);
+  if (resolution !== undefined && 'fault' in resolution)
+    return fail(world, before, { code: 'reference_unresolved', message: `${resolution.fault}. Then deploy again` });
   switch (before.phase) {
     case 'queued':
       return fromQueued(world, before);
@@ -101,11 +117,52 @@ function ending({ deployment, application }: World): DeploymentPhase | undefined
 
 function fromQueued(world: World, before: Observed): Observed {
   const { source, reuse } = world.deployment.desired;
-  if (reuse !== undefined) return { ...before, ...reuse, phase: 'deploying', started_at: world.now };
+  if (isUnread(world.deployment.desired)) return fromUnread(world, before);
+  if (world.builds.size > 0) return toBuilding(world, ofCommit(world, before));
+  if (reuse !== undefined) {
+    const { services: _, ...image } = reuse;
+    return { ...before, ...image, phase: 'deploying', started_at: world.now };
+  }
+  if (source.type === 'compose')
+    return defined({
+      ...ofCommit(world, before),
+      phase: 'deploying' as const,
+      image: world.deployment.desired.services?.[0]?.image,
+      started_at: world.now,
+      // nothing was built, so that the time of the rollout is none of a build
+      ...(source.repository !== undefined && { built_at: world.now }),
+    });
   if (source.type === 'image') return { ...before, phase: 'deploying', image: source.image_url, started_at: world.now };
-  const { outcome } = taskState('build', world.build);
-  if (outcome !== 'absent' && outcome !== 'waiting') return { ...before, phase: 'building', started_at: world.now };
+  return toBuilding(world, before);
+}
+
+/** It builds once its server has taken up one of its builds. */
+function toBuilding(world: World, before: Observed): Observed {
+  const tasks = world.builds.size > 0 ? [...world.builds.values()].map(({ task }) => task) : [world.build];
+  const hasBegun = tasks.some((task) => !['absent', 'waiting'].includes(taskState('build', task).outcome));
+  if (hasBegun) return { ...before, phase: 'building', started_at: world.now };
   return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
+}
+
+/** Its compose file is read first. */
+function fromUnread(world: World, before: Observed): Observed {
+  const { finished_at, error, phase } = world.reading?.observed ?? {};
+  if (finished_at !== undefined && phase !== 'succeeded')
+    return fail(
+      world,
+      ofCommit(world, before),
+      error ?? { code: 'failed', message: 'Its compose file cannot be read' },
+    );
+  return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
+}
+
+/** With the commit that its compose file was read at. */
+function ofCommit({ deployment, reading }: World, before: Observed): Observed {
+  const { commit } = deployment.desired;
+  const read = reading?.observed?.result;
+  if (commit === undefined) return before;
+  const message = read?.['commit'] === commit ? read['commit_message'] : undefined;
+  return { ...before, commit, ...(typeof message === 'string' && { commit_message: message }) };
 }
 
 const gone: OwnFailure = {
@@ -132,6 +189,7 @@ const otherCommit: OwnFailure = {
 };
 
 function fromBuilding(world: World, before: Observed): Observed {
+  if (world.builds.size > 0) return fromBuildingServices(world, before);
   const build = taskState('build', world.build);
   const spec = world.build?.desired.spec;
   if (build.outcome === 'succeeded' && spec?.type === 'build') {
@@ -139,36 +197,67 @@ function fromBuilding(world: World, before: Observed): Observed {
     if (reuse?.commit !== undefined && build.result.commit !== reuse.commit) return fail(world, before, otherCommit);
     return defined({ ...before, phase: 'deploying' as const, built_at: world.now, image: spec.image, ...build.result });
   }
-  if (build.outcome === 'failed') return fail(world, { ...before, ...defined(build.known ?? {}) }, build.error);
-  if (build.isExhausted)
-    return fail(world, before, {
-      code: 'build_lost',
-      message: `The server lost the build ${build.attempt} times: see the log of its agent, then deploy again`,
-    });
-  if (world.expired)
-    return fail(
-      world,
-      before,
-      late(world, {
-        code: 'build_timeout',
-        message:
-          'The build did not end in time: see its log, and ask the operator for a longer --build-deadline-seconds if it needs one',
-      }),
-    );
-  return before;
+  if (build.outcome === 'failed') return fail(world, { ...before, ...defined(build.known ?? {}) }, told(build.error));
+  if (build.isExhausted) return fail(world, before, lost(build.attempt));
+  return world.expired ? fail(world, before, late(world, lateBuild)) : before;
+}
+
+/** The builds of services go on side by side, and the first that fails ends the deployment. */
+function fromBuildingServices(world: World, before: Observed): Observed {
+  const digests: Record<string, string> = {};
+  for (const [name, { task }] of world.builds) {
+    const build = taskState('build', task);
+    const of = ({ code, message }: Failure): Failure => ({ code, message: `Service ${name}: ${message}` });
+    if (build.outcome === 'failed') return fail(world, before, of(told(build.error)));
+    if (build.isExhausted) return fail(world, before, of(lost(build.attempt)));
+    if (build.outcome === 'succeeded') digests[name] = build.result.image_digest;
+  }
+  if (Object.keys(digests).length < world.builds.size)
+    return world.expired ? fail(world, before, late(world, lateBuild)) : before;
+  const [main] = world.deployment.desired.services ?? [];
+  return defined({
+    ...before,
+    phase: 'deploying' as const,
+    built_at: world.now,
+    image: main?.image,
+    image_digest: main?.image_digest ?? digests[main?.name ?? ''],
+    service_digests: digests,
+  });
+}
+
+function lost(attempts: number): OwnFailure {
+  const message = `The server lost the build ${attempts} times: see the log of its agent, then deploy again`;
+  return { code: 'build_lost', message };
+}
+
+const lateBuild: OwnFailure = {
+  code: 'build_timeout',
+  message:
+    'The build did not end in time: see its log, and ask the operator for a longer --build-deadline-seconds if it needs one',
+};
+
+/** The failure of a build as its agent reports it; of one that was late, with what to do. */
+function told(error: Failure): Failure {
+  return hasCode(error, 'build_timeout') ? lateBuild : error;
 }
 
 function fromDeploying(world: World, before: Observed): Observed {
-  const { replicas } = world.application?.desired ?? { replicas: 0 };
-  const health = healthOf(world.slots, world.deployment.meta.id, replicas);
+  const health = healthOfAll(world.slots, servicesIn(world));
   const digest = health.instances.map((it) => upToDate(it)?.image_digest).find((it) => it !== undefined);
-  const next: Observed = defined({ ...before, image_digest: before.image_digest ?? digest });
+  const progress = Math.max(before.stable_instances ?? 0, health.stable);
+  const next: Observed = defined({
+    ...before,
+    image_digest: before.image_digest ?? digest,
+    service_digests: digestsOf(world, before),
+    stable_instances: progress === 0 ? undefined : progress,
+  });
   const broken = health.failures.find(({ of }) => !isOfLostImage(world, of))?.failure;
   if (hasCode(broken, 'image_not_found') && isRebuildable(world)) return rebuilding(before);
   if (broken !== undefined) return fail(world, next, broken);
   // After a success only the new revision answers. An older instance that cannot be stopped must not prevent it.
-  if (health.isStable && (!world.olderLive || world.expired))
-    return { ...next, phase: 'succeeded', finished_at: world.now };
+  const isDone = health.isStable && health.instances.every((it) => hasPinned(it, world.deployment.desired, next));
+  if (isDone && (!world.olderLive || world.expired)) return { ...next, phase: 'succeeded', finished_at: world.now };
+  if (world.isUnhealthy) return fail(world, next, late(world, health.errors[0] ?? unhealthy(world)));
   if (!world.expired) return next;
   return fail(
     world,
@@ -182,6 +271,42 @@ function fromDeploying(world: World, before: Observed): Observed {
         },
     ),
   );
+}
+
+/** Whether an instance has the image that the deployment pinned: its tag may have moved between two pulls. */
+function hasPinned(it: Assignment, { source }: Deployment['desired'], observed: Observed): boolean {
+  if (source.type === 'git') return true; // its image has no tag that moves
+  const pinned = source.type === 'compose' ? observed.service_digests?.[it.desired.service] : observed.image_digest;
+  const { image_digest: digest, phase } = upToDate(it) ?? {};
+  // an agent that was restarted asks for no image of a process that has come to its end
+  return pinned === undefined || digest === pinned || (digest === undefined && phase === 'succeeded');
+}
+
+/** The services of the deployment, as many instances of each as its application wants. */
+export function servicesIn({ application, deployment }: Pick<World, 'application' | 'deployment'>): Service[] {
+  return servicesOf(application ?? noReplicas, deployment);
+}
+
+/** What an application that is gone wants. */
+export const noReplicas = { desired: { replicas: 0 } };
+
+/** The digests of the images of its services, each as it was first found. */
+function digestsOf({ deployment, slots }: World, before: Observed): Observed['service_digests'] {
+  if (deployment.desired.services === undefined) return undefined;
+  const found = slots.flatMap((it): [string, string][] => {
+    const digest = upToDate(it)?.image_digest;
+    return digest === undefined ? [] : [[it.desired.service, digest]];
+  });
+  const digests = { ...Object.fromEntries(found), ...before.service_digests };
+  return Object.keys(digests).length === 0 ? undefined : digests;
+}
+
+function unhealthy({ application }: World): OwnFailure {
+  const { healthyDeadline, minHealthySeconds } = releaseOf(application?.desired ?? {});
+  const message =
+    `An instance was not ready for ${minHealthySeconds} s within ${healthyDeadline} s of its start: its log shows what ` +
+    'it waits for. If it needs longer, set a higher healthy_deadline';
+  return { code: 'not_ready', message };
 }
 
 /** No instance is made before the volumes that it mounts are the copies that they are to begin as. */
@@ -227,7 +352,7 @@ export function awaited({ phase }: Pick<Observed, 'phase'>): Because | undefined
     case 'building':
       return 'its image to be built';
     case 'deploying':
-      return 'its instances to be ready and to stay so for 10 s';
+      return 'its instances to be ready and to stay so';
     default:
       return undefined;
   }

@@ -3,6 +3,8 @@ import { decodeLogChunks } from '../../agent-protocol/log-stream.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import { decodeSamples } from '../../agent-protocol/metrics.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
+import { decodeTraffic } from '../../agent-protocol/traffic.ts';
+import type { TrafficSample } from '../../agent-protocol/traffic.ts';
 import type { CallParams, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { wait } from '../../time/clock.ts';
@@ -13,7 +15,7 @@ import { AgentAway, CallFailed } from './agent-errors.ts';
 import { limits } from './limits.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { relayCall, relayRoundTrips, relayStream } from './relay-client.ts';
-import type { RelayTarget } from './relay-client.ts';
+import type { DialReplica, RelayTarget } from './relay-client.ts';
 import { maxAskedServers } from './relay-messages.ts';
 import { roundTripsOf } from './relay-server.ts';
 import type { LocalSessions } from './relay-server.ts';
@@ -27,6 +29,7 @@ export interface AgentRoutesOptions {
   /** Id of this replica. */
   replica: string;
   clusterKey: Uint8Array;
+  dialReplica?: DialReplica | undefined;
   local: LocalSessions;
 }
 
@@ -47,7 +50,8 @@ export class AgentRoutes {
   ): Promise<unknown> {
     try {
       const local = this.#local(tenant, server);
-      if (local !== undefined) return await local.call(params, timeoutMs, signal);
+      if (local !== undefined)
+        return await local.call(this.#options.local.opened(tenant, server, params), timeoutMs, signal);
       return await this.#relayed(tenant, server, signal, (target) => relayCall(target, params, timeoutMs, signal));
     } catch (error) {
       throw translated(error, server);
@@ -63,7 +67,7 @@ export class AgentRoutes {
     servers: readonly string[],
     { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
   ): Promise<ReadonlyMap<string, number>> {
-    const { mirror, clock, clusterKey, replica, local } = this.#options;
+    const { mirror, clock, clusterKey, dialReplica: dial, replica, local } = this.#options;
     const asked = signalAfter(clock, timeoutMs, signal);
     const byHolder = Map.groupBy(servers, (server) => mirror.tenant(tenant).agent(server)?.replica);
     try {
@@ -72,7 +76,7 @@ export class AgentRoutes {
           if (holder === undefined || holder === replica) return roundTripsOf(local, tenant, held);
           const url = replicaUrl(mirror, holder);
           if (url === undefined) return {};
-          const target = { url, clusterKey, clock, tenant };
+          const target = { url, dial, clusterKey, clock, tenant };
           return relayRoundTrips(target, held.slice(0, maxAskedServers), timeoutMs, asked.signal).catch(() => ({}));
         }),
       );
@@ -104,6 +108,20 @@ export class AgentRoutes {
   ): AsyncGenerator<ServerSample, void, undefined> {
     try {
       yield* decodeSamples(await this.#bytes(tenant, server, { kind: 'metrics' }, undefined, signal));
+    } catch (error) {
+      throw translated(error, server);
+    }
+  }
+
+  /** @throws AgentAway, CallFailed, or the signal's reason */
+  async *traffic(
+    tenant: string,
+    server: string,
+    workload: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TrafficSample, void, undefined> {
+    try {
+      yield* decodeTraffic(await this.#bytes(tenant, server, { kind: 'traffic', workload }, undefined, signal));
     } catch (error) {
       throw translated(error, server);
     }
@@ -149,7 +167,7 @@ export class AgentRoutes {
     signal: AbortSignal,
     ask: (target: RelayTarget) => Promise<T>,
   ): Promise<T> {
-    const { mirror, clock, random, clusterKey, metrics, replica } = this.#options;
+    const { mirror, clock, random, clusterKey, dialReplica: dial, metrics, replica } = this.#options;
     for (let hop = 1; ; hop++) {
       const holder = mirror.tenant(tenant).agent(server)?.replica;
       const url = holder === undefined || holder === replica ? undefined : replicaUrl(mirror, holder);
@@ -159,7 +177,7 @@ export class AgentRoutes {
           'The agent of the server is not connected: check that the machine is up and runs its agent',
         );
       try {
-        const answer = await ask({ url, clusterKey, clock, tenant, server });
+        const answer = await ask({ url, dial, clusterKey, clock, tenant, server });
         metrics.relayed.inc({ result: 'ok' });
         return answer;
       } catch (error) {

@@ -275,12 +275,12 @@ export class DesiredFeed {
     }
     const { projection } = this.#options;
     for (const sendable of put.toSorted(byVersion)) {
-      const { it, holder } = sendable;
+      const { it, holder, part } = sendable;
       this.#forget(it.meta.id);
       const configuration = projection.configurationOf(sendable);
       if (configuration !== undefined && holder !== undefined) {
         const references = this.#references.get(configuration) ?? 0;
-        if (references === 0) yield { configuration: projection.configuration(holder) };
+        if (references === 0) yield { configuration: projection.configuration(holder, part) };
         this.#references.set(configuration, references + 1);
       }
       this.#sent.set(it.meta.id, { state: stateOf(it), configuration });

@@ -8,6 +8,7 @@ import { maxFrameBytes } from '../../agent-protocol/codec.ts';
 import { ControlSession } from '../../agent-protocol/control-session.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
+import type { TrafficSample } from '../../agent-protocol/traffic.ts';
 import { subprotocol } from '../../agent-protocol/messages.ts';
 import type { CallParams, Load, LogStreamParams, StreamParams } from '../../agent-protocol/messages.ts';
 import { socketWire } from '../../agent-protocol/socket-wire.ts';
@@ -31,11 +32,13 @@ import type { ConnectedServer } from './server-gauges.ts';
 import { AgentRoutes } from './agent-routes.ts';
 import { Paces } from './pace.ts';
 import { Passes } from './passes.ts';
+import type { DialReplica } from './relay-client.ts';
 import { RelayServer } from './relay-server.ts';
 import type { LocalSessions } from './relay-server.ts';
 import { ServerSession } from './server-session.ts';
 import type { SessionOwner } from './server-session.ts';
 import type { SessionDeps } from './session-deps.ts';
+import type { AddressSigner } from './transfers.ts';
 import { refuseUpgrade } from './upgrade.ts';
 
 export interface GatewayOptions {
@@ -43,6 +46,8 @@ export interface GatewayOptions {
   mirror: Mirror;
   repositoryFor: (tenant: string) => Repository;
   unsealer: Unsealer;
+  /** Signs addresses of buckets for tasks that send or fetch bytes. */
+  signer: AddressSigner;
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
@@ -55,6 +60,7 @@ export interface GatewayOptions {
   ownPorts: readonly number[];
   /** See `clusterKey`. */
   clusterKey: Uint8Array;
+  dialReplica?: DialReplica | undefined;
 }
 
 /**
@@ -85,7 +91,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   #unsubscribe: (() => void)[];
 
   constructor(options: GatewayOptions) {
-    const { store, mirror, clock, random, log, registry, replica, clusterKey } = options;
+    const { store, mirror, clock, random, log, registry, replica, clusterKey, dialReplica } = options;
     this.#options = options;
     const metrics = gatewayMetrics(registry, () => this.#sessions.size);
     serverGauges(registry, () => this.#connected());
@@ -98,8 +104,18 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     const local: LocalSessions = {
       sessionOf: (tenant, server) => sessionOf(tenant, server)?.control,
       roundTripOf: (tenant, server) => sessionOf(tenant, server)?.roundTripMs,
+      opened: (tenant, server, params) => sessionOf(tenant, server)?.opened(params) ?? params,
     };
-    this.#routes = new AgentRoutes({ mirror, clock, random, metrics, replica: replica.id, clusterKey, local });
+    this.#routes = new AgentRoutes({
+      mirror,
+      clock,
+      random,
+      metrics,
+      replica: replica.id,
+      clusterKey,
+      dialReplica,
+      local,
+    });
     this.#relay = new RelayServer({ clock, log, clusterKey, local });
     this.#announcing = announceReplica(store, clock, log, replica, this.#stop.signal);
     this.#unsubscribe = [
@@ -160,6 +176,15 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   /** Yields the newest measurement of the server, every 5 s. @throws AgentAway, CallFailed, or the signal's reason */
   samples(tenant: string, server: string, options: { signal: AbortSignal }): AsyncIterable<ServerSample> {
     return this.#routes.samples(tenant, server, options);
+  }
+
+  traffic(
+    tenant: string,
+    server: string,
+    workload: string,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<TrafficSample> {
+    return this.#routes.traffic(tenant, server, workload, options);
   }
 
   /**
@@ -303,11 +328,11 @@ export class Gateway implements AsyncDisposable, SessionOwner {
   }
 
   *#concerned({ tenant, kind, id, before, after }: ObjectChange): Generator<ServerSession> {
-    if (kind === 'settings') {
+    if (kind === 'settings' || kind === 'registry') {
       for (const [key, session] of this.#sessions) if (key.startsWith(keyOf(tenant, ''))) yield session;
       return;
     }
-    const isOnServer = kind === 'assignment' || kind === 'deployment';
+    const isOnServer = ['assignment', 'deployment', 'application', 'run', 'volume'].includes(kind);
     const servers = kind === 'server' ? [id] : isOnServer ? [serverOf(before), serverOf(after)] : [];
     for (const server of new Set(servers)) {
       const session = server === undefined ? undefined : this.#sessions.get(keyOf(tenant, server));

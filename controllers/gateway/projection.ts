@@ -1,19 +1,27 @@
 import { z } from 'zod';
+import { encode } from '../../databases/engine.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
 import { toEarlier } from '../../agent-protocol/earlier-service.ts';
 import type { WireConfiguration, WireItem } from '../../agent-protocol/assignment.ts';
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
+import { generatedPath } from '../../agent-protocol/generated-dockerfile.ts';
 import type { TaskRow } from '../../agent-protocol/task-table.ts';
+import type { CallParams } from '../../agent-protocol/messages.ts';
 import { taskRow } from '../../agent-protocol/task-types.ts';
 import { definitionOf } from '../../store/definition.ts';
+import type { Definition } from '../../store/definition.ts';
 import type { ServiceSpec, StoredTask } from '../../store/kinds/assignment.ts';
-import { Sealed } from '../../store/kinds/fields.ts';
-import type { Configuration, SealedValue } from '../../store/kinds/define.ts';
-import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { Id, Resolved, Sealed } from '../../store/kinds/fields.ts';
+import type { Configuration, SealedValue, WordsName } from '../../store/kinds/define.ts';
+import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { withReferences } from '../../store/referable.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unsealer } from '../../store/seal.ts';
+import { gitAccessOf } from './git-access.ts';
+import { Unopened } from './unopened.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
 type Service = Extract<Assignment['desired']['spec'], { type: 'service' }>;
@@ -21,13 +29,15 @@ type CopiedVolume = Extract<Assignment['desired']['spec'], { type: 'copied_volum
 type Values = DeepReadonly<Record<string, SealedValue | string>>;
 
 /** The object that has the configuration of an assignment. */
-type Holder = ReadonlyResource<'deployment'>;
+type Holder = ReadonlyResource<'deployment' | 'database'>;
 
 /** An assignment that may be sent. */
 export interface Sendable {
   it: Assignment;
   /** The object that has its configuration; absent where none is needed. */
   holder: Holder | undefined;
+  /** Which part of the holder: a service, or a revision; absent: it has one. */
+  part?: string | undefined;
 }
 
 /** Why an assignment must not be sent. The message is for people. */
@@ -46,8 +56,8 @@ interface Options {
 /** The wire form of one agent's desired set, with opened secrets. */
 export class Projection {
   readonly #options: Options;
-  /** Desired records of holders whose configuration was opened before, as one trial per record is enough. */
-  readonly #proven = new WeakSet<object>();
+  /** Services of desired records of holders whose configuration was opened before: one trial of each is enough. */
+  readonly #proven = new WeakMap<object, Set<string | undefined>>();
   /** The last configuration that was inlined: items of one version come one after another. */
   #last: { holder: Holder; configuration: WireConfiguration } | undefined;
 
@@ -76,7 +86,7 @@ export class Projection {
     const { spec, run } = it.desired;
     const lacks = this.#lackOf(it.desired);
     if (lacks !== undefined) return lacks;
-    if (run === 'stopped' || spec.type === 'volume' || spec.type === 'copied_volume') return { it, holder: undefined };
+    if (run === 'stopped' || isWithoutSecrets(spec)) return { it, holder: undefined };
     try {
       if (spec.type === 'service') return this.#configured(it, spec);
       this.#task(it, spec);
@@ -88,10 +98,17 @@ export class Projection {
   }
 
   /** What the agent lacks for the item; `undefined` if it has what it needs. */
-  #lackOf({ spec, run }: Assignment['desired']): Unsendable | undefined {
+  #lackOf(desired: Assignment['desired']): Unsendable | undefined {
+    const { spec, run } = desired;
+    if (run === 'running' && this.#pullsPrivately(desired) && !this.#options.capabilities.has('registry.access'))
+      return cannotLogIn;
     switch (spec.type) {
+      case 'routes':
+        return this.#options.capabilities.has('ingress') ? undefined : cannotRoute;
       case 'service':
-        return this.#knowsServices || toEarlier(settingsOf(spec)) !== undefined ? undefined : cannotRun;
+        return this.#lackOfService(spec);
+      case 'archive':
+        return this.#options.capabilities.has('archive') ? undefined : cannotArchive;
       case 'volume':
         return this.#options.capabilities.has('volumes') ? undefined : cannotKeep;
       case 'copied_volume':
@@ -100,6 +117,19 @@ export class Projection {
       default:
         return this.#lackOfTask(spec, run);
     }
+  }
+
+  #pullsPrivately({ workload_kind, workload_id }: Assignment['desired']): boolean {
+    if (workload_kind !== 'application') return false;
+    return this.#options.view.get('application', workload_id)?.desired.registry_id !== undefined;
+  }
+
+  #lackOfService(spec: Service): Unsendable | undefined {
+    const { capabilities } = this.#options;
+    if (spec.ingress !== undefined && !capabilities.has('ingress')) return cannotRoute;
+    const hasProcess = spec.working_dir !== undefined || spec.init === true;
+    if (hasProcess && !capabilities.has('services.process')) return cannotRun;
+    return this.#knowsServices || toEarlier(withOneName(settingsOf(spec))) !== undefined ? undefined : cannotRun;
   }
 
   #lackOfTask(spec: DeepReadonly<StoredTask>, run: Assignment['desired']['run']): Unsendable | undefined {
@@ -113,25 +143,33 @@ export class Projection {
   #configured(it: Assignment, { config }: Service): Sendable | Unsendable {
     if (config === undefined) return { it, holder: undefined };
     const holder = this.#options.view.get(config.kind, config.id);
-    if (holder === undefined || configurationIn(holder).of.id !== it.desired.workload_id)
+    const part = config.service ?? config.revision?.toString();
+    if (holder === undefined || configurationIn(holder, part).of.id !== it.desired.workload_id)
       return unsendable(`Its ${config.kind} ${config.id} is not in the store: deploy it again`);
-    if (!this.#proven.has(holder.desired)) this.configuration(holder);
-    this.#proven.add(holder.desired);
-    return { it, holder };
+    const proven = this.#proven.get(holder.desired) ?? new Set();
+    if (!proven.has(part)) {
+      this.configuration(holder, part);
+      this.#words({ it, holder, part });
+    }
+    this.#proven.set(holder.desired, proven.add(part));
+    return { it, holder, part };
   }
 
   /** Id of the configuration that the item refers to. */
-  configurationOf({ holder }: Sendable): string | undefined {
-    return this.#isInline ? undefined : holder?.meta.id;
+  configurationOf({ holder, part }: Sendable): string | undefined {
+    return this.#isInline || holder === undefined ? undefined : configurationId(holder, part);
   }
 
-  configuration(holder: Holder): WireConfiguration {
-    const { of, env, files } = configurationIn(holder);
-    const { tenant, id } = holder.meta;
-    const place = (part: string) => ({ tenant, kind: of.kind, id: of.id, path: `${of.path}.${part}` });
+  configuration(holder: Holder, part: string | undefined): WireConfiguration {
+    const { of, env, files, references } = configurationIn(holder, part);
+    const { tenant } = holder.meta;
+    const place = (field: string) => ({ tenant, kind: of.kind, id: of.id, path: `${of.path}.${field}` });
     return {
-      id,
-      env: this.#open(env, place('env'), 'environment variable'),
+      id: configurationId(holder, part),
+      env: {
+        ...portOf(holder),
+        ...resolved(this.#open(env, place('env'), 'environment variable'), this.#referred(tenant, references)),
+      },
       ...(files !== undefined && { files: this.#open(files, place('files'), 'content of the file') }),
     };
   }
@@ -143,9 +181,30 @@ export class Projection {
     const earlier = this.#knowsServices ? {} : { deployment_id: desired.version };
     const common = { id: meta.id, generation: meta.generation, tenant: meta.tenant, ...earlier, ...rest };
     if (spec.type === 'service') return { ...common, spec: this.#service(sendable, spec) };
-    if (spec.type === 'volume') return { ...common, spec: { ...spec } };
     if (spec.type === 'copied_volume') return { ...common, spec: this.#copiedVolume(spec) };
+    if (isWithoutSecrets(spec)) return { ...common, spec: { ...spec } };
     return { ...common, spec: this.#task(sendable.it, spec) };
+  }
+
+  /**
+   * A call as it is sent to the agent, with its secrets opened.
+   *
+   * @throws CallError `agent_outdated`, or `secret_unavailable` if a secret does not open
+   */
+  call(params: CallParams): CallParams {
+    const isOfCompose = params.method === 'repository.read';
+    if (isOfCompose && !this.#options.capabilities.has('build.compose'))
+      throw new CallError('agent_outdated', cannotReadCompose);
+    const isOfGit = isOfCompose || params.method === 'git.head' || params.method === 'dockerfile.generate';
+    if (!isOfGit || params.git_credential_id === undefined) return params;
+    const { git_credential_id: id, ...rest } = params;
+    if (!this.#options.capabilities.has('git.credentials')) throw new CallError('agent_outdated', cannotReadPrivate);
+    try {
+      return { ...rest, credential: gitAccessOf(this.#options, id) };
+    } catch (error) {
+      if (error instanceof Unopened) throw new CallError('secret_unavailable', error.message, { cause: error });
+      throw error;
+    }
   }
 
   /** Forgets the secrets that were opened for the items of a set. */
@@ -157,10 +216,20 @@ export class Projection {
     const settings = settingsOf(spec);
     const id = this.configurationOf(sendable);
     const config = id === undefined ? {} : { config: id };
-    if (this.#knowsServices) return { ...settings, ...config };
-    const earlier = toEarlier(settings);
+    const whole = withWords(settings, this.#words(sendable));
+    if (this.#knowsServices) return { ...whole, ...config };
+    const earlier = toEarlier(withOneName(whole));
     if (earlier === undefined) throw new TypeError(`Assignment ${sendable.it.meta.id} was not checked`);
     return { ...earlier, ...config, ...(this.#isInline && { env: this.#inlined(sendable.holder)?.env ?? {} }) };
+  }
+
+  /** The commands that the configuration has. */
+  #words({ holder, part }: Sendable): Words {
+    if (holder === undefined) return {};
+    const { of, words = {} } = configurationIn(holder, part);
+    const place = { tenant: holder.meta.tenant, kind: of.kind, id: of.id, path: `${of.path}.words` };
+    const texts = this.#open(words, place, 'command');
+    return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, List.parse(JSON.parse(text))]));
   }
 
   /** To an agent that does not know copies, only one that is to be removed is sent: as any other volume. */
@@ -170,19 +239,52 @@ export class Projection {
 
   #inlined(holder: Holder | undefined): WireConfiguration | undefined {
     if (holder === undefined) return undefined;
-    if (this.#last?.holder !== holder) this.#last = { holder, configuration: this.configuration(holder) };
+    if (this.#last?.holder !== holder) this.#last = { holder, configuration: this.configuration(holder, undefined) };
     return this.#last.configuration;
   }
 
   /** A task that is to stop has none of its secrets. */
   #task({ meta, desired }: Assignment, spec: DeepReadonly<StoredTask>): WireItem['spec'] {
     const opened: WireItem['spec'] = { ...spec };
-    for (const { field, path, what } of taskRow(spec.type).secrets) {
-      const place = { tenant: meta.tenant, kind: desired.workload_kind, id: desired.workload_id, path };
+    const { secrets, gitAccess = [] }: TaskRow = taskRow(spec.type);
+    for (const field of gitAccess) {
+      const id = opened[field];
+      if (desired.run === 'stopped') delete opened[field];
+      else if (id !== undefined) opened[field] = gitAccessOf(this.#options, Id.parse(id));
+    }
+    for (const { field, path, what, application, references } of secrets) {
+      if (opened[field] === undefined) continue;
+      const { workload_kind: kind, workload_id: id } = desired;
+      const holder =
+        application === undefined ? { kind, id } : { kind: 'application', id: String(opened[application]) };
       const values = desired.run === 'stopped' ? {} : Secrets.parse(opened[field]);
-      opened[field] = this.#open(values, place, what);
+      const texts = this.#open(values, { tenant: meta.tenant, ...holder, path }, what);
+      if (references === undefined) opened[field] = texts;
+      else {
+        opened[field] = resolved(texts, this.#referred(meta.tenant, References.parse(opened[references])));
+        // what they stand for is in the values
+        delete opened[references];
+      }
     }
     return opened;
+  }
+
+  /** The texts that references stand for, with the secrets in them opened. */
+  #referred(tenant: string, references: Configuration['references']): Record<string, string> | undefined {
+    if (references === undefined) return undefined;
+    return Object.fromEntries(
+      Object.entries(references).map(([text, value]) => {
+        if (typeof value === 'string') return [text, value];
+        const { before, secret, after, isInUrl } = value;
+        try {
+          const opened = this.#options.unsealer.unseal(secret, placeOf(tenant, secret));
+          return [text, `${before}${isInUrl ? encode(opened) : opened}${after}`];
+        } catch (cause) {
+          const message = `What ${text} stands for cannot be decrypted: its key is not on the control plane`;
+          throw new Unopened(message, { cause });
+        }
+      }),
+    );
   }
 
   #open(
@@ -204,26 +306,101 @@ export class Projection {
   }
 }
 
+type WithoutSecrets = Extract<
+  Assignment['desired']['spec'],
+  { type: 'volume' | 'copied_volume' | 'routes' | 'archive' }
+>;
+
+function isWithoutSecrets(spec: Assignment['desired']['spec']): spec is WithoutSecrets {
+  return ['volume', 'copied_volume', 'routes', 'archive'].includes(spec.type);
+}
+
 /** The settings of a service without the reference to its configuration, which the wire has in another form. */
 function settingsOf(spec: Service): Omit<ServiceSpec, 'config'> {
   const { config: _, ...settings } = spec;
   return plainCopy<Omit<ServiceSpec, 'config'>>(settings);
 }
 
+type Words = Partial<Record<WordsName, string[]>>;
+
+function withWords(settings: Omit<ServiceSpec, 'config'>, { probe, ...commands }: Words): Omit<ServiceSpec, 'config'> {
+  const { probe: known } = settings;
+  if (probe === undefined || known?.type !== 'command') return { ...settings, ...commands };
+  return { ...settings, ...commands, probe: { ...known, command: probe } };
+}
+
+/** An agent without `services` gives each instance its first name only. */
+function withOneName(settings: Omit<ServiceSpec, 'config'>): Omit<ServiceSpec, 'config'> {
+  const [first, ...others] = settings.networks;
+  return { ...settings, networks: [{ ...first, aliases: first.aliases.slice(0, 1) }, ...others] };
+}
+
+/** @throws Unopened naming the variable whose reference stands for nothing */
+function resolved(env: Record<string, string>, references: Record<string, string> | undefined): Record<string, string> {
+  if (references === undefined) return env;
+  return Object.fromEntries(
+    Object.entries(env).map(([name, value]) => {
+      try {
+        return [name, withReferences(value, references)];
+      } catch (cause) {
+        throw new Unopened(
+          `The environment variable ${name} has no value: ${(cause as Error).message}: deploy it again`,
+          {
+            cause,
+          },
+        );
+      }
+    }),
+  );
+}
+
+function configurationId({ meta }: Holder, part: string | undefined): string {
+  return part === undefined ? meta.id : `${meta.id}/${part}`;
+}
+
+/** A program whose Dockerfile was generated listens on `PORT`, also after the port changes and nothing is built. */
+function portOf({ desired }: Holder): Record<string, string> {
+  if (!('source' in desired)) return {};
+  const { source, config } = desired;
+  const isGenerated = source.type === 'git' && source.dockerfile_path === generatedPath;
+  return isGenerated && config.exposed_port !== undefined ? { PORT: String(config.exposed_port) } : {};
+}
+
 /** @throws TypeError if the kind declares no configuration, which is a bug. */
-function configurationIn(holder: Holder): Configuration {
-  const configuration = definitionOf(holder.meta.kind).configuration?.(holder.desired as DesiredOf<'deployment'>);
-  if (configuration === undefined) throw new TypeError(`A ${holder.meta.kind} has no configuration`);
+function configurationIn({ meta, desired, observed }: Holder, part: string | undefined): Configuration {
+  const { configuration: declared }: Definition<KindName> = definitionOf(meta.kind);
+  const configuration = declared?.(desired as DesiredOf<KindName>, observed as ObservedOf<KindName> | undefined, {
+    id: meta.id,
+    part,
+  });
+  if (configuration === undefined) throw new TypeError(`A ${meta.kind} has no configuration`);
   return configuration;
 }
 
+/** The place that a sealed value says it is of. It opens only if that is true. */
+function placeOf(tenant: string, { for: text }: DeepReadonly<SealedValue>) {
+  const [kind = '', id = '', ...path] = text.split('/');
+  return { tenant, kind, id, path: path.join('/') };
+}
+
+const References = z.record(z.string(), Resolved).optional();
 /** Earlier releases stored some in plain text. */
+const List = z.array(z.string());
 const Secrets = z.record(z.string(), z.union([Sealed, z.string()]));
 
 function cannotCarryOut(type: string): Unsendable {
   const message = `The agent of the server is too old for tasks of the type ${type}: upgrade the agent`;
   return { code: 'agent_outdated', message };
 }
+
+const cannotReadCompose =
+  'The agent of the server cannot read a compose file in a repository: upgrade the agent, or give the file as compose_file';
+const cannotReadPrivate = 'The agent of the server cannot read repositories with a git credential: upgrade the agent';
+
+const cannotLogIn: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server cannot log in to the registry of the application: upgrade the agent',
+};
 
 const cannotRun: Unsendable = {
   code: 'agent_outdated',
@@ -235,6 +412,16 @@ const cannotKeep: Unsendable = {
   message: 'The agent of the server is too old for volumes: upgrade the agent',
 };
 
+const cannotRoute: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server is too old to lead domains to applications: upgrade the agent',
+};
+
+const cannotArchive: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server is too old to archive the log of a database: upgrade the agent',
+};
+
 const cannotCopy: Unsendable = {
   code: 'agent_outdated',
   message: 'The agent of the server is too old to copy Docker volumes: upgrade the agent',
@@ -243,6 +430,3 @@ const cannotCopy: Unsendable = {
 function unsendable(message: string): Unsendable {
   return { code: 'secret_unavailable', message };
 }
-
-/** A secret does not open. The message is for people. */
-class Unopened extends Error {}

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { WebSocket } from 'ws';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { maxFrameBytes } from '../../agent-protocol/codec.ts';
@@ -14,10 +15,14 @@ import { limits } from './limits.ts';
 import { FromHolder, relayProof, relaySubprotocol, RoundTrips } from './relay-messages.ts';
 import type { RelayRequest, ToHolder } from './relay-messages.ts';
 
+/** Connects to the replica of that address; replaces TCP and TLS. */
+export type DialReplica = (url: string) => Duplex;
+
 /** The agent to reach, and the replica that holds its session. */
 export interface RelayTarget {
   /** Address of the replica that holds the agent, `http:` or `https:`. */
   url: string;
+  dial?: DialReplica | undefined;
   clusterKey: Uint8Array;
   clock: Clock;
   tenant: string;
@@ -85,12 +90,14 @@ class RelayLink implements AsyncDisposable {
   constructor(target: RelayTarget, signal: AbortSignal) {
     this.#target = target;
     this.#signal = signal;
+    const { dial } = target;
     const url = new URL('/internal/v1/relay', target.url);
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(url, relaySubprotocol, {
       perMessageDeflate: false,
       maxPayload: maxFrameBytes,
       handshakeTimeout: limits.relay.connectMs,
+      ...(dial !== undefined && { createConnection: () => dial(target.url) }),
     });
     this.#wire = socketWire(socket, target.clock, () => this);
     this.#outbox = new Outbox(this.#wire, {

@@ -7,6 +7,7 @@ import type { WebSocket } from 'ws';
 import type { z } from 'zod';
 import { sendableError } from '../../agent-protocol/call-error.ts';
 import { maxFrameBytes } from '../../agent-protocol/codec.ts';
+import type { CallParams } from '../../agent-protocol/messages.ts';
 import type { ControlSession } from '../../agent-protocol/control-session.ts';
 import { decodeData } from '../../agent-protocol/data-frame.ts';
 import { Outbox } from '../../agent-protocol/outbox.ts';
@@ -25,6 +26,8 @@ export interface LocalSessions {
   sessionOf(tenant: string, server: string): ControlSession | undefined;
   /** Round trip of the agent's last beats in milliseconds, if this replica holds the agent and knows it. */
   roundTripOf(tenant: string, server: string): number | undefined;
+  /** The call as it is sent to the agent, see {@link Projection.call}. */
+  opened(tenant: string, server: string, params: CallParams): CallParams;
 }
 
 export interface RelayServerOptions {
@@ -182,15 +185,17 @@ class RelayConnection {
     }
     const session = this.#sessionOf(request);
     if (session === undefined) this.#send({ type: 'moved' });
-    else this.#serve(session, what);
+    else this.#serve(session, request);
   }
 
-  #serve(session: ControlSession, what: Exclude<RelayRequest['what'], { kind: 'round_trips' }>): void {
+  #serve(session: ControlSession, request: RelayRequest): void {
+    const { what } = request;
+    if (what.kind === 'round_trips') return;
     if (what.kind === 'stream')
       this.#streams.open(1, { credit: what.credit, duplex: what.duplex === true }, (incoming, signal) =>
         what.duplex === true ? session.duplex(what.params, incoming, signal) : session.stream(what.params, signal),
       );
-    else void this.#call(session, what);
+    else void this.#call(session, request, what);
   }
 
   #refuse(what: LaterRequest['what']): void {
@@ -202,9 +207,14 @@ class RelayConnection {
     this.#send(what.kind === 'stream' ? { type: 'reset', ...error } : { type: 'result', error });
   }
 
-  async #call(session: ControlSession, what: Extract<RelayRequest['what'], { kind: 'call' }>): Promise<void> {
+  async #call(
+    session: ControlSession,
+    { tenant, server }: RelayRequest,
+    what: Extract<RelayRequest['what'], { kind: 'call' }>,
+  ): Promise<void> {
     try {
-      const ok = await session.call(what.params, what.timeout_ms, this.#stop.signal);
+      const params = this.#options.local.opened(tenant, server, what.params);
+      const ok = await session.call(params, what.timeout_ms, this.#stop.signal);
       this.#send({ type: 'result', ok });
     } catch (error) {
       this.#send({ type: 'result', error: sendableError(error) });

@@ -1,3 +1,5 @@
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { StoredComposedService } from '../../store/kinds/composed-service.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { successes } from '../../store/serving.ts';
 
@@ -52,8 +54,24 @@ export class ReturnableImages {
   }
 }
 
-/** Digests of the images of an application's last revisions that served. Those of a registry may be gone from there. */
+/**
+ * Digests of the images of an application's last revisions that served, those of all services of a compose file. Those of a
+ * registry may be gone from there.
+ */
 function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
-  const digests = successes(view, application).flatMap(({ observed }) => observed?.image_digest ?? []);
-  return [...new Set(digests)].slice(0, keptRevisions);
+  const revisions = new Map<string, string[]>();
+  for (const { desired, observed } of successes(view, application)) {
+    if (observed?.image_digest === undefined) continue;
+    const all = [...new Set([observed.image_digest, ...imagesOf(desired.services ?? [], observed.service_digests)])];
+    revisions.set(all.join(' '), all);
+    if (revisions.size === keptRevisions) break;
+  }
+  return [...new Set([...revisions.values()].flat())];
+}
+
+function imagesOf(
+  services: DeepReadonly<readonly StoredComposedService[]>,
+  digests: Readonly<Record<string, string>> = {},
+): string[] {
+  return services.flatMap(({ name, image_digest = digests[name] }) => image_digest ?? []);
 }

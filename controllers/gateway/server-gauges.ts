@@ -106,7 +106,7 @@ function* workloadsOf({ tenant, id, load, view }: ConnectedServer): Generator<re
   for (const one of load?.workloads ?? [])
     for (const kind of assignment.desired.shape.workload_kind.options) {
       const it = view.get(kind, one.workload_id);
-      if (it?.desired.server_id === id)
+      if (it !== undefined && (it.meta.id === id || ('server_id' in it.desired && it.desired.server_id === id)))
         yield [{ tenant, server: id, kind, workload: one.workload_id, name: it.desired.name }, one];
     }
 }

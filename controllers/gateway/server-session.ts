@@ -9,9 +9,17 @@ import type {
   Report,
   Welcome,
 } from '../../agent-protocol/control-session.ts';
-import type { EngineState, Load, Position, UpdateFailure } from '../../agent-protocol/messages.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import type {
+  AskParams,
+  CallParams,
+  EngineState,
+  Load,
+  Position,
+  UpdateFailure,
+} from '../../agent-protocol/messages.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
-import { directPortsOf } from '../../store/direct-ports.ts';
+import { portPolicyOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
@@ -100,6 +108,11 @@ export class ServerSession implements ControlHost {
     return this.#control();
   }
 
+  /** A call as it is sent to the agent, see {@link Projection.call}. */
+  opened(params: CallParams): CallParams {
+    return this.#work?.opened(params) ?? params;
+  }
+
   async hello(hello: Hello): Promise<{ refuse: Refusal } | { publicKey: string }> {
     const away = this.#owner.greets(this);
     if (away !== undefined) return this.#crowded(away.retryAfterMs);
@@ -132,6 +145,11 @@ export class ServerSession implements ControlHost {
   async report(report: Report): Promise<Rejection[]> {
     await this.#owner.mayReport(this);
     return (await this.#work?.report(report)) ?? [];
+  }
+
+  async ask(params: AskParams): Promise<unknown> {
+    if (this.#work === undefined) throw new CallError('away', 'The session of the server has not begun');
+    return this.#work.ask(params);
   }
 
   applied(): void {
@@ -236,7 +254,7 @@ export class ServerSession implements ControlHost {
         epoch: live.epoch,
         lease_ms: limits.session.leaseMs,
         log_retention_days: identified.server.desired.log_retention_days,
-        ports: { ...directPortsOf(identified.server.desired), own: [...this.#deps.ownPorts] },
+        ports: portPolicyOf(identified.server.desired, this.#deps.ownPorts),
         ...(hello.control !== undefined && { proof: this.#prove(server, hello.control) }),
         registries: [...settingsOf(this.#view).registries],
         ...(update !== undefined && { update: { version: update.version, requested_at: update.requestedAt } }),

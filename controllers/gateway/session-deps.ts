@@ -4,6 +4,7 @@ import type { Mirror } from '../../store/mirror.ts';
 import type { Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
 import type { ControlKeys } from './control-keys.ts';
+import type { AddressSigner } from './transfers.ts';
 import type { GatewayMetrics } from './metrics.ts';
 
 /** What the sessions of a replica share. */
@@ -11,6 +12,8 @@ export interface SessionDeps {
   store: Store;
   mirror: Mirror;
   unsealer: Unsealer;
+  /** Signs addresses for tasks that send or fetch bytes. */
+  signer: AddressSigner;
   controlKeys: ControlKeys;
   clock: Clock;
   log: Logger;

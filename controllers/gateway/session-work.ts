@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { ControlSession, Rejection, Report } from '../../agent-protocol/control-session.ts';
-import type { EngineState, UpdateFailure } from '../../agent-protocol/messages.ts';
+import type { Addresses, AskParams, CallParams, EngineState, UpdateFailure } from '../../agent-protocol/messages.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
-import { directPortsOf } from '../../store/direct-ports.ts';
+import { portPolicyOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
@@ -13,14 +13,17 @@ import { settingsOf } from '../../store/settings.ts';
 import { updateFor } from './agent-update.ts';
 import { DesiredFeed } from './desired-feed.ts';
 import { Intake } from './intake.ts';
+import { KeptLogs } from './kept-logs.ts';
 import { limits } from './limits.ts';
 import type { LiveHold } from './live-hold.ts';
 import { notSent } from './observed.ts';
 import { Projection } from './projection.ts';
 import type { Unsendable } from './projection.ts';
+import { RegistryAccesses } from './registry-accesses.ts';
 import { RemovalHold } from './removal-hold.ts';
 import { ReturnableImages } from './returnable-images.ts';
 import type { SessionDeps } from './session-deps.ts';
+import { signedAddresses } from './transfers.ts';
 import { SessionEvents } from './session-events.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
@@ -52,12 +55,17 @@ export interface SessionWorkOptions {
 export class SessionWork {
   readonly server: string;
   readonly #options: SessionWorkOptions;
+  readonly #projection: Projection;
   readonly #feed: DesiredFeed;
   readonly #intake: Intake;
   readonly #removals: RemovalHold;
   readonly #events: SessionEvents;
   /** Absent for an agent without the capability `images.keep`. */
   readonly #images: ReturnableImages | undefined;
+  /** Absent for an agent without the capability `logs.keep`. */
+  readonly #logs: KeptLogs | undefined;
+  /** Absent for an agent without the capability `registry.access`. */
+  readonly #registries: RegistryAccesses | undefined;
   #isOver = false;
   #cancelCensus: (() => void) | undefined;
 
@@ -66,13 +74,14 @@ export class SessionWork {
     const { store, mirror, clock, unsealer, metrics } = deps;
     this.#options = options;
     this.server = server;
+    this.#projection = new Projection({ view, unsealer, capabilities });
     this.#feed = new DesiredFeed({
       mirror,
       view,
       clock,
       server,
       incarnation,
-      projection: new Projection({ view, unsealer, capabilities }),
+      projection: this.#projection,
       out: {
         snapshot: (messages) => {
           metrics.desired.inc({ form: 'snapshot' });
@@ -111,6 +120,15 @@ export class SessionWork {
         server,
         send: (images, whole) => control().keepImages(images, whole),
       });
+    if (capabilities.has('logs.keep'))
+      this.#logs = new KeptLogs({ view, server, send: (keep) => control().keepLogs(keep) });
+    if (capabilities.has('registry.access'))
+      this.#registries = new RegistryAccesses({
+        view,
+        unsealer,
+        server,
+        send: (workloads, whole) => control().registryAccess(workloads, whole),
+      });
   }
 
   /**
@@ -118,8 +136,9 @@ export class SessionWork {
    * must come first: the agent is to keep what the store does not know of it.
    */
   begin(isProven: boolean): void {
+    this.#registries?.begin(); // before the set: its items may need it
     this.#images?.begin(); // before the set: the agent cleans up once it has the set
-    if (!this.#removals.begin(isProven)) this.#feed.start();
+    if (!this.#removals.begin(isProven)) this.#start();
     else
       this.#cancelCensus = this.#options.deps.clock.timer(limits.hold.reportMs, () =>
         this.#options.control().close('The complete report did not come in time'),
@@ -133,6 +152,17 @@ export class SessionWork {
     reports.inc({ result: 'stored' }, report.items.length - rejected.length);
     for (const { why } of rejected) reports.inc({ result: why });
     return rejected;
+  }
+
+  opened(params: CallParams): CallParams {
+    return this.#projection.call(params);
+  }
+
+  /** See {@link signedAddresses}. */
+  ask(params: AskParams): Promise<Addresses> {
+    const { view, deps } = this.#options;
+    const { unsealer, signer } = deps;
+    return signedAddresses({ view, unsealer, signer, server: this.server }, params);
   }
 
   applied(): void {
@@ -150,8 +180,13 @@ export class SessionWork {
 
   /** An object of the tenant changed that may concern this server. */
   changed(change: ObjectChange): void {
+    const it = change.after ?? change.before;
+    const isDeployment = it !== undefined && isKind(it, 'deployment');
+    this.#logs?.changed(change.kind, isDeployment ? it.desired.application_id : change.id);
     if (change.kind === 'assignment' && change.part === 'desired') this.#feed.changed(change.id);
     else if (change.kind === 'deployment') this.#deploymentChanged(change);
+    else if (change.kind === 'application') this.#registries?.applicationChanged(change.id);
+    else if (change.kind === 'registry') this.#registries?.registryChanged(change.id);
     else if ((change.kind === 'server' && change.id === this.server) || change.kind === 'settings')
       this.#serverChanged();
   }
@@ -183,7 +218,9 @@ export class SessionWork {
 
   #startHolding({ keep, isNew }: { keep: string[]; isNew: boolean }): void {
     this.#cancelCensus?.();
-    this.#feed.start(keep);
+    if (keep.length === 0) this.#start();
+    // The logs of what is held stay with it: the agent is not told what there is.
+    else this.#feed.start(keep);
     if (!isNew) return;
     this.#options.log.error(
       { held: keep.length },
@@ -196,9 +233,15 @@ export class SessionWork {
     });
   }
 
+  /** Nothing is held: what the store does not know is gone. */
+  #start(): void {
+    this.#logs?.begin();
+    this.#feed.start();
+  }
+
   async #releaseHeld(): Promise<void> {
     this.#cancelCensus?.();
-    this.#feed.start();
+    this.#start();
     // If the record stays, the next session finds the confirmation in it.
     if (!(await this.#removals.release(this.#options.hold.fence())))
       this.#options.control().close('The confirmed removals could not be recorded');
@@ -217,7 +260,7 @@ export class SessionWork {
     else
       this.#options.control().settings({
         logRetentionDays: server.desired.log_retention_days,
-        ports: { ...directPortsOf(server.desired), own: [...this.#options.deps.ownPorts] },
+        ports: portPolicyOf(server.desired, this.#options.deps.ownPorts),
         registries: settingsOf(this.#options.view).registries,
         update: updateFor(server, this.#options),
       });

@@ -13,6 +13,10 @@ import { onChange } from '../runtime/wakes.ts';
 import { OperationFailure, Unfinished, type Operation, type Run, type RunTools } from './run.ts';
 import { runs } from './runs.ts';
 
+/** Time between two tries to reach a server that is away, and how long they go on. */
+const awayPauseMs = 10_000;
+const awayPatienceMs = 24 * 3_600_000;
+
 type Observed = ObservedOf<'operation'>;
 
 /**
@@ -21,7 +25,8 @@ type Observed = ObservedOf<'operation'>;
  * was carried out begins anew.
  */
 export function operationController(
-  reached: Pick<RunTools, 'agents' | 'machines' | 'installation'>,
+  reached: Pick<RunTools, 'agents' | 'machines' | 'installation'> &
+    Partial<Pick<RunTools, 'buildDeadlineMs' | 'secrets'>>,
   table: Readonly<Record<OperationType, Run>> = runs,
 ): Controller<'operation'> {
   const tokens = new JoinTokens((server) => reached.installation.joinToken(server));
@@ -31,9 +36,19 @@ export function operationController(
     name: 'operation',
     kind: 'operation',
     concurrency: limits.operations.atOnce,
-    reads: ['application', 'deployment', 'server', 'ssh_key'],
-    // it pins the first host key of a server
-    children: ['server'],
+    reads: [
+      'application',
+      'deployment',
+      'server',
+      'settings',
+      'ssh_key',
+      'git_credential',
+      'registry',
+      'environment',
+      'preview',
+    ],
+    // it pins the first host key of a server, deploys the head of a branch, and adds to a deployment what its file declares
+    children: ['server', 'application', 'deployment'],
     notifies: { never: 'The request that began it answers with its failure, or its server shows it' },
     wakes: [
       onChange(
@@ -52,7 +67,7 @@ export function operationController(
         return ended({ ...outcome, ...of, finished_at: ctx.clock.now().toISOString() });
       const { provisioning, againMs, because } = outcome;
       return {
-        observed: { phase: 'running', ...of, provisioning },
+        observed: { phase: 'running', ...of, ...(provisioning !== undefined && { provisioning }) },
         conditions: [{ type: 'Ready', status: 'false', reason: 'Running', message: 'It is carried out' }],
         next: { again: againMs, because },
       };
@@ -63,11 +78,21 @@ export function operationController(
     const timeoutMs = Math.min(it.desired.deadline_seconds * 1000, limits.operations.runMs);
     const { signal, cancel } = signalAfter(ctx.clock, timeoutMs, ctx.signal);
     try {
-      const result = await table[it.desired.type](it, { ...reached, tokens, turns, ctx, signal, timeoutMs });
+      const result = await table[it.desired.type](it, {
+        buildDeadlineMs: 30 * 60_000,
+        secrets: { seal: unable, unseal: unable },
+        ...reached,
+        tokens,
+        turns,
+        ctx,
+        signal,
+        timeoutMs,
+      });
       return result instanceof Unfinished ? result : { phase: 'succeeded', result };
     } catch (error) {
       const { cause } = causeOf(error);
       if (ctx.signal.aborted || cause === 'conflict' || cause === 'unavailable') throw error;
+      if (mayWait(it, error, ctx)) return new Unfinished(undefined, awayPauseMs, 'the agent of its server to connect');
       if (signal.aborted)
         return { phase: 'expired', error: { code: 'timeout', message: `It did not end within ${timeoutMs / 1000} s` } };
       const provisioning = error instanceof OperationFailure ? error.provisioning : undefined;
@@ -76,6 +101,17 @@ export function operationController(
       cancel();
     }
   }
+}
+
+function unable(): never {
+  throw new TypeError('The controller was given no secrets');
+}
+
+/** A delivery is decided later if its server is away for a while, and a deployment waits for it: no user waits for the answer. */
+function mayWait({ desired }: Operation, error: unknown, { clock }: Context): boolean {
+  const isPatient = desired.delivery_id !== undefined || desired.deployment_id !== undefined;
+  if (!isPatient || !(error instanceof CallError) || error.code !== 'away') return false;
+  return clock.now().getTime() - Date.parse(desired.requested_at) < awayPatienceMs;
 }
 
 function describe(error: unknown, { log }: Context): { code: string; message: string } {

@@ -5,6 +5,7 @@ import type { Look, Visit } from '../ssh/machines.ts';
 import type { JoinTokens } from '../provision/join-tokens.ts';
 import type { Turns } from '../provision/turns.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
+import type { Sealer, Unsealer } from '../../store/seal.ts';
 import type { Because, Context } from '../runtime/controller.ts';
 
 export type Operation = ReadonlyResource<'operation'>;
@@ -44,6 +45,10 @@ export interface RunTools {
   /** Bounds the attempts of provisioning that go on at once. */
   turns: Turns;
   ctx: Context;
+  /** Opens the variables of an application, and seals what follows from them. */
+  secrets: Sealer & Unsealer;
+  /** What a build under way counts as. */
+  buildDeadlineMs: number;
   /** Aborts at the deadline of the operation, and when the leader must end its work. */
   signal: AbortSignal;
   /** Time from the start of the run to that deadline. */
@@ -52,11 +57,11 @@ export interface RunTools {
 
 /** What a run returns that has done a part: it is called again after that time. */
 export class Unfinished {
-  readonly provisioning: Provisioning;
+  readonly provisioning: Provisioning | undefined;
   readonly againMs: number;
   readonly because: Because;
 
-  constructor(provisioning: Provisioning, againMs: number, because: Because) {
+  constructor(provisioning: Provisioning | undefined, againMs: number, because: Because) {
     this.provisioning = provisioning;
     this.againMs = againMs;
     this.because = because;
@@ -73,7 +78,13 @@ export class Unfinished {
 export type Run = (it: Operation, tools: RunTools) => Promise<Record<string, unknown> | Unfinished>;
 
 /** Why an operation failed, beside the codes of calls to agents. */
-export type OperationFailureCode = 'not_found' | 'invalid_source' | 'superseded' | 'timeout' | 'failed';
+export type OperationFailureCode =
+  | 'not_found'
+  | 'invalid_source'
+  | 'compose_refused'
+  | 'superseded'
+  | 'timeout'
+  | 'failed';
 
 /** An operation cannot be carried out; `message` is for the user who requested it. */
 export class OperationFailure extends Error {

@@ -1,7 +1,7 @@
 import { upToDate } from '../runtime/up-to-date.ts';
 import { failureOf } from './failures.ts';
 import type { Failure } from './failures.ts';
-import { isCrashLooping, isReady, isStable, wantedOf } from './slots.ts';
+import { isCrashLooping, isReady, isStable, isStarted, wantedOf } from './slots.ts';
 import type { Assignment } from './slots.ts';
 
 /** How the instances of one version of a workload are. */
@@ -10,6 +10,10 @@ export interface Health {
   instances: readonly Assignment[];
   /** How many of them are ready. */
   ready: number;
+  /** How many of them have stayed ready. */
+  stable: number;
+  /** The container of one was started, and it has not stayed ready yet. */
+  isComing: boolean;
   /** How many are yet to become ready; 0: as many as desired are ready. */
   lacking: number;
   /** As many as desired are there, and every one has stayed ready: the version is a success. */
@@ -29,6 +33,8 @@ export function healthOf(slots: readonly Assignment[], version: string, replicas
   return {
     instances,
     ready,
+    stable: instances.filter(isStable).length,
+    isComing: instances.some((it) => !isStable(it) && isStarted(it)),
     lacking: Math.max(0, replicas - ready),
     isStable: instances.length >= replicas && instances.every(isStable),
     isCrashLooping: instances.some(isCrashLooping),

@@ -1,4 +1,4 @@
-import { volumeName } from '../../store/kinds/volume.ts';
+import { dataName } from '../../store/kinds/volume.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
@@ -38,5 +38,5 @@ export function uncopiedPart({ desired, observed }: ReadonlyResource<'volume'>):
 
 /** The message of an agent with the names that users gave to volumes in place of those that the engine knows. */
 export function withVolumeNames(message: string, mounted: readonly ReadonlyResource<'volume'>[]): string {
-  return mounted.reduce((text, { meta, desired }) => text.replaceAll(volumeName(meta.id), () => desired.name), message);
+  return mounted.reduce((text, it) => text.replaceAll(dataName(it), () => it.desired.name), message);
 }

@@ -3,7 +3,17 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Action } from './actions.ts';
-import { isLive, isMadeAs, isReady, isStable, isUnready, isWanted, restartTokenOf, slotOf } from './slots.ts';
+import {
+  isDraining,
+  isLive,
+  isMadeAs,
+  isReady,
+  isStable,
+  isUnready,
+  isWanted,
+  restartTokenOf,
+  slotOf,
+} from './slots.ts';
 import type { Assignment } from './slots.ts';
 
 /** A version of a workload, as its instances are made from it. */
@@ -19,10 +29,10 @@ export interface Rollout {
   run: 'running' | 'stopped';
   replicas: number;
   /**
-   * Instances beyond `replicas` that may live while a version replaces another one. With 0 the older instances end
-   * before one of the new version starts, as an exclusive mount demands.
+   * Instances beyond `replicas` that may live while others take their place. With 0 the older instances end before one
+   * of the new version starts, as an exclusive mount demands.
    */
-  surge: 0 | 1;
+  surge: number;
   restartToken: string | undefined;
   /** The version to bring up; `undefined`: there is none, and what runs goes on. */
   goal: Version | undefined;
@@ -35,14 +45,15 @@ export interface Rollout {
 /**
  * The writes that bring the instances one step nearer to what shall run. Pure.
  *
- * Never starts more than `replicas + surge` live instances. With a surge it stops a ready instance only when ready
- * successors cover it, and the last ready one of the older version only when one of its successors is stable. Within a
- * version it replaces one ready instance at a time. A stopped service starts nothing.
+ * Never starts more than `replicas + surge` live instances. Those that only end their open connections do not count as
+ * long as they are at most `replicas`, unless there is no surge. With a surge it stops or replaces a ready instance only
+ * while as many ready ones as `replicas` remain: one of an older version when a successor is stable, one of the goal when
+ * another one beyond `replicas` covers it meanwhile. A stopped service starts nothing.
  *
  * A stopped instance keeps its record while its version may serve again, so that ids and generations are never reused.
  */
 export function plan(rollout: Rollout): Action[] {
-  const { goal, mayServe, replicas } = rollout;
+  const { goal, mayServe } = rollout;
   const isObsolete = (it: Assignment): boolean => !mayServe.has(it.desired.version);
   const staying = rollout.slots.filter(isStaying);
   if (rollout.run === 'stopped')
@@ -51,14 +62,15 @@ export function plan(rollout: Rollout): Action[] {
 
   const own = staying.filter((it) => it.desired.version === goal.id);
   const others = staying.filter((it) => it.desired.version !== goal.id);
-  const kept = new Set(rollout.surge === 0 ? [] : needed(rollout, own, others));
+  const older = rollout.surge === 0 ? [] : needed(rollout, own, others);
+  const renewals = renewalsOf(rollout, goal, own);
+  const { kept, lacking } = coversOf(rollout, own, renewals);
+  const goes = (it: Assignment): boolean => !older.includes(it) && !kept.includes(it);
   return [
-    ...starts(rollout, goal, own),
-    ...refreshes(rollout, goal, own),
-    ...own.filter((it) => isWanted(it) && slotOf(it) >= replicas).map(stop),
-    ...others
-      .filter((it) => !kept.has(it))
-      .flatMap((it) => (isObsolete(it) ? [retire(it)] : isWanted(it) ? [stop(it)] : [])),
+    ...starts(rollout, goal, own, lacking),
+    ...refreshes(rollout, goal, renewals, [...kept, ...older]),
+    ...own.filter((it) => isWanted(it) && slotOf(it) >= rollout.replicas && goes(it)).map(stop),
+    ...others.filter(goes).flatMap((it) => (isObsolete(it) ? [retire(it)] : isWanted(it) ? [stop(it)] : [])),
   ];
 }
 
@@ -68,57 +80,106 @@ export function planRemoval(slots: readonly Assignment[]): Action[] {
 }
 
 /**
- * Instances of other versions that stay up: as many as the ready ones of the goal do not yet cover, and the last ready
- * one until one of the goal's is stable.
+ * Instances of other versions that stay up: ready ones as long as fewer of the goal have proven to be stable, and others
+ * that may serve as long as fewer are ready in all.
  */
 function needed({ replicas, mayServe }: Rollout, own: readonly Assignment[], others: readonly Assignment[]) {
   const successors = own.filter((it) => slotOf(it) < replicas);
   const candidates = others
     .filter((it) => isWanted(it) && (isReady(it) || mayServe.has(it.desired.version)))
-    .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || slotOf(a) - slotOf(b));
+    .toSorted((a, b) => slotOf(a) - slotOf(b));
+  const unproven = Math.max(0, replicas - successors.filter(isStable).length);
   const uncovered = Math.max(0, replicas - successors.filter(isReady).length);
-  const [last] = candidates;
-  const isLastNeeded = last !== undefined && isReady(last) && !successors.some(isStable);
-  return candidates.slice(0, isLastNeeded ? Math.max(1, uncovered) : uncovered);
+  const serving = candidates.filter(isReady).slice(0, unproven);
+  const hopeful = candidates.filter((it) => !isReady(it)).slice(0, Math.max(0, uncovered - serving.length));
+  return [...serving, ...hopeful];
 }
 
-/** Missing or stopped instances of the goal, as many as the surge allows. */
+/** A running instance of the goal with its record brought up to date. */
+interface Renewal {
+  it: Assignment;
+  renewal: Extract<Action, { do: 'ensure' }>;
+  /** It needs a new container for other settings. */
+  isAltered: boolean;
+  /** It needs a new container. */
+  isOutdated: boolean;
+}
+
+function renewalsOf({ replicas, restartToken }: Rollout, goal: Version, own: readonly Assignment[]): Renewal[] {
+  return own
+    .filter((it) => isWanted(it) && slotOf(it) < replicas)
+    .map((it) => {
+      const renewal = ensure(goal, slotOf(it), restartToken);
+      const isAltered = !isMadeAs(it, renewal.desired);
+      return { it, renewal, isAltered, isOutdated: isAltered || restartTokenOf(it) !== restartToken };
+    });
+}
+
+/**
+ * Instances of the goal beyond `replicas`: those that stay, and how many are missing. They cover the ones that get a new
+ * container, and those within `replicas` that are not ready yet.
+ */
+function coversOf({ replicas, surge }: Rollout, own: readonly Assignment[], renewals: readonly Renewal[]) {
+  const wanted = Math.min(surge, renewals.filter(({ it, isOutdated }) => isOutdated && !isUnready(it)).length);
+  const present = own
+    .filter((it) => isWanted(it) && slotOf(it) >= replicas)
+    .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || slotOf(a) - slotOf(b));
+  const unready = Math.max(0, replicas - renewals.filter(({ it }) => isReady(it)).length);
+  const covering = Math.min(surge, unready, present.filter(isReady).length);
+  const kept = present.slice(0, Math.max(wanted, covering));
+  return { kept, lacking: Math.max(0, wanted - kept.length) };
+}
+
+/** Missing or stopped instances of the goal, and `covers` beyond them, as many as the surge allows. */
 function starts(
   { replicas, surge, restartToken, slots }: Rollout,
   goal: Version,
   own: readonly Assignment[],
+  covers: number,
 ): Action[] {
-  const budget = Math.max(0, replicas + surge - slots.filter(isLive).length);
+  const live = slots.filter(isLive);
+  const serving = surge === 0 ? live : live.filter((it) => !isDraining(it));
+  const budget = Math.max(0, Math.min(replicas + surge - serving.length, 2 * replicas + surge - live.length));
   const taken = new Set(
     slots.filter((it) => it.desired.version === goal.id && (isWanted(it) || !isStaying(it))).map(slotOf),
   );
   // An instance of the goal that is still stopping is live already: starting it again takes nothing from the budget.
-  const stopping = new Set(own.filter((it) => !isWanted(it) && isLive(it)).map(slotOf));
+  const stopping = new Set(own.filter((it) => !isWanted(it) && isLive(it) && !isDraining(it)).map(slotOf));
   const missing = Array.from({ length: replicas }, (_, slot) => slot).filter((slot) => !taken.has(slot));
+  const beyond = Array.from({ length: surge + taken.size }, (_, index) => replicas + index).filter(
+    (slot) => !taken.has(slot) && !stopping.has(slot),
+  );
   const free = missing.filter((slot) => stopping.has(slot));
-  const fresh = missing.filter((slot) => !stopping.has(slot)).slice(0, budget);
-  return [...free, ...fresh].map((slot) => ensure(goal, slot, restartToken));
+  const fresh = missing.filter((slot) => !stopping.has(slot)).concat(beyond.slice(0, covers));
+  return [...free, ...fresh.slice(0, budget)].map((slot) => ensure(goal, slot, restartToken));
 }
 
 /**
- * Brings the records of running instances up to date. What a running container follows is written at once. What needs a
- * new container, which is a restart or other mounts, goes from one ready instance to the next: after a restart the next
- * one waits until it is ready, and with other mounts until it is stable, as those can make it exit. An instance whose
- * last report is older than its record may be ready, and waits; one that is known not to be ready does not.
+ * Brings the records of running instances up to date. What a running container follows is written at once. A new
+ * container, which a restart or other settings need, is made while as many others as `replicas` are ready, and with
+ * other settings have stayed so, as those can make it exit. Without a surge it is made one after the other. An instance
+ * whose last report is older than its record may be ready, and waits; one that is known not to be ready does not.
+ *
+ * @param beside instances that serve beside these
  */
-function refreshes({ replicas, restartToken }: Rollout, goal: Version, own: readonly Assignment[]): Action[] {
-  const running = own
-    .filter((it) => isWanted(it) && slotOf(it) < replicas)
-    .map((it) => ({ it, renewal: ensure(goal, slotOf(it), restartToken) }))
-    .map(({ it, renewal }) => ({ it, renewal, isAltered: !isMadeAs(it, renewal.desired) }));
-  let mayInterrupt = true;
-  return running.flatMap(({ it, renewal, isAltered }) => {
-    if (!isAltered && restartTokenOf(it) === restartToken) return renewal;
-    const doOthersServe = running.every(
-      (other) => other.it === it || (isAltered && !other.isAltered ? isStable(other.it) : isReady(other.it)),
-    );
-    const isNext = isReady(it) && doOthersServe && mayInterrupt;
-    if (isNext) mayInterrupt = false;
+function refreshes(
+  { replicas, surge }: Pick<Rollout, 'replicas' | 'surge'>,
+  goal: Version,
+  renewals: readonly Renewal[],
+  beside: readonly Assignment[],
+): Action[] {
+  const isCovering = (other: Renewal, isAltered: boolean): boolean =>
+    isAltered && !other.isAltered ? isStable(other.it) : isReady(other.it);
+  let interrupted = 0;
+  return renewals.flatMap((one) => {
+    const { it, renewal, isAltered, isOutdated } = one;
+    if (!isOutdated) return renewal;
+    const others = renewals.filter((other) => other !== one && isCovering(other, isAltered)).length;
+    const covers = beside.filter(isAltered ? isStable : isReady).length;
+    const mayInterrupt =
+      surge === 0 ? others === renewals.length - 1 && interrupted === 0 : others + covers - interrupted >= replicas;
+    const isNext = isReady(it) && mayInterrupt;
+    if (isNext) interrupted += 1;
     if (isNext || isUnready(it)) return renewal;
     return isAltered ? [] : ensure(goal, slotOf(it), restartTokenOf(it));
   });

@@ -22,13 +22,28 @@ export function isWanted(it: Assignment): boolean {
   return it.desired.run === 'running' && isStaying(it);
 }
 
+/** Ready, or one of a service of a compose file that has come to its end. */
 export function isReady(it: Assignment): boolean {
-  return isWanted(it) && upToDate(it)?.ready === true;
+  return isWanted(it) && (upToDate(it)?.ready === true || isDone(it));
+}
+
+/** Whether it is of a service of a compose file, and its process has come to an end that is a success. */
+export function isDone(it: Assignment): boolean {
+  const { spec } = it.desired;
+  return spec.type === 'service' && spec.config?.service !== undefined && upToDate(it)?.phase === 'succeeded';
+}
+
+/**
+ * Whether the last report says that it is ready, also one on an earlier record: its container stays, and ports lead to
+ * it, until the agent has received the present one.
+ */
+export function isSeenReady(it: Assignment): boolean {
+  return isWanted(it) && it.observed?.ready === true;
 }
 
 /** Whether it is known not to be ready: a report on an earlier record does not show that. */
 export function isUnready(it: Assignment): boolean {
-  return it.observed === undefined || upToDate(it)?.ready === false;
+  return it.observed === undefined || (upToDate(it)?.ready === false && !isDone(it));
 }
 
 /** Whether its container is the one of these settings; a restart and what a running container follows do not count. */
@@ -38,7 +53,13 @@ export function isMadeAs(it: Assignment, desired: DesiredOf<'assignment'>): bool
 
 /** Whether it has stayed ready: an instance that starts well and then fails does not count as a success. */
 export function isStable(it: Assignment): boolean {
-  return isReady(it) && it.observed?.stable === true;
+  return isReady(it) && (it.observed?.stable === true || isDone(it));
+}
+
+/** Whether its container was made: its image and its network were there. */
+export function isStarted(it: Assignment): boolean {
+  const { phase } = upToDate(it) ?? {};
+  return phase === 'starting' || phase === 'running';
 }
 
 export function isCrashLooping(it: Assignment): boolean {
@@ -50,6 +71,11 @@ export function isLive(it: Assignment): boolean {
   const report = upToDate(it);
   if (isWanted(it) || report === undefined) return true;
   return !['stopped', 'failed', 'succeeded'].includes(report.phase);
+}
+
+/** Whether no port leads to the instance any more and it only runs on until its open connections have ended. */
+export function isDraining(it: Assignment): boolean {
+  return !isWanted(it) && upToDate(it)?.draining === true;
 }
 
 /** The instances of a version that shall run and are within the number of replicas. */

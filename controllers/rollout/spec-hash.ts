@@ -12,9 +12,13 @@ const followed: readonly (keyof ServiceSpec)[] = [
   'config',
   'ports',
   'probe',
+  'image_check',
+  'min_healthy_seconds',
+  'drain_seconds',
   'restart_policy',
   'restart_token',
   'grace_seconds',
+  'ingress',
 ];
 
 /** Values with all their defaults. */
@@ -68,15 +72,36 @@ export function serviceHash(version: string, spec: DeepReadonly<ServiceSpec>): s
 }
 
 /**
- * Returns the hash of what a build does. It covers the names of the arguments, not their values, which are sealed. The
- * form and the order are those of the first release, as another hash begins a running build anew.
+ * Returns the hash of what a build does. It covers the names of arguments and secrets, not their values, which are sealed. The
+ * form and the order are those of the first release, as another hash begins a running build anew: what came later is at its
+ * end, and counts only where it is given. Of a credential the id counts, so that its rotation begins nothing anew.
  */
 export function buildHash(version: string, spec: DeepReadonly<BuildSpec>): string {
   const { repository_url, branch, dockerfile_path, build_context, commit, type, image, deadline_seconds, attempt } =
     spec;
+  const { git_credential, generate, submodules, dockerfile_text, target } = spec;
+  const build_secrets = spec.build_secrets && Object.keys(spec.build_secrets).toSorted();
   const build_args = Object.keys(spec.build_args).toSorted();
   const first = { repository_url, branch, dockerfile_path, build_context, build_args };
-  return sha256(JSON.stringify([version, { ...first, commit, type, image, deadline_seconds, attempt }]));
+  return sha256(
+    JSON.stringify([
+      version,
+      {
+        ...first,
+        commit,
+        type,
+        image,
+        deadline_seconds,
+        attempt,
+        git_credential,
+        build_secrets,
+        generate,
+        submodules,
+        dockerfile_text,
+        target,
+      },
+    ]),
+  );
 }
 
 /** Returns the fields that differ from those of the blank value. */

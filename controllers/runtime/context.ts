@@ -127,7 +127,7 @@ export class RunContext implements Context {
     await this.#commit('waive', unit, [[kind, id]]);
   }
 
-  async transact(write: (unit: ChildUnit) => void): Promise<void> {
+  async transact(write: (unit: ChildUnit) => void, options?: { audited: string }): Promise<void> {
     const unit = this.#begin();
     const written: [KindName, string][] = [];
     const note = (kind: KindName, id: string): void => {
@@ -139,12 +139,18 @@ export class RunContext implements Context {
         note(kind, id);
         return unit.create(kind, id, desired, options);
       },
+      change: (it, change) => {
+        note(it.meta.kind, it.meta.id);
+        return unit.change(it, change);
+      },
       requestDelete: (it) => {
         note(it.meta.kind, it.meta.id);
         unit.requestDelete(it);
       },
       require: (it) => unit.require(it),
     });
+    const [first] = unit.changes().objects;
+    if (options !== undefined && first !== undefined) this.#audit(options.audited, first.it.meta, unit);
     await this.#commit('transact', unit, written);
   }
 
@@ -211,8 +217,11 @@ export class RunContext implements Context {
   /** Adds the audit record of the unit's changes to the unit itself; `of`: the first object that it changes. */
   #audit(route: string, { id, desiredRevision }: ReadonlyResource['meta'], unit: CommittableUnit): void {
     const at = this.clock.now().toISOString();
-    const objects = touchedBy(unit.changes().objects);
-    const record = { v: 1, at, route, result: 'ok', tenant: this.tenant, objects } as const;
+    const { objects: changed } = unit.changes();
+    const [of] = changed.map(({ it }) => ('project_id' in it.desired ? it.desired.project_id : undefined));
+    const project = of === undefined ? {} : { project_id: of };
+    const objects = touchedBy(changed);
+    const record = { v: 1, at, route, result: 'ok', tenant: this.tenant, ...project, objects } as const;
     unit.write(auditWrite(record, uuidv5(id, `${route} ${desiredRevision}`)));
   }
 

@@ -88,7 +88,7 @@ export interface NotificationInput {
 }
 
 /** What a controller may put into one transaction. */
-export type ChildUnit = Pick<Unit, 'create' | 'requestDelete' | 'require'>;
+export type ChildUnit = Pick<Unit, 'create' | 'change' | 'requestDelete' | 'require'>;
 
 /** What a reconcile may use. Every write is one fenced, guarded transaction. */
 export interface Context {
@@ -135,9 +135,9 @@ export interface Context {
   waive(kind: KindName, id: string, finalizer: string, options?: { asLongAs: ReadonlyResource }): Promise<void>;
   /**
    * Several writes of children as one transaction, all or nothing; `write` is called once. @throws conflict, as `ensure`;
-   * TooLarge above the limits of the store.
+   * TooLarge above the limits of the store. `audited`: as of `amend`.
    */
-  transact(write: (unit: ChildUnit) => void): Promise<void>;
+  transact(write: (unit: ChildUnit) => void, options?: { audited: string }): Promise<void>;
   /** Appends to the object's events: aggregated by reason, at most one write per 10 s and reason. */
   event(of: AnyObject, event: EventInput): void;
   /** Notifies every user who may see the object. Deduplicated by `key`. */

@@ -9,8 +9,8 @@ export type AnyController = Controller<KindName>;
 /** The writes of the gateway, which is no controller: it stores the reports of agents and releases their finalizer. */
 const gateway = { finalizer: 'agent', observes: 'assignment' } as const;
 
-/** Kinds whose observed state the API writes: when a credential was last used. */
-const observedByApi: readonly KindName[] = ['service_key'];
+/** Kinds whose observed state the API writes: when a credential was last used, and which calls were refused. */
+const observedByApi: readonly KindName[] = ['service_key', 'git_webhook'];
 
 /**
  * Checks the declarations against each other: one writer per observed kind, every finalizer held by a controller that

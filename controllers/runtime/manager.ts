@@ -28,7 +28,7 @@ export interface Background {
 /** What background work may use. */
 export type BackgroundDeps = Pick<
   LoopDeps,
-  'store' | 'mirror' | 'clock' | 'random' | 'log' | 'pool' | 'metrics' | 'repository'
+  'store' | 'mirror' | 'clock' | 'random' | 'log' | 'pool' | 'metrics' | 'repository' | 'notify'
 >;
 
 export interface ControllersOptions {
@@ -71,7 +71,7 @@ export function startControllers(options: ControllersOptions): Controllers {
   const metrics = controllerMetrics(options.registry);
   unattendedMetric(options.registry, mirror, replica);
   const repositories = new Map<string, Repository>();
-  const shared: BackgroundDeps = {
+  const shared: Omit<BackgroundDeps, 'notify'> = {
     store,
     mirror,
     clock,
@@ -117,7 +117,7 @@ export function startControllers(options: ControllersOptions): Controllers {
       notify: (of, key, notification) => notifier.notify(term.fence, of, key, notification),
     };
     const started = controllers.map((controller) => new ControllerLoop(controller, term, deps));
-    const background = options.background.map((work) => runInBackground(work, term, shared));
+    const background = options.background.map((work) => runInBackground(work, term, deps));
     for (const loop of started) loop.start();
     loops = started;
     leading(true);

@@ -4,10 +4,12 @@ import type { LiveAgent } from '../../store/mirror.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { onChange, onGone } from '../runtime/wakes.ts';
+import { onChange, onChild, onGone } from '../runtime/wakes.ts';
 import { provisioningOf, publicHalfOf } from '../../store/provisioning.ts';
 import { sayFarewell } from './farewell.ts';
 import type { Farewell } from './farewell.ts';
+import { perform } from '../rollout/actions.ts';
+import { planProxy, proxyCondition, proxyOf } from './ingress.ts';
 import { follow } from './provisioning.ts';
 import type { Provisioning } from './provisioning.ts';
 import {
@@ -29,6 +31,8 @@ export interface ServerSettings {
   agents: AgentCalls;
   /** Where `/install.sh` is served. */
   publicUrl: string;
+  /** The image that proxies of servers run. */
+  ingressImage: string;
 }
 
 /**
@@ -51,6 +55,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       'server_identity_conflict',
     ],
     wakes: [
+      onChild('assignment', ({ desired }) => (desired.workload_kind === 'server' ? [desired.workload_id] : [])),
       onGone('assignment', ({ desired }) => [desired.server_id]),
       // This controller releases what is deleted of a server that has no agent.
       onChange('assignment', ({ meta }) => meta.deletionRequestedAt, withdrawnFrom),
@@ -78,7 +83,10 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       await announceUpdate(world, observed, ctx);
       await announceConflict(world, ctx);
       if (isAwaitingAgent(it)) await freeWithdrawn(it, ctx);
-      return { observed, conditions: conditionsOf(world), next: nextOf(it, observed, left) };
+      const proxy = proxyOf(it, ctx.view);
+      await perform(ctx, planProxy(it, proxy, settings.ingressImage));
+      const conditions = [...conditionsOf(world), ...proxyCondition(it, proxy)];
+      return { observed, conditions, next: nextOf(it, observed, left) };
     },
     async finalize(it, ctx) {
       const left = ctx.view.by('assignment', 'server', it.meta.id);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mainService } from '../../agent-protocol/workload.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { volumeName } from '../../store/kinds/volume.ts';
+import { dataName } from '../../store/kinds/volume.ts';
 import type { CopyFrom } from '../../store/kinds/volume.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
@@ -21,7 +21,7 @@ type Volume = ReadonlyResource<'volume'>;
 export const volumeController: Controller<'volume'> = {
   name: 'volume',
   kind: 'volume',
-  reads: ['assignment', 'application', 'server'],
+  reads: ['assignment', 'application', 'database', 'server'],
   children: ['assignment'],
   notifies: ['volume_error'],
   wakes: [
@@ -30,6 +30,11 @@ export const volumeController: Controller<'volume'> = {
       'application',
       ({ desired }) => desired.mounts,
       (it) => placesOf(it, 'volume'),
+    ),
+    onChange(
+      'database',
+      ({ desired }) => desired.data_volume_id,
+      ({ desired }) => [desired.data_volume_id],
     ),
     onChange(
       'server',
@@ -48,8 +53,16 @@ export const volumeController: Controller<'volume'> = {
     const world = readWorld(it, ctx);
     const { assignment } = world;
     if (assignment === undefined) return { ...verdict(world), released: true };
-    const isRemoved = assignment.desired.run === 'stopped' && upToDate(assignment)?.phase === 'stopped';
-    await perform(ctx, [{ do: isRemoved ? 'retire' : 'stop', id: assignment.meta.id }]);
+    const { spec, spec_hash } = onServer(it, isCopied(it, assignment));
+    const isOfIt = assignment.desired.spec_hash === spec_hash;
+    const isRemoved = isOfIt && assignment.desired.run === 'stopped' && upToDate(assignment)?.phase === 'stopped';
+    if (isRemoved) await ctx.retire('assignment', assignment.meta.id);
+    else
+      await ctx.amend('assignment', assignment.meta.id, (draft) => {
+        draft.run = 'stopped';
+        // what it had before may be the data of another volume by now
+        if (!isOfIt) Object.assign(draft, { spec, spec_hash });
+      });
     return { ...verdict(world), released: false };
   },
 };
@@ -59,13 +72,14 @@ function readWorld(it: Volume, { view }: Context): World {
   return {
     volume: it,
     assignment: view.by('assignment', 'workload', it.meta.id)[0],
-    isBound: view.by('application', 'volume', it.meta.id).some(isStaying),
+    isBound: (['application', 'database'] as const).some((kind) => view.by(kind, 'volume', it.meta.id).some(isStaying)),
     server: isStaying(server) ? server.observed?.phase : 'gone',
   };
 }
 
-function onServer({ meta, desired }: Volume, copied: boolean): DesiredOf<'assignment'> {
-  const name = volumeName(meta.id);
+function onServer(it: Volume, copied: boolean): DesiredOf<'assignment'> {
+  const { meta, desired } = it;
+  const name = dataName(it);
   const { copy_from: from } = desired;
   return {
     server_id: desired.server_id,

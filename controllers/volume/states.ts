@@ -13,7 +13,7 @@ export interface World {
   volume: ReadonlyResource<'volume'>;
   /** The volume on its server; absent before it was asked for, and once it is removed. */
   assignment: Assignment | undefined;
-  /** An application mounts it. */
+  /** An application mounts it, or it has the data of a database. */
   isBound: boolean;
   /** `gone`: it was deleted, or is being deleted. */
   server: ServerPhase | 'gone' | undefined;
@@ -55,16 +55,22 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
       'Its server does not answer, so the state of the volume is not known: see the conditions of the server';
     return { phase: before, ready: 'unknown', reason: 'ServerAway', message, because: 'its server to answer' };
   }
-  if (report?.ready === true)
-    return isBound
-      ? { phase: 'bound', ready: 'true', reason: 'Bound', message: 'It is on its server, and an application mounts it' }
-      : {
-          phase: 'available',
-          ready: 'true',
-          reason: 'Available',
-          message: 'It is on its server, and no application mounts it',
-        };
+  if (report?.ready === true) return onServer(volume, isBound);
   return copying(volume, report, before) ?? unmade(report?.error, before);
+}
+
+/** Its data is on its server. */
+function onServer({ desired: { database_id: database } }: World['volume'], isBound: boolean): State {
+  const [user, nobody] =
+    database === undefined ? ['an application', 'no application'] : ['its database', 'no database'];
+  return isBound
+    ? { phase: 'bound', ready: 'true', reason: 'Bound', message: `It is on its server, and ${user} mounts it` }
+    : {
+        phase: 'available',
+        ready: 'true',
+        reason: 'Available',
+        message: `It is on its server, and ${nobody} mounts it`,
+      };
 }
 
 /** Whether a volume that is to be a copy has all of it. From then on it is kept on its server as any other volume. */

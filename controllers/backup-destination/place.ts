@@ -1,0 +1,45 @@
+import { endpointOf } from '../../store/backup-endpoint.ts';
+import type { BucketPlace } from '../../network/bucket.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Unsealer } from '../../store/seal.ts';
+import { settingsOf } from '../../store/settings.ts';
+
+/** Opens the keys of destinations. */
+export type KeyOpener = Unsealer;
+
+type Destination = ReadonlyResource<'backup_destination'>;
+
+/** Where and as whom the bucket of a destination is asked; or why it cannot be, in words for people. */
+export function bucketPlace(
+  it: Destination,
+  view: TenantView,
+  secrets: KeyOpener,
+): BucketPlace | { trouble: { code: string; message: string } } {
+  const { bucket, path_prefix: prefix = '', ca, storage_class: storageClass } = it.desired;
+  const at = endpointOf(it.desired);
+  if ('field' in at) throw new TypeError(`Destination ${it.meta.id} was stored without ${at.field}`);
+  const keys = destinationKeys(it, secrets);
+  if (keys === undefined) return { trouble: keysUnreadable };
+  return { ...at, ...keys, bucket, prefix, ca, storageClass, allowed: settingsOf(view).backup_endpoints };
+}
+
+const keysUnreadable = {
+  code: 'keys_unreadable',
+  message:
+    'Its keys cannot be decrypted, as their key is not on the control plane: restore the key file, or give the destination its keys anew',
+} as const;
+
+/** The keys of a destination; `undefined` if they do not open. */
+function destinationKeys(
+  { meta: { tenant, id }, desired }: Destination,
+  secrets: KeyOpener,
+): { accessKey: string; secretKey: string } | undefined {
+  const open = (path: 'access_key' | 'secret_key'): string =>
+    secrets.unseal(desired[path], { tenant, kind: 'backup_destination', id, path });
+  try {
+    return { accessKey: open('access_key'), secretKey: open('secret_key') };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,169 @@
+import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { defined } from '../../store/defined.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { isStaying } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { instantsBetween, nextInstant } from '../../time/cron.ts';
+import type { BackedUp } from '../../store/new-backup.ts';
+import type { CronRule } from '../../time/cron.ts';
+
+export type Schedule = ReadonlyResource<'backup_schedule'>;
+type Backup = ReadonlyResource<'backup'>;
+export type Observed = ObservedOf<'backup_schedule'>;
+
+/** What a schedule does next follows from this. */
+export interface World {
+  schedule: Schedule;
+  /** What it backs up: its database, its volume, or the volumes that its application mounts. */
+  targets: readonly BackedUp[];
+  /** Of what it is of; absent: that is gone. */
+  name: string | undefined;
+  /** All of the schedule. */
+  backups: readonly Backup[];
+  now: Date;
+}
+
+/** After the time of a backup that did not come it is still given so long, in milliseconds. */
+const graceMs = 10 * 60_000;
+
+/** What the instants that have come lead to. */
+export interface Due {
+  /** The instant whose backup is to be made. */
+  fires: Date | undefined;
+  /** Instants before it whose backups will not be made. */
+  missed: number;
+  /** Why none is made although one is due. */
+  skipped: 'overlap' | undefined;
+  handledUntil: Date;
+}
+
+/**
+ * What is due. Pure. Of several instants that have come, as after the control plane was away, the last one fires: one backup
+ * now is worth as much as several. While a backup of the schedule has not ended, none begins.
+ */
+export function dueOf({ schedule, targets, backups, now }: World): Due {
+  const handled = new Date(schedule.observed?.handled_until ?? schedule.meta.createdAt);
+  const nothing = { fires: undefined, missed: 0, skipped: undefined };
+  if (isIdle({ schedule, targets })) return { ...nothing, handledUntil: handled };
+  // what was left out meanwhile is not caught up
+  if (schedule.observed?.is_idle === true) return { ...nothing, handledUntil: now };
+  const instants = instantsBetween(ruleOf(schedule), handled, now);
+  const last = instants.at(-1);
+  if (last === undefined) return { ...nothing, handledUntil: handled };
+  const isBusy = backups.some(({ observed }) => !hasBackupEnded(observed?.phase));
+  return isBusy
+    ? { fires: undefined, missed: instants.length, skipped: 'overlap', handledUntil: last }
+    : { fires: last, missed: instants.length - 1, skipped: undefined, handledUntil: last };
+}
+
+/** Nothing is backed up, as somebody wants it. */
+function isIdle({ schedule, targets }: Pick<World, 'schedule' | 'targets'>): boolean {
+  return schedule.desired.is_paused || !targets.some(isWanted);
+}
+
+/** A database that is stopped is not backed up. */
+function isWanted(of: BackedUp): boolean {
+  return isStaying(of.it) && (of.kind === 'volume' || of.it.desired.run !== 'stopped');
+}
+
+/** Backups whose time is over, as there are enough later good ones. Pure. */
+export function surplusOf({ schedule, backups }: World): readonly Backup[] {
+  const good = backups
+    .filter(({ observed, desired }) => observed?.phase === 'completed' && !desired.pinned)
+    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
+  return Object.values(Object.groupBy(good, ({ desired }) => desired.of.id)).flatMap((ofOne = []) =>
+    ofOne.slice(schedule.desired.retention_count).filter(({ desired }) => desired.expires_at === undefined),
+  );
+}
+
+/** What is known after what was due was done. Pure. */
+export function observedAfter(world: World, due: Due, made: string | undefined): Observed {
+  const { schedule } = world;
+  const before = schedule.observed;
+  const good = goodSince(world);
+  const last = [before?.last_success_at, good]
+    .filter((it) => it !== undefined)
+    .toSorted()
+    .at(-1);
+  const idle = isIdle(world);
+  const from = before?.is_idle === true && !idle ? due.handledUntil.toISOString() : before?.counted_from;
+  return defined({
+    phase: schedule.desired.is_paused
+      ? ('paused' as const)
+      : !idle && isOverdue(world, last, from)
+        ? ('overdue' as const)
+        : ('active' as const),
+    handled_until: due.handledUntil.toISOString(),
+    next_run_at: idle ? undefined : nextInstant(ruleOf(schedule), due.handledUntil)?.toISOString(),
+    last_run_at: due.fires?.toISOString() ?? before?.last_run_at,
+    last_backup_id: made ?? before?.last_backup_id,
+    last_success_at: last,
+    missed: (before?.missed ?? 0) + due.missed,
+    is_idle: idle ? (true as const) : undefined,
+    counted_from: from,
+  });
+}
+
+/** When the last good backup ended of what has waited longest for one; `undefined`: something has none. */
+function goodSince({ targets, backups }: World): string | undefined {
+  const lasts = targets.map(({ it }) =>
+    backups
+      .flatMap(({ desired, observed }) =>
+        observed?.phase === 'completed' && desired.of.id === it.meta.id ? [observed.finished_at ?? ''] : [],
+      )
+      .toSorted()
+      .at(-1),
+  );
+  const known = lasts.filter((last) => last !== undefined);
+  return known.length < lasts.length ? undefined : known.toSorted()[0];
+}
+
+/** None was good for twice the time between two instants. */
+function isOverdue({ schedule, now }: World, lastSuccess: string | undefined, from: string | undefined): boolean {
+  const since = later(new Date(lastSuccess ?? schedule.meta.createdAt), new Date(from ?? 0));
+  const first = nextInstant(ruleOf(schedule), since);
+  const second = first && nextInstant(ruleOf(schedule), first);
+  return second !== undefined && now.getTime() > second.getTime() + graceMs;
+}
+
+function ruleOf({ desired }: Schedule): CronRule {
+  return { expression: desired.cron_expression, timezone: desired.timezone };
+}
+
+function later(one: Date, other: Date): Date {
+  return one > other ? one : other;
+}
+
+export function conditionsOf({ phase, last_success_at }: Observed, world: World): ConditionInput[] {
+  return [readyOf(phase, world), backedUp(phase, last_success_at !== undefined)];
+}
+
+function readyOf(phase: Observed['phase'], world: World): ConditionInput {
+  const type = 'Ready';
+  if (phase === 'paused')
+    return { type, status: 'false', reason: 'Paused', message: 'It is paused: nothing is backed up' };
+  if (isIdle(world)) {
+    const [reason, message] =
+      world.schedule.desired.of.kind === 'database'
+        ? ['DatabaseStopped', 'Its database is stopped, as desired']
+        : ['NoVolume', 'There is no volume to back up'];
+    return { type, status: 'false', reason, message };
+  }
+  return { type, status: 'true', reason: 'Scheduled', message: 'next_run_at says when the next backup begins' };
+}
+
+function backedUp(phase: Observed['phase'], wasGood: boolean): ConditionInput {
+  const type = 'BackedUp';
+  if (phase === 'overdue')
+    return {
+      type,
+      status: 'false',
+      reason: 'Overdue',
+      message: wasGood
+        ? 'None of the backups since last_success_at was good, and two should have been: see its backups'
+        : 'No backup was good since the schedule was made: see its backups',
+    };
+  if (!wasGood)
+    return { type, status: 'unknown', reason: 'NoBackupYet', message: 'None of its backups has ended well yet' };
+  return { type, status: 'true', reason: 'BackedUp', message: 'last_success_at says when the last good backup ended' };
+}

@@ -1,0 +1,378 @@
+import { defined } from '../../store/defined.ts';
+import { backupKeys } from '../../store/backup-keys.ts';
+import { manifestOf } from '../../store/backup-manifest.ts';
+import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import type { BucketPlace } from '../../network/bucket.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
+import { bucketPlace } from '../backup-destination/place.ts';
+import type { KeyOpener } from '../backup-destination/place.ts';
+import { servingInstance } from '../database/world.ts';
+import { perform } from '../rollout/actions.ts';
+import type { Assignment } from '../rollout/slots.ts';
+import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+import { onChange, onChild } from '../runtime/wakes.ts';
+import { patienceMs, taskOf, taskState } from '../task/task.ts';
+import { taskRow } from '../../agent-protocol/task-types.ts';
+import { BucketTrouble } from './bucket.ts';
+import type { BackupBucket } from './bucket.ts';
+import { plan } from './plan.ts';
+import { conditionsOf, goesOn, mayBeginAnother, missing, notWhole, observedOf, patience, stepOf } from './states.ts';
+import type { Backup, Observed, Step, World } from './states.ts';
+
+export interface BackupSettings {
+  secrets: KeyOpener;
+  bucket: BackupBucket;
+}
+
+/** Pause before a bucket that did not answer is asked again, in milliseconds. */
+const retryMs = 15_000;
+const tidyMs = 15 * 60_000;
+
+/** A step for which the bucket is asked. */
+type AtBucket = Extract<Step, { do: 'adopt' | 'begin' | 'finish' | 'look' | 'expire' | 'tidy' }>;
+
+/** What a step came to. */
+interface Outcome {
+  now: Observed;
+  /** What it waits for; absent: nothing. */
+  because?: Because;
+  /** Milliseconds after which it is looked at again. */
+  again?: number;
+}
+
+/**
+ * Has the server of a database or a volume send what that holds to a bucket, makes one object of it, and reads back what the bucket says of
+ * that. Looks every day whether the object is still there, and removes it when its time is over.
+ */
+export function backupController({ secrets, bucket }: BackupSettings): Controller<'backup'> {
+  return {
+    name: 'backup',
+    kind: 'backup',
+    // a bucket may take its time, in a place that other controllers could use
+    concurrency: 4,
+    reads: ['assignment', 'database', 'volume', 'server', 'backup_destination', 'restore', 'settings', 'project'],
+    children: ['assignment'],
+    notifies: ['backup_failed', 'backup_missing'],
+    wakes: [
+      onChild('assignment', ({ desired }) => (desired.workload_kind === 'backup' ? [desired.workload_id] : [])),
+      // a database that restarts keeps its phase
+      onChange(
+        'assignment',
+        ({ observed }) => observed?.ready,
+        ({ desired }, view) =>
+          desired.workload_kind === 'database' ? unfinished(view, 'of', desired.workload_id) : [],
+      ),
+      onChange(
+        'database',
+        ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+        ({ meta }, view) => unfinished(view, 'of', meta.id),
+      ),
+      onChange(
+        'volume',
+        ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+        ({ meta }, view) => unfinished(view, 'of', meta.id),
+      ),
+      onChange(
+        'server',
+        ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+        ({ meta }, view) => unfinished(view, 'server', meta.id),
+      ),
+      onChange(
+        'backup_destination',
+        ({ observed }) => observed?.phase,
+        ({ meta }, view) => unfinished(view, 'destination', meta.id),
+      ),
+      onChange(
+        'restore',
+        ({ observed }) => hasRestoreEnded(observed?.phase),
+        ({ desired }) => [desired.backup_id],
+      ),
+    ],
+    async reconcile(it, ctx) {
+      const world = readWorld(it, ctx);
+      const step = stepOf(world);
+      const outcome = await carryOut(world, step, ctx);
+      const { now, because } = outcome;
+      await perform(ctx, plan(world, step));
+      await announce(world, now, ctx);
+      return { observed: now, conditions: conditionsOf(world, now, because), next: nextOf(world, outcome, ctx) };
+    },
+    async finalize(it, ctx) {
+      const world = readWorld(it, ctx);
+      const isOver = patience.deletionMs < ctx.clock.now().getTime() - Date.parse(it.meta.deletionRequestedAt ?? '');
+      await perform(ctx, plan(world, { do: 'tidy' }));
+      const isEmpty = world.task === undefined && (isOver || (await isRemoved(world, ctx)));
+      return { ...deleting(world, ctx), released: isEmpty };
+    },
+  };
+
+  async function carryOut(world: World, step: Step, ctx: Context): Promise<Outcome> {
+    const { backup } = world;
+    const before = observedOf(backup);
+    const at = ctx.clock.now().toISOString();
+    switch (step.do) {
+      case 'rest':
+        return { now: before };
+      case 'wait':
+        return { now: goesOn(world), because: step.because };
+      case 'send':
+        return { now: goesOn(world), because: step.because };
+      case 'fail':
+        return { now: { ...before, phase: 'failed', error: step.error, finished_at: at } };
+      default:
+        return asked(world, step, ctx);
+    }
+  }
+
+  /** A step that asks the bucket, and what its trouble leads to. */
+  async function asked(world: World, step: AtBucket, ctx: Context): Promise<Outcome> {
+    try {
+      const outcome = await atBucket(world, step, ctx);
+      ctx.since('bucket', false);
+      return outcome;
+    } catch (error) {
+      if (!(error instanceof BucketTrouble)) throw error;
+      return troubled(world, error, ctx);
+    }
+  }
+
+  /** The steps that ask the bucket. @throws BucketTrouble */
+  async function atBucket(world: World, step: AtBucket, ctx: Context): Promise<Outcome> {
+    const { backup } = world;
+    const before = observedOf(backup);
+    const at = ctx.clock.now().toISOString();
+    const place = placeOf(world, ctx);
+    const { object, manifest } = backupKeys(backup);
+    const { signal } = ctx;
+    switch (step.do) {
+      case 'begin':
+        return { now: begun(world, await bucket.begin(place, object, signal)), again: 0 };
+      case 'adopt': {
+        const { folder: _, ...says } = step.found;
+        const there = await bucket.stat(place, object, signal);
+        if (there?.bytes === says.size_bytes)
+          return { now: { ...before, ...says, phase: 'completed', etag: there.etag, verified_at: at } };
+        return {
+          now: { ...before, phase: 'failed', error: there === undefined ? missing : notWhole, finished_at: at },
+        };
+      }
+      case 'finish':
+        return finish(world, step, ctx, place);
+      case 'look': {
+        const found = await bucket.stat(place, object, signal);
+        if (found?.bytes === before.size_bytes) return { now: { ...before, verified_at: at } };
+        return {
+          now: { ...before, phase: 'failed', error: found === undefined ? missing : notWhole, finished_at: at },
+        };
+      }
+      case 'expire':
+        await bucket.remove(place, [manifest, object], signal);
+        return { now: { ...before, phase: 'expired', finished_at: at } };
+      case 'tidy': {
+        const { upload_id: id = '', has_surplus: _, ...rest } = before;
+        await bucket.abort(place, { key: object, id }, signal);
+        await bucket.remove(place, [manifest, object], signal);
+        return { now: rest };
+      }
+    }
+  }
+
+  /** Makes the object of the parts, and requires that the bucket says of it what was sent. */
+  async function finish(
+    world: World,
+    { result }: Extract<Step, { do: 'finish' }>,
+    { signal, clock }: Context,
+    place: BucketPlace,
+  ): Promise<Outcome> {
+    const { backup } = world;
+    const { upload_id: id = '', ...before } = goesOn(world);
+    const { object, manifest } = backupKeys(backup);
+    const wanted = { bytes: result.size_bytes, etag: result.etag, parts: result.parts };
+    try {
+      await bucket.complete(place, { key: object, id }, wanted, signal);
+    } catch (error) {
+      const isSurplus = error instanceof BucketTrouble && error.code === 'parts_differ';
+      if (!isSurplus || !mayBeginAnother(before)) throw error;
+      return { now: { ...before, upload_id: id, has_surplus: true, phase: 'running' }, again: 0 };
+    }
+    const found = await bucket.stat(place, object, signal);
+    const at = clock.now().toISOString();
+    if (found?.bytes !== wanted.bytes || (wanted.etag !== undefined && found.etag !== wanted.etag))
+      return { now: { ...before, upload_id: id, phase: 'failed', error: notWhole, finished_at: at } };
+    const { first_segment, last_segment, stopped_at } = result;
+    const hasLog = first_segment !== undefined && last_segment !== undefined && stopped_at !== undefined;
+    const now: Observed = {
+      ...before,
+      ...(hasLog && { log: { first_segment, last_segment, stopped_at } }),
+      phase: 'completed',
+      size_bytes: result.size_bytes,
+      dump_bytes: result.dump_bytes,
+      checksum_sha256: result.checksum_sha256,
+      etag: found.etag,
+      ...defined({ changed_files: result.changed_files, left_out: result.left_out, notes: result.notes }),
+      finished_at: at,
+      verified_at: at,
+    };
+    // last: whoever finds it finds a whole backup
+    await bucket.put(place, manifest, manifestOf(backup, now), signal);
+    return { now };
+  }
+
+  function placeOf({ destination }: World, ctx: Context): BucketPlace {
+    if (destination === undefined)
+      throw new BucketTrouble({ code: 'destination_gone', message: 'Its destination was deleted', isPassing: false });
+    const place = bucketPlace(destination, ctx.view, secrets);
+    if ('trouble' in place) throw new BucketTrouble({ ...place.trouble, isPassing: false });
+    return place;
+  }
+
+  /** The bucket did not do what it was asked: what may pass is tried again for an hour. */
+  function troubled(world: World, { code, message, isPassing }: BucketTrouble, ctx: Context): Outcome {
+    const now = goesOnOrEnded(world);
+    const because: Because = `its bucket to answer. ${message}`;
+    if (hasBackupEnded(now.phase)) return { now, because, again: tidyMs };
+    const isPatient = isPassing && ctx.since('bucket', true) < patience.bucketMs;
+    if (isPatient) return { now, because, again: retryMs };
+    return { now: { ...now, phase: 'failed', error: { code, message }, finished_at: ctx.clock.now().toISOString() } };
+  }
+
+  async function isRemoved(world: World, ctx: Context): Promise<boolean> {
+    const { backup } = world;
+    const { phase, upload_id: id, size_bytes: bytes } = backup.observed ?? {};
+    // what was completed once may be there, whatever became of it
+    if (id === undefined && (bytes === undefined || phase === 'expired')) return true;
+    try {
+      const place = placeOf(world, ctx);
+      const { object, manifest } = backupKeys(backup);
+      if (id !== undefined) await bucket.abort(place, { key: object, id }, ctx.signal);
+      await bucket.remove(place, [manifest, object], ctx.signal);
+      return true;
+    } catch (error) {
+      if (error instanceof BucketTrouble) return error.code === 'destination_gone';
+      throw error;
+    }
+  }
+}
+
+function readWorld(it: Backup, ctx: Context): World {
+  const { view, clock } = ctx;
+  const { of, place, destination_id } = it.desired;
+  const database = of.kind === 'database' ? view.get('database', of.id) : undefined;
+  const task = taskOf(view, it.meta.id, 'backup');
+  return {
+    backup: it,
+    database,
+    volume: of.kind === 'volume' ? view.get('volume', of.id) : undefined,
+    instance: database && servingInstance(database, view),
+    server: view.get('server', place.server_id),
+    destination: view.get('backup_destination', destination_id),
+    task,
+    expectedBytes: expectedBytes(it, view),
+    hasSuccessor: hasSuccessor(it, view),
+    isRead: view.by('restore', 'backup', it.meta.id).some(({ observed }) => !hasRestoreEnded(observed?.phase)),
+    leftMs: leftMs(it, task, ctx),
+    now: clock.now(),
+  };
+}
+
+/** Milliseconds for which it may still be where it is: a server that took its task up may let it wait for others. */
+function leftMs({ observed }: Backup, task: Assignment | undefined, ctx: Context): number {
+  const report = task && upToDate(task)?.phase;
+  const isTaken = task !== undefined && (report !== undefined || observed?.phase === 'running');
+  const waited = ctx.since('pending', !isTaken);
+  const { attempt } = taskState('backup', task);
+  const taken = ctx.since(`${report === 'running' ? 'sent' : 'taken'} ${attempt} ${observed?.uploads ?? 1}`, isTaken);
+  return isTaken ? patienceMs(taskRow('backup').deadlineSeconds * 1000) - taken : patience.startMs - waited;
+}
+
+/** Of the last good backup of the same object by the same method. A task that was made keeps what was known then. */
+function expectedBytes({ meta, desired }: Backup, view: TenantView): number | undefined {
+  const good = view
+    .by('backup', 'of', desired.of.id)
+    .filter((other) => other.meta.id !== meta.id && other.desired.method === desired.method)
+    .filter(({ observed }) => observed?.size_bytes !== undefined)
+    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
+  return good[0]?.observed?.size_bytes;
+}
+
+/** A later backup of the same object by the same method is good. */
+function hasSuccessor({ meta, desired }: Backup, view: TenantView): boolean {
+  return view
+    .by('backup', 'of', desired.of.id)
+    .some(
+      (other) =>
+        other.meta.id !== meta.id &&
+        other.desired.method === desired.method &&
+        other.observed?.phase === 'completed' &&
+        other.desired.requested_at > desired.requested_at,
+    );
+}
+
+/** What is known once an upload was begun: the first one, or one in place of another. */
+function begun(world: World, id: string): Observed {
+  const { has_surplus: isAnother, ...before } = goesOn(world);
+  return { ...before, upload_id: id, ...(isAnother === true && { uploads: (before.uploads ?? 1) + 1 }) };
+}
+
+function goesOnOrEnded(world: World): Observed {
+  return hasBackupEnded(world.backup.observed?.phase) ? observedOf(world.backup) : goesOn(world);
+}
+
+function nextOf(world: World, { now, because, again }: Outcome, ctx: Context): Next {
+  if (because !== undefined && again !== undefined) return { again, because };
+  if (again !== undefined || now.phase !== (world.backup.observed?.phase ?? 'pending'))
+    return { again: again ?? 0, because: 'what follows to be done' };
+  if (because !== undefined) return { again: Math.max(1000, world.leftMs), because };
+  return now.phase === 'completed' ? { again: dueIn(world, now, ctx), because: 'its time to come' } : { settled: true };
+}
+
+/** Milliseconds until the bucket is looked at again, or the backup is over. */
+function dueIn({ backup }: World, { verified_at }: Observed, { clock }: Context): number {
+  const now = clock.now().getTime();
+  const look = Date.parse(verified_at ?? '') + patience.lookMs;
+  const expiry = backup.desired.expires_at === undefined ? look : Date.parse(backup.desired.expires_at);
+  return Math.max(1000, Math.min(look, expiry <= now ? look : expiry) - now);
+}
+
+/** Records how a backup ended, and notifies of one that failed. */
+async function announce({ backup, database, volume }: World, now: Observed, ctx: Context): Promise<void> {
+  const before = backup.observed?.phase;
+  if (before === now.phase || !hasBackupEnded(now.phase)) return;
+  const { name } = backup.desired;
+  const isBad = now.phase === 'failed' && now.error?.code !== 'cancelled';
+  const message = `Backup of ${name}: ${now.error?.message ?? now.phase}`;
+  const reason = `Backup${now.phase.charAt(0).toUpperCase()}${now.phase.slice(1)}`;
+  const event = { type: isBad ? ('warning' as const) : ('normal' as const), reason, about: backup.meta.id, message };
+  ctx.event(backup, event);
+  const of = database ?? volume;
+  if (of !== undefined) ctx.event(of, event);
+  if (!isBad || isDeleting(backup)) return;
+  const isMissing = before === 'completed';
+  await ctx.notify(backup, `${backup.meta.id}/${isMissing ? 'missing' : 'failed'}`, {
+    type: isMissing ? 'backup_missing' : 'backup_failed',
+    severity: 'error',
+    title: isMissing ? `A backup of ${name} is lost` : `The backup of ${name} failed`,
+    message: now.error?.message ?? '',
+  });
+}
+
+function deleting({ backup }: World, { clock }: Context): Verdict<'backup'> {
+  const now = observedOf(backup);
+  const isNew = clock.now().getTime() - Date.parse(backup.meta.deletionRequestedAt ?? '') < patience.bucketMs;
+  const message = 'What it has in its bucket is being removed';
+  return {
+    observed: now,
+    conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],
+    next: { again: isNew ? retryMs : tidyMs, because: 'its bucket to remove what it has of it' },
+  };
+}
+
+function unfinished(view: TenantView, index: 'of' | 'server' | 'destination', id: string): string[] {
+  return view
+    .by('backup', index, id)
+    .filter(({ observed }) => !hasBackupEnded(observed?.phase))
+    .map(({ meta }) => meta.id);
+}

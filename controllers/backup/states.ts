@@ -1,0 +1,293 @@
+import type { BackupPhase } from '../../store/kinds/backup.ts';
+import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { defined } from '../../store/defined.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { uuidv5 } from '../../store/uuid.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { agentTooOld } from '../rollout/failures.ts';
+import type { Assignment } from '../rollout/slots.ts';
+import type { Because } from '../runtime/controller.ts';
+import { taskState } from '../task/task.ts';
+
+export type Backup = ReadonlyResource<'backup'>;
+export type Observed = ObservedOf<'backup'>;
+type Fault = NonNullable<Observed['error']>;
+
+/** Durations in milliseconds. */
+export const patience = {
+  /** A backup that could not begin within that time does not begin any more. */
+  startMs: 60 * 60_000,
+  /** For so long a bucket that does not answer is asked again. */
+  bucketMs: 60 * 60_000,
+  /** Between two looks whether the bucket still has an object. */
+  lookMs: 24 * 60 * 60_000,
+  /** A bucket that cannot be asked keeps a backup from its deletion for so long. */
+  deletionMs: 7 * 24 * 60 * 60_000,
+} as const;
+
+/** Uploads that are begun for a backup at most. */
+const uploadsInAll = 3;
+
+/** What the phase of a backup follows from. */
+export interface World {
+  backup: Backup;
+  database: ReadonlyResource<'database'> | undefined;
+  volume: ReadonlyResource<'volume'> | undefined;
+  /** The instance that serves the database. */
+  instance: Assignment | undefined;
+  server: ReadonlyResource<'server'> | undefined;
+  destination: ReadonlyResource<'backup_destination'> | undefined;
+  /** Carries the backup out. */
+  task: Assignment | undefined;
+  /** Bytes that the last good backup of the same database had; absent: there is none. */
+  expectedBytes: number | undefined;
+  /** There is a later good backup of the same database. */
+  hasSuccessor: boolean;
+  /** It is being restored. */
+  isRead: boolean;
+  /** Milliseconds for which it may still wait, or its task may; 0 or less: it is late. */
+  leftMs: number;
+  now: Date;
+}
+
+/** What a backup does next. */
+export type Step =
+  /** Nothing but wait for something that wakes it. */
+  | { do: 'wait'; because: Because }
+  /** Begin an upload in its bucket. */
+  | { do: 'begin' }
+  /** Let its server send the dump. */
+  | { do: 'send'; because: Because }
+  /** Make the object of the parts that were sent, and read back what the bucket says of it. */
+  | { do: 'finish'; result: Result }
+  /** Ask the bucket whether it has the object that its manifest describes. */
+  | { do: 'adopt'; found: NonNullable<Backup['desired']['found']> }
+  /** Ask the bucket whether it still has the object. */
+  | { do: 'look' }
+  /** Give up. */
+  | { do: 'fail'; error: Fault }
+  /** Remove what a backup that was given up left in its bucket. */
+  | { do: 'tidy' }
+  /** Remove the object, as its time is over. */
+  | { do: 'expire' }
+  | { do: 'rest' };
+type Result = Extract<ReturnType<typeof taskState<'backup'>>, { outcome: 'succeeded' }>['result'];
+
+/** What is next for a backup. Pure. */
+export function stepOf(world: World): Step {
+  const { backup } = world;
+  if (hasBackupEnded(backup.observed?.phase)) return afterEnd(world);
+  if (backup.desired.cancel_requested || isDeleting(backup)) return { do: 'fail', error: cancelled };
+  const { found } = backup.desired;
+  if (found !== undefined) return { do: 'adopt', found };
+  return byTask(world);
+}
+
+/** What the task of a backup leads to that is wanted and has not ended. */
+function byTask(world: World): Step {
+  const state = sendingOf(world);
+  switch (state.outcome) {
+    case 'succeeded':
+      return { do: 'finish', result: state.result };
+    case 'failed':
+      return { do: 'fail', error: state.error };
+    case 'lost':
+      return state.isExhausted ? { do: 'fail', error: state.error ?? lost } : sending;
+    case 'running':
+      return lackOf(world, ['server', 'destination']) ?? (world.leftMs <= 0 ? { do: 'fail', error: late } : sending);
+    case 'waiting':
+    case 'absent':
+      return lackOf(world, ['destination', world.backup.desired.of.kind, 'server']) ?? begin(world);
+  }
+}
+
+/** What has become of sending to the present upload: what was sent to an earlier one is nothing. */
+function sendingOf({ backup, task }: World): ReturnType<typeof taskState<'backup'>> {
+  const isOfEarlier =
+    task !== undefined && (backup.observed?.has_surplus === true || task.desired.version !== uploadVersion(backup));
+  return isOfEarlier ? { outcome: 'waiting', attempt: 1, isExhausted: false } : taskState('backup', task);
+}
+
+/** The version of the task that sends to the present upload: to another one, its server sends again. */
+export function uploadVersion({ meta, observed }: Backup): string {
+  const { uploads = 1 } = observed ?? {};
+  return uploads === 1 ? meta.id : uuidv5(meta.id, `upload/${uploads}`);
+}
+
+/** Whether another upload may begin after one that its bucket does not complete. */
+export function mayBeginAnother({ uploads = 1 }: Observed): boolean {
+  return uploads < uploadsInAll;
+}
+
+function afterEnd(world: World): Step {
+  const { backup, task, now } = world;
+  const { phase, verified_at, upload_id } = backup.observed ?? {};
+  if (phase !== 'completed') {
+    // while a server may still send parts, none of them can be removed for good
+    return upload_id === undefined || task !== undefined ? { do: 'rest' } : { do: 'tidy' };
+  }
+  if (isOver(world)) return { do: 'expire' };
+  return now.getTime() - Date.parse(verified_at ?? '') >= patience.lookMs ? { do: 'look' } : { do: 'rest' };
+}
+
+function begin(world: World): Step {
+  const { backup, server, destination, leftMs } = world;
+  if (leftMs <= 0) return { do: 'fail', error: notStarted };
+  if (destination?.observed?.phase === 'unreachable')
+    return { do: 'wait', because: `destination ${destination.desired.name} to be reachable` };
+  if (server?.observed?.phase === 'offline') return { do: 'wait', because: 'its server to answer' };
+  const because = lacking(world);
+  if (because !== undefined) return { do: 'wait', because };
+  const { upload_id, has_surplus } = backup.observed ?? {};
+  return upload_id === undefined || has_surplus === true ? { do: 'begin' } : sending;
+}
+
+/** What there is to be for a backup that is not there; `undefined`: all is. */
+function lacking({ backup, database, instance, volume }: World): Because | undefined {
+  const { of, name } = backup.desired;
+  if (of.kind === 'volume') {
+    const phase = volume?.observed?.phase;
+    return phase === 'available' || phase === 'bound' ? undefined : `volume ${name} to be on its server`;
+  }
+  const isServed = database?.observed?.phase === 'running' && instance?.observed?.ready === true;
+  return isServed ? undefined : `database ${name} to serve`;
+}
+
+const sending: Step = { do: 'send', because: 'its server to send it' };
+
+/** What is gone without which nothing can be sent; `undefined`: all is there. */
+function lackOf(world: World, needs: readonly ('database' | 'volume' | 'server' | 'destination')[]): Step | undefined {
+  const lack = needs.find((kind) => !isStaying(world[kind]));
+  if (lack === undefined) return undefined;
+  const message = `Its ${lack} was deleted before it was completed`;
+  return { do: 'fail', error: { code: `${lack}_gone`, message } };
+}
+
+/** Its time is over, nothing reads it, and it is not the last good one. */
+function isOver({ backup, hasSuccessor, isRead, now }: World): boolean {
+  const { expires_at, pinned } = backup.desired;
+  return expires_at !== undefined && !pinned && !isRead && hasSuccessor && Date.parse(expires_at) <= now.getTime();
+}
+
+/** The phase of a backup whose server works on it. */
+function phaseOf(world: World): Exclude<BackupPhase, 'completed' | 'failed' | 'expired'> {
+  const { backup, task } = world;
+  const state = sendingOf(world);
+  if (state.outcome === 'succeeded') return 'verifying';
+  const isRunning = task?.observed?.phase === 'running' || task?.observed?.phase === 'succeeded';
+  return state.outcome === 'running' && isRunning
+    ? 'running'
+    : backup.observed?.phase === 'running' || backup.observed?.phase === 'verifying'
+      ? 'running'
+      : 'pending';
+}
+
+/** What is known of a backup that goes on. */
+export function goesOn(world: World): Observed {
+  const before = observedOf(world.backup);
+  const phase = phaseOf(world);
+  return defined({
+    ...before,
+    phase,
+    started_at: before.started_at ?? (phase === 'pending' ? undefined : world.now.toISOString()),
+  });
+}
+
+export function observedOf({ observed }: Backup): Observed {
+  const {
+    phase,
+    upload_id,
+    uploads,
+    has_surplus,
+    size_bytes,
+    dump_bytes,
+    checksum_sha256,
+    etag,
+    log,
+    started_at,
+    finished_at,
+    verified_at,
+    changed_files,
+    left_out,
+    notes,
+    error,
+  } = observed === undefined ? { phase: 'pending' as const } : plainCopy<Observed>(observed);
+  return defined({
+    phase,
+    upload_id,
+    uploads,
+    has_surplus,
+    size_bytes,
+    dump_bytes,
+    checksum_sha256,
+    etag,
+    log,
+    started_at,
+    finished_at,
+    verified_at,
+    changed_files,
+    left_out,
+    notes,
+    error,
+  });
+}
+
+const cancelled: Fault = { code: 'cancelled', message: 'The backup was cancelled, and what was sent is removed' };
+const lost: Fault = {
+  code: 'interrupted',
+  message: 'Its server lost it several times before it was sent: look at the server, and begin another backup',
+};
+const late: Fault = {
+  code: 'server_away',
+  message: 'Its server did not report what became of it: look at the server, and begin another backup',
+};
+const notStarted: Fault = {
+  code: 'not_started',
+  message:
+    'It could not begin within an hour: see whether what it is of is there and serves, its server answers and the destination is reachable, and begin another backup',
+};
+
+/** The bucket has lost the object of a completed backup. */
+export const missing: Fault = {
+  code: 'missing',
+  message:
+    'The bucket has no such object any more: find out who removed it, for example a rule of the bucket, and make another backup',
+};
+
+/** What is in the bucket is not what was sent. */
+export const notWhole: Fault = {
+  code: 'not_whole',
+  message:
+    'The bucket has an object of another size or content than was sent: look at its service, and make another backup',
+};
+
+export function conditionsOf(world: World, now: Observed, waits: Because | undefined): ConditionInput[] {
+  return [ready(world, now, waits), ...agentTooOld([world.task?.observed?.error])];
+}
+
+function ready({ server }: World, { phase, error }: Observed, waits: Because | undefined): ConditionInput {
+  const is = (status: ConditionInput['status'], reason: string, message: string): ConditionInput => ({
+    type: 'Ready',
+    status,
+    reason,
+    message,
+  });
+  switch (phase) {
+    case 'completed':
+      return is('true', 'Completed', 'The bucket has all of it, by size and checksum');
+    case 'failed':
+      return is('false', error?.code === 'missing' ? 'Missing' : 'Failed', error?.message ?? '');
+    case 'expired':
+      return is('false', 'Expired', 'Its time is over, and its object was removed');
+    case 'verifying':
+      return is('false', 'Verifying', 'All of it was sent, and the bucket is asked whether it has it');
+    case 'running':
+      if (server?.observed?.phase === 'offline')
+        return is('unknown', 'ServerAway', 'Its server does not answer, so it is not known how far it is');
+      return is('false', 'Running', 'Its server sends it to the bucket');
+    case 'pending':
+      return is('false', 'Pending', waits === undefined ? 'It begins soon' : `It waits for ${waits}`);
+  }
+}

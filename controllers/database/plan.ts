@@ -1,0 +1,33 @@
+import { isStaying } from '../../store/resource.ts';
+import type { Action } from '../rollout/actions.ts';
+import { plan as planRollout, planRemoval } from '../rollout/plan.ts';
+import { instanceDesired } from './instance.ts';
+import { dataVolume } from './world.ts';
+import type { World } from './world.ts';
+
+/**
+ * The writes that bring the instance one step nearer to the database. Pure. There is one instance at a time: it ends before
+ * another one begins, and none begins before the volume with the data is there.
+ */
+export function plan(world: World): Action[] {
+  const { database, server, slots, volumes } = world;
+  const { desired } = database;
+  if (!isStaying(database)) return planRemoval(slots);
+  if (server === undefined) return [];
+  const volume = dataVolume(world);
+  const hasBegun = slots.some((it) => it.desired.version === desired.data_volume_id);
+  if (desired.run === 'running' && !hasBegun && volume?.observed?.phase !== 'bound') return [];
+  return planRollout({
+    run: desired.run,
+    replicas: 1,
+    surge: 0,
+    restartToken: desired.restart_token,
+    goal: {
+      id: desired.data_volume_id,
+      owner: database,
+      desired: (_, restartToken) => instanceDesired(world, restartToken),
+    },
+    mayServe: new Set(volumes.filter(isStaying).map(({ meta }) => meta.id)),
+    slots,
+  });
+}

@@ -1,0 +1,351 @@
+import { taskRow } from '../../agent-protocol/task-types.ts';
+import { assignmentId } from '../../store/kinds/assignment-id.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { uuidv5 } from '../../store/uuid.ts';
+import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { retention } from '../../store/retention.ts';
+import { servingInstance } from '../database/world.ts';
+import { perform } from '../rollout/actions.ts';
+import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+import { onChange, onChild } from '../runtime/wakes.ts';
+import { patienceMs, taskOf } from '../task/task.ts';
+import { plan, sideRole } from './plan.ts';
+import { volumeOf } from '../../store/new-database-volume.ts';
+import { besideVolume, formerName } from '../../store/volume-beside.ts';
+import {
+  attemptOf,
+  canMount,
+  conditionsOf,
+  observedAfter,
+  observedOf,
+  patience,
+  stepOf,
+  volumeIdOf,
+  volumeOfAttempt,
+} from './states.ts';
+import type { Observed, Restore, Step, World } from './states.ts';
+
+/**
+ * Brings a backup into a new volume beside the one that has the data of a database or a volume, checks it, and changes the
+ * pointer.
+ */
+export const restoreController: Controller<'restore'> = {
+  name: 'restore',
+  kind: 'restore',
+  reads: ['application', 'assignment', 'backup', 'backup_destination', 'database', 'server', 'volume', 'wal_archive'],
+  children: ['application', 'assignment', 'database', 'volume'],
+  notifies: ['restore_completed', 'restore_failed'],
+  wakes: [
+    onChild('assignment', ({ meta }) => meta.owners.flatMap((it) => (it.kind === 'restore' ? [it.id] : []))),
+    onChild('volume', ({ meta }, view) => [...ofVolume(view, meta.id), ...unfinished(view, meta.id)]),
+    onChange(
+      'assignment',
+      // a report of an earlier generation tells nothing of the present one
+      (it) => [upToDate(it)?.phase, upToDate(it)?.ready],
+      ({ desired }, view) => (desired.workload_kind === 'database' ? unfinished(view, desired.workload_id) : []),
+    ),
+    onChange(
+      'database',
+      ({ meta, desired }) => [meta.deletionRequestedAt, desired.data_volume_id, desired.run],
+      ({ meta }, view) => unfinished(view, meta.id),
+    ),
+    onChange(
+      'backup',
+      ({ meta }) => meta.deletionRequestedAt,
+      ({ meta }, view) =>
+        view
+          .by('restore', 'backup', meta.id)
+          .filter(({ observed }) => !hasRestoreEnded(observed?.phase))
+          .map((it) => it.meta.id),
+    ),
+    onChange(
+      'wal_archive',
+      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.checked_at],
+      ({ meta }, view) => view.by('restore', 'archive', meta.id).map((it) => it.meta.id),
+    ),
+    onChange(
+      'server',
+      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+      ({ meta }, view) =>
+        view
+          .by('restore', 'server', meta.id)
+          .filter(({ observed }) => !hasRestoreEnded(observed?.phase))
+          .map((it) => it.meta.id),
+    ),
+  ],
+  async reconcile(it, ctx) {
+    const world = readWorld(it, ctx);
+    const step = stepOf(world);
+    const now = observedAfter(world, step);
+    // what is to be undone is known before it is done
+    if (step.do !== 'switch' || it.observed?.former_volume_id !== undefined) await carryOut(world, step, ctx);
+    await perform(ctx, plan(world, step));
+    await announce(world, now, ctx);
+    return verdict(world, step, now);
+  },
+  async finalize(it, ctx) {
+    const world = readWorld(it, ctx);
+    const step: Step = { do: 'tidy' };
+    await carryOut(world, step, ctx);
+    await perform(ctx, plan(world, step));
+    const isEmpty = world.task === undefined && world.side === undefined && world.recovery === undefined;
+    return { ...verdict(world, step, observedOf(it)), released: isEmpty };
+  },
+};
+
+function readWorld(it: Restore, ctx: Context): World {
+  const { view, clock } = ctx;
+  const { backup_id, of, place } = it.desired;
+  const backup = view.get('backup', backup_id);
+  const database = of.kind === 'database' ? view.get('database', of.id) : undefined;
+  const { bind } = it.desired;
+  return {
+    restore: it,
+    backup,
+    database,
+    destination: backup && view.get('backup_destination', backup.desired.destination_id),
+    target: of.kind === 'volume' ? view.get('volume', of.id) : undefined,
+    mounting:
+      bind === undefined
+        ? view.by('application', 'volume', of.id)
+        : [view.get('application', bind.application_id)].filter((one) => one !== undefined),
+    volume: view.get('volume', volumeIdOf(it)),
+    server: view.get('server', place.server_id),
+    side: view.get('assignment', assignmentId.task(it.meta.id, sideRole)),
+    serving: database && servingInstance(database, view),
+    task: taskOf(view, it.meta.id, 'restore'),
+    archive: view.get('wal_archive', it.desired.recovery?.archive_id ?? ''),
+    recovery: taskOf(view, it.meta.id, 'recovery'),
+    leftMs: leftMs(it, ctx),
+    now: clock.now(),
+  };
+}
+
+/** Milliseconds that a restore may spend in each of its stages. */
+const stages = {
+  preparing: patience.prepareMs,
+  restoring: patienceMs(taskRow('restore').deadlineSeconds * 1000),
+  verifying: patienceMs(taskRow('recovery').deadlineSeconds * 1000),
+  holding: patience.holdMs,
+  stopping: patience.switchMs,
+  switching: patience.switchMs,
+} as const;
+
+/** Milliseconds that it may still be in the stage that it is in. */
+function leftMs({ observed }: Restore, ctx: Context): number {
+  const stage = stageOf(observed);
+  const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) => ctx.since(name, name === stage));
+  return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent);
+}
+
+function stageOf(observed: Restore['observed']): keyof typeof stages | undefined {
+  const { phase = 'pending', former_volume_id: former } = observed ?? {};
+  if (hasRestoreEnded(phase)) return undefined;
+  if (phase === 'switching') return former === undefined ? 'stopping' : 'switching';
+  if (phase === 'ready_to_switch') return 'holding';
+  return phase === 'restoring' || phase === 'verifying' ? phase : 'preparing';
+}
+
+/** The writes of a step that are no instances and no tasks. */
+async function carryOut(world: World, step: Step, ctx: Context): Promise<void> {
+  const { restore } = world;
+  switch (step.do) {
+    case 'switch':
+      return restore.desired.of.kind === 'volume' ? exchange(world, ctx) : change(world, ctx);
+    case 'fail':
+      return step.back === undefined ? undefined : goBack(world, step.back, ctx);
+    case 'complete': {
+      const former = restore.observed?.former_volume_id;
+      const isOfDatabase = restore.desired.of.kind === 'database';
+      if (restore.desired.is_new && isOfDatabase && former !== undefined) await ctx.retire('volume', former);
+      return;
+    }
+    case 'make':
+      return make(world, ctx);
+    case 'clear':
+    case 'tidy':
+      return removeVolumes(world, step.do === 'clear', ctx);
+    default:
+  }
+}
+
+/** Makes the new volume of another attempt. */
+async function make({ restore, database, target }: World, ctx: Context): Promise<void> {
+  const of = database ?? target;
+  if (of === undefined) return;
+  const id = volumeIdOf(restore);
+  const desired =
+    database === undefined && target !== undefined
+      ? besideVolume(target.desired, id)
+      : database && volumeOf(database.meta.id, database.desired);
+  if (desired === undefined) return;
+  await ctx.transact((unit) => {
+    unit.require(of);
+    unit.create('volume', id, desired);
+  });
+}
+
+/**
+ * Gives a volume the data that was restored, and the new one the former data for a while: that of a volume that was lost goes
+ * at once. One that was made for the restore is mounted.
+ */
+async function exchange({ restore, target, volume, mounting }: World, ctx: Context): Promise<void> {
+  if (target === undefined || volume === undefined) return;
+  const { bind, is_new: isNew } = restore.desired;
+  const isExchanged = target.desired.data_id === volume.meta.id;
+  const isLost = target.observed?.conditions.some(({ type, reason }) => type === 'Ready' && reason === 'DataLost');
+  await ctx.transact(
+    (unit) => {
+      if (isNew) {
+        const [app] = mounting;
+        if (bind === undefined || !canMount(app, bind, target)) return;
+        const { path, read_only } = bind;
+        unit.require(target);
+        unit.change(app, (draft) => void draft.mounts.push({ volume_id: target.meta.id, path, read_only }));
+        return;
+      }
+      if (!isExchanged) {
+        unit.change(target, (draft) => {
+          draft.data_id = volume.meta.id;
+          delete draft.expires_at;
+        });
+        unit.change(volume, (draft) => {
+          draft.data_id = target.desired.data_id ?? target.meta.id;
+          draft.name = formerName(target.desired.name, restore.meta.id);
+          draft.expires_at = expiry(ctx);
+        });
+        if (isLost === true) unit.requestDelete(volume);
+      }
+      for (const app of mounting)
+        unit.change(app, (draft) => {
+          for (const mount of draft.mounts) if (mount.volume_id === target.meta.id) mount.data_id = volume.meta.id;
+        });
+    },
+    { audited: 'restore' },
+  );
+}
+
+/** Changes the pointer of the database to the new volume. The former one stays for a while. */
+async function change({ restore, database }: World, ctx: Context): Promise<void> {
+  const { is_new: isNew } = restore.desired;
+  const former = ctx.view.get('volume', restore.observed?.former_volume_id ?? '');
+  if (database === undefined) return;
+  await ctx.transact(
+    (unit) => {
+      unit.change(database, (draft) => {
+        draft.data_volume_id = volumeIdOf(restore);
+        beginArchive(draft, `${restore.meta.id} there`);
+        if (isNew) draft.run = 'running';
+      });
+      if (former !== undefined && !isNew) unit.change(former, (draft) => void (draft.expires_at = expiry(ctx)));
+    },
+    { audited: 'restore' },
+  );
+}
+
+/** Another volume has a log of its own. Its id follows from the change, so that a repetition is the same. */
+function beginArchive(draft: DesiredOf<'database'>, change: string): void {
+  if (draft.archive !== undefined) draft.archive.id = uuidv5(archives, change);
+}
+
+/** Namespace of the ids of archives that begin with a change of the volume (UUIDv5). */
+const archives = 'f2b0a6c4-95a7-4a57-8c1d-1d7b9e3c5a42';
+
+/** Changes the pointer of the database back to the volume that it served from before. */
+async function goBack({ restore, database }: World, back: string, ctx: Context): Promise<void> {
+  const former = ctx.view.get('volume', back);
+  if (database?.desired.data_volume_id !== volumeIdOf(restore) || former === undefined) return;
+  await ctx.transact(
+    (unit) => {
+      unit.change(database, (draft) => {
+        draft.data_volume_id = back;
+        beginArchive(draft, `${restore.meta.id} back`);
+        // it was made for this, and never served anything
+        if (restore.desired.is_new) draft.run = 'stopped';
+      });
+      unit.change(former, (draft) => void delete draft.expires_at);
+    },
+    { audited: 'restore' },
+  );
+}
+
+/** Removes the volumes of its attempts from which nothing serves; `isGoingOn`: but that of the present one. */
+async function removeVolumes({ restore, database }: World, isGoingOn: boolean, ctx: Context): Promise<void> {
+  const isKept = isGoingOn || restore.observed?.phase === 'completed';
+  for (let attempt = 1; attempt <= attemptOf(restore); attempt += 1) {
+    const id = volumeOfAttempt(restore, attempt);
+    const isWanted = isKept && id === volumeIdOf(restore);
+    // it has the former data of another one since the restore
+    const isExchanged = ctx.view.get('volume', id)?.desired.data_id !== undefined;
+    if (!isWanted && !isExchanged && id !== database?.desired.data_volume_id) await ctx.retire('volume', id);
+  }
+}
+
+function expiry({ clock }: Context): string {
+  return new Date(clock.now().getTime() + retention.formerVolumeKeepMs).toISOString();
+}
+
+function verdict(world: World, step: Step, now: Observed): Verdict<'restore'> {
+  const because = 'because' in step ? step.because : undefined;
+  return { observed: now, conditions: conditionsOf(world, now, because), next: nextOf(world, step, now) };
+}
+
+function nextOf(world: World, step: Step, now: Observed): Next {
+  if (step.do === 'rest') return { settled: true };
+  const because: Because = 'because' in step ? step.because : 'what follows to be done';
+  const before = world.restore.observed;
+  const isMoved = now.phase !== (before?.phase ?? 'pending') || now.former_volume_id !== before?.former_volume_id;
+  if (isMoved || step.do === 'switch') return { again: 0, because };
+  if (step.do === 'make') return { again: 0, because };
+  if (step.do === 'tidy') return { again: 60_000, because: 'what it left to be removed' };
+  return { again: Math.max(1000, world.leftMs), because };
+}
+
+function doneWords({ restore, mounting, target }: World): string {
+  const { bind, is_new: isNew } = restore.desired;
+  if (!isNew) return 'It has what was restored; its former data stays for a week';
+  const isMounted = mounting.some(({ desired }) => desired.mounts.some((it) => it.volume_id === target?.meta.id));
+  return bind === undefined || isMounted
+    ? 'It has what was restored'
+    : `It has what was restored, and its application cannot mount it at ${bind.path} any more: bind it`;
+}
+
+/** Records how a restore ended, and tells those who may see the database. */
+async function announce(world: World, now: Observed, ctx: Context): Promise<void> {
+  const { restore, database, target } = world;
+  if (restore.observed?.phase === now.phase || !hasRestoreEnded(now.phase)) return;
+  const { name } = restore.desired;
+  const isBad = now.phase === 'failed';
+  const done = doneWords(world);
+  const message = isBad ? (now.error?.message ?? '') : done;
+  const event = {
+    type: isBad ? ('warning' as const) : ('normal' as const),
+    reason: isBad ? 'RestoreFailed' : 'RestoreCompleted',
+    about: restore.meta.id,
+    message,
+  };
+  ctx.event(restore, event);
+  const of = database ?? target;
+  if (of !== undefined) ctx.event(of, event);
+  if (now.error?.code === 'cancelled') return;
+  await ctx.notify(restore, `${restore.meta.id}/${now.phase}`, {
+    type: isBad ? 'restore_failed' : 'restore_completed',
+    severity: isBad ? 'error' : 'info',
+    title: isBad ? `The restore of ${name} failed` : `${name} is restored`,
+    message,
+  });
+}
+
+/** Those of a database or a volume that have not ended. */
+function unfinished(view: TenantView, of: string): string[] {
+  return view
+    .by('restore', 'of', of)
+    .filter(({ observed }) => !hasRestoreEnded(observed?.phase))
+    .map(({ meta }) => meta.id);
+}
+
+function ofVolume(view: TenantView, volume: string): string[] {
+  return view.by('restore', 'volume', volume).map(({ meta }) => meta.id);
+}

@@ -1,0 +1,403 @@
+import { engines } from '../../databases/engines.ts';
+import { defined } from '../../store/defined.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import { volumeName } from '../../store/kinds/volume.ts';
+import { uuidv5 } from '../../store/uuid.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { agentTooOld, failureOf } from '../rollout/failures.ts';
+import type { Assignment } from '../rollout/slots.ts';
+import type { Because } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+import { hasGapWithin } from '../../store/recovery-window.ts';
+import { taskState } from '../task/task.ts';
+
+export type Restore = ReadonlyResource<'restore'>;
+export type Observed = ObservedOf<'restore'>;
+type Fault = NonNullable<Observed['error']>;
+type Volume = ReadonlyResource<'volume'>;
+
+/** Attempts of a restore that its server loses. */
+const attemptsInAll = 3;
+
+/** Durations in milliseconds. */
+export const patience = {
+  /** Until the new volume and the instance beside the one that serves are there. */
+  prepareMs: 30 * 60_000,
+  /** Until the database serves from the new volume; then it goes back to the former one. */
+  switchMs: 15 * 60_000,
+  /** For so long what was recovered is kept beside what serves. */
+  holdMs: 7 * 24 * 60 * 60_000,
+} as const;
+
+/** What the phase of a restore follows from. */
+export interface World {
+  restore: Restore;
+  backup: ReadonlyResource<'backup'> | undefined;
+  database: ReadonlyResource<'database'> | undefined;
+  destination: ReadonlyResource<'backup_destination'> | undefined;
+  /** The one whose data is restored. */
+  target: ReadonlyResource<'volume'> | undefined;
+  /** What mounts that one, or is to mount it. */
+  mounting: readonly ReadonlyResource<'application'>[];
+  /** The new one of this attempt. */
+  volume: ReadonlyResource<'volume'> | undefined;
+  server: ReadonlyResource<'server'> | undefined;
+  /** Beside the one that serves, on the new volume. */
+  side: Assignment | undefined;
+  /** Serves the database. */
+  serving: Assignment | undefined;
+  /** Reads the backup into the new volume. */
+  task: Assignment | undefined;
+  /** Of a recovery: the log that it reads, and what waits until the instance has come to the wanted time. */
+  archive: ReadonlyResource<'wal_archive'> | undefined;
+  recovery: Assignment | undefined;
+  /** Milliseconds that it may still be in the stage that it is in; 0 or less: it is late. */
+  leftMs: number;
+  now: Date;
+}
+
+/** What a restore does next. */
+export type Step =
+  | { do: 'wait'; because: Because }
+  /** Begin another attempt, as the server lost this one. */
+  | { do: 'again' }
+  /** Remove what earlier attempts left. */
+  | { do: 'clear'; because: Because }
+  /** Make the volume of another attempt. */
+  | { do: 'make' }
+  /** Have the instance beside the one that serves, on the new volume. */
+  | { do: 'start_side'; because: Because }
+  /** Have the backup read into the new volume. */
+  | { do: 'read'; because: Because }
+  /** Have the instance come to the wanted time, and be checked. */
+  | { do: 'recover'; because: Because }
+  /** Leave the instance as it is, until somebody decides. */
+  | { do: 'hold'; because: Because }
+  /** End the instance beside the one that serves, by its graceful end. */
+  | { do: 'stop_side'; because: Because }
+  /** Let the database serve from the new volume. */
+  | { do: 'switch' }
+  | { do: 'complete' }
+  /** Give up; `back`: the database serves from the former volume again. */
+  | { do: 'fail'; error: Fault; back?: string }
+  /** Remove what a restore that was given up left. */
+  | { do: 'tidy' }
+  | { do: 'rest' };
+
+/** What is next for a restore. Pure. The database serves from its former volume until all of the backup was read and checked. */
+export function stepOf(world: World): Step {
+  const { restore } = world;
+  const { phase = 'pending', former_volume_id: former } = restore.observed ?? {};
+  if (hasRestoreEnded(phase)) return isTidy(world) ? { do: 'rest' } : { do: 'tidy' };
+  if (phase === 'switching' && former !== undefined) return switching(world, former);
+  if (restore.desired.cancel_requested || isDeleting(restore)) return { do: 'fail', error: cancelled };
+  const { database } = world;
+  const hindrance = hindranceOf(world);
+  if (restore.desired.of.kind === 'volume') return hindrance ?? withVolume(world) ?? byArchive(world);
+  if (hindrance !== undefined || database === undefined) return hindrance ?? { do: 'fail', error: databaseGone };
+  if (restore.desired.recovery !== undefined) return withVolume(world) ?? byRecovery(world, restore.desired.recovery);
+  return (
+    withVolume(world) ??
+    (engines[database.desired.type].dump?.restore.by === 'files' ? byFiles(world) : byCommand(world))
+  );
+}
+
+/** What makes the restore fail; `undefined`: nothing. */
+function hindranceOf(world: World): Step | undefined {
+  const isOfVolume = world.restore.desired.of.kind === 'volume';
+  const needs = ['backup', isOfVolume ? 'target' : 'database', 'server', 'destination'] as const;
+  const lack = needs.find((kind) => !isStaying(world[kind]));
+  if (lack !== undefined) {
+    const word = lack === 'target' ? 'volume' : lack;
+    return { do: 'fail', error: { code: `${word}_gone`, message: `Its ${word} was deleted` } };
+  }
+  if (world.volume?.observed?.phase === 'error') return { do: 'fail', error: noVolume };
+  return world.leftMs <= 0 ? { do: 'fail', error: late } : undefined;
+}
+
+/** What is needed until the new volume of this attempt is there; `undefined`: it is. */
+function withVolume(world: World): Step | undefined {
+  const { restore, volume } = world;
+  if (isOfEarlier(world)) return { do: 'clear', because: 'what its server lost to be removed' };
+  if (volume === undefined && attemptOf(restore) > 1) return { do: 'make' };
+  const isThere = volume?.observed?.phase === 'available';
+  return isThere ? undefined : { do: 'wait', because: 'its new volume to be on its server' };
+}
+
+/** An empty instance reads the backup. */
+function byCommand(world: World): Step {
+  const state = taskState('restore', world.task);
+  if (state.outcome === 'absent' || state.outcome === 'waiting' || state.outcome === 'running') {
+    if (isReady(world.side)) return reading;
+    if (world.task !== undefined && upToDate(world.task)?.phase === 'running') return reading;
+    return failedSide(world) ?? starting;
+  }
+  return afterTask(world) ?? (world.side === undefined ? { do: 'switch' } : stopping);
+}
+
+/** The files are put there before an instance begins, which shows by being ready that it could read them. */
+function byFiles(world: World): Step {
+  const state = taskState('restore', world.task);
+  if (state.outcome !== 'succeeded') return afterTask(world) ?? reading;
+  if (world.restore.observed?.phase === 'switching') return world.side === undefined ? { do: 'switch' } : stopping;
+  return isReady(world.side) ? stopping : (failedSide(world) ?? starting);
+}
+
+/** The files are put into the new volume, which nothing mounts before. */
+function byArchive(world: World): Step {
+  const { outcome } = taskState('restore', world.task);
+  return outcome === 'succeeded' ? { do: 'switch' } : (afterTask(world) ?? reading);
+}
+
+/** The copy of all files and the log are put there before an instance begins, which then comes to the wanted time. */
+function byRecovery(world: World, wanted: Recovery): Step {
+  const { restore, side, recovery } = world;
+  if (taskState('restore', world.task).outcome !== 'succeeded') return untilRead(world, wanted);
+  const recovered = taskState('recovery', recovery);
+  switch (recovered.outcome) {
+    case 'succeeded':
+      break;
+    case 'failed':
+      return { do: 'fail', error: recovered.error };
+    case 'lost':
+      return attemptOf(restore) < attemptsInAll ? { do: 'again' } : { do: 'fail', error: recovered.error ?? lost };
+    case 'absent':
+      return isReady(side) ? recovering : (failedSide(world) ?? starting);
+    case 'waiting':
+    case 'running':
+      return recovering;
+  }
+  if (restore.observed?.phase === 'switching') return side === undefined ? { do: 'switch' } : stopping;
+  return wanted.holds && !restore.desired.switch_requested ? holding : stopping;
+}
+
+/** The log is known to be whole before it is fetched. */
+function untilRead(world: World, { first_segment, last_segment }: Recovery): Step {
+  const { restore, archive, task } = world;
+  if (!isStaying(archive)) return { do: 'fail', error: archiveGone };
+  if (task !== undefined) return afterTask(world) ?? reading;
+  const isChecked = Date.parse(archive.observed?.checked_at ?? '') > Date.parse(restore.desired.requested_at);
+  if (!isChecked) return { do: 'wait', because: 'its archive to be compared with what the bucket has' };
+  return hasGapWithin(archive, first_segment, last_segment) ? { do: 'fail', error: logGone } : reading;
+}
+
+type Recovery = NonNullable<Restore['desired']['recovery']>;
+
+/** What an end of the task leads to that was none for good; `undefined`: go on. */
+function afterTask({ task, restore }: World): Step | undefined {
+  const state = taskState('restore', task);
+  if (state.outcome === 'failed') return { do: 'fail', error: state.error };
+  if (state.outcome === 'lost')
+    return attemptOf(restore) < attemptsOf(restore) ? { do: 'again' } : { do: 'fail', error: state.error ?? lost };
+  return undefined;
+}
+
+/** The task or the instance is of an earlier attempt. */
+function isOfEarlier({ restore, task, side }: World): boolean {
+  const id = volumeIdOf(restore);
+  const spec = task?.desired.spec;
+  const isTaskOld = spec?.type === 'restore' && spec.volume !== volumeName(id);
+  return isTaskOld || (side !== undefined && side.desired.version !== id);
+}
+
+/** What was made for a volume is that volume: another attempt would be another one. */
+function attemptsOf({ desired }: Restore): number {
+  return desired.of.kind === 'volume' && desired.is_new ? 1 : attemptsInAll;
+}
+
+export function attemptOf({ observed }: Restore): number {
+  return observed?.attempt ?? 1;
+}
+
+/** The new volume of the present attempt. */
+export function volumeIdOf(restore: Restore): string {
+  return volumeOfAttempt(restore, attemptOf(restore));
+}
+
+/** The new volume of an attempt, the first being 1. */
+export function volumeOfAttempt({ desired }: Restore, attempt: number): string {
+  return attempt === 1 ? desired.volume_id : uuidv5(desired.volume_id, `attempt/${attempt}`);
+}
+
+function failedSide({ side }: World): Step | undefined {
+  const failure = side && failureOf(side);
+  return (
+    failure && { do: 'fail', error: { code: failure.code, message: `Its instance does not start: ${failure.message}` } }
+  );
+}
+
+/** The pointer is changed: whether the database serves decides. */
+function switching(world: World, former: string): Step {
+  const { database, serving, leftMs, restore } = world;
+  if (restore.desired.of.kind === 'volume') {
+    if (isInPlace(world)) return { do: 'complete' };
+    return world.target === undefined || world.volume === undefined
+      ? { do: 'fail', error: volumeGone }
+      : { do: 'switch' };
+  }
+  if (database === undefined) return { do: 'fail', error: databaseGone };
+  const hasMoved = database.desired.data_volume_id === volumeIdOf(restore);
+  const isLate = leftMs <= 0;
+  // late: it went back, and that was not written yet
+  if (!hasMoved) return isLate ? { do: 'fail', error: notServing } : { do: 'switch' };
+  if (database.desired.run === 'stopped') return { do: 'complete' };
+  if (isReady(serving)) return { do: 'complete' };
+  return isLate
+    ? { do: 'fail', error: notServing, back: former }
+    : { do: 'wait', because: `database ${database.desired.name} to serve what was restored` };
+}
+
+/** The volume has what was restored, and all that mounts it mounts that. */
+function isInPlace({ restore, target, mounting }: World): boolean {
+  const { bind, is_new: isNew } = restore.desired;
+  if (isNew) return bind === undefined || !canMount(mounting[0], bind, target);
+  // the new one goes at once where it got what was lost
+  return target?.desired.data_id === volumeIdOf(restore) && mounting.every((it) => isMountedRight(it, target));
+}
+
+function isMountedRight({ desired }: ReadonlyResource<'application'>, { meta, desired: { data_id } }: Volume): boolean {
+  return desired.mounts.every((mount) => mount.volume_id !== meta.id || mount.data_id === data_id);
+}
+
+/** Whether an application can mount a volume there that it does not mount yet. */
+export function canMount(
+  app: ReadonlyResource<'application'> | undefined,
+  { path, read_only: readOnly }: { path: string; read_only: boolean },
+  volume: Volume | undefined,
+): app is ReadonlyResource<'application'> {
+  if (!isStaying(app) || !isStaying(volume)) return false;
+  const { mounts, replicas, server_id } = app.desired;
+  const isTaken = mounts.some((it) => `${it.path}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${it.path}/`));
+  return !isTaken && server_id === volume.desired.server_id && (readOnly || replicas <= 1);
+}
+
+function isReady(instance: Assignment | undefined): boolean {
+  return instance !== undefined && upToDate(instance)?.ready === true;
+}
+
+/** Nothing of it is left but what the database serves from. */
+function isTidy({ task, side, recovery, volume, restore, database }: World): boolean {
+  if (task !== undefined || side !== undefined || recovery !== undefined) return false;
+  return (
+    restore.observed?.phase === 'completed' ||
+    volume === undefined ||
+    volume.desired.data_id !== undefined ||
+    database?.desired.data_volume_id === volume.meta.id
+  );
+}
+
+const starting: Step = { do: 'start_side', because: 'an instance on its new volume to be ready' };
+const reading: Step = { do: 'read', because: 'its server to read the backup' };
+const recovering: Step = { do: 'recover', because: 'the instance on its new volume to come to the wanted time' };
+const holding: Step = { do: 'hold', because: 'somebody to have the database switched, or to cancel it' };
+const stopping: Step = { do: 'stop_side', because: 'the instance on its new volume to end' };
+
+const cancelled: Fault = {
+  code: 'cancelled',
+  message: 'The restore was cancelled: everything has the data that it had before',
+};
+const lost: Fault = {
+  code: 'interrupted',
+  message:
+    'Its server lost it in the middle several times: what was restored is thrown away. Look at the server, and begin it again',
+};
+const late: Fault = {
+  code: 'timeout',
+  message: 'It took too long: see the conditions of its server and of its volume, and begin it again',
+};
+const noVolume: Fault = {
+  code: 'no_volume',
+  message: 'Its server cannot make a new volume: see the conditions of the server, and begin it again',
+};
+const archiveGone: Fault = { code: 'archive_gone', message: 'The archive that it recovers from was removed' };
+const logGone: Fault = {
+  code: 'log_gone',
+  message:
+    'The bucket has lost a part of the log that leads to the wanted time: see the gaps of the recovery window, and choose another time',
+};
+const volumeGone: Fault = { code: 'volume_gone', message: 'Its volume was deleted before it had what was restored' };
+const databaseGone: Fault = { code: 'database_gone', message: 'Its database was deleted' };
+const notServing: Fault = {
+  code: 'not_serving',
+  message:
+    'The database did not serve from what was restored: it serves from its former data again. See its log for the reason',
+};
+
+/** What is known after a step. Pure. */
+export function observedAfter(world: World, step: Step): Observed {
+  const { restore, now, database } = world;
+  const before = defined({ ...observedOf(restore), recovered_until: recoveredUntil(world) });
+  const at = now.toISOString();
+  const begun = { ...before, started_at: before.started_at ?? at };
+  switch (step.do) {
+    case 'fail':
+      return { ...before, phase: 'failed', error: step.error, finished_at: at };
+    case 'complete':
+      return { ...before, phase: 'completed', finished_at: at };
+    case 'start_side':
+      return { ...begun, phase: restore.desired.recovery === undefined ? 'preparing' : 'verifying' };
+    case 'recover':
+      return { ...begun, phase: 'verifying' };
+    case 'hold':
+      return { ...begun, phase: 'ready_to_switch' };
+    case 'read':
+      return { ...begun, phase: 'restoring' };
+    case 'stop_side':
+      return { ...begun, phase: 'switching' };
+    case 'again': {
+      const attempt = attemptOf(restore) + 1;
+      return { ...begun, phase: 'preparing', attempt, volume_id: volumeOfAttempt(restore, attempt) };
+    }
+    case 'switch':
+      return defined({
+        ...begun,
+        phase: 'switching' as const,
+        former_volume_id: before.former_volume_id ?? database?.desired.data_volume_id ?? volumeIdOf(restore),
+      });
+    case 'wait':
+    case 'clear':
+    case 'make':
+    case 'tidy':
+    case 'rest':
+      return before;
+  }
+}
+
+function recoveredUntil({ restore, recovery }: World): string | undefined {
+  const state = taskState('recovery', recovery);
+  return (state.outcome === 'succeeded' ? state.result.last_commit_at : undefined) ?? restore.observed?.recovered_until;
+}
+
+export function observedOf({ observed }: Restore): Observed {
+  const { phase, attempt, volume_id, recovered_until, started_at, finished_at, former_volume_id, error } =
+    observed === undefined ? { phase: 'pending' as const } : plainCopy<Observed>(observed);
+  return defined({ phase, attempt, volume_id, recovered_until, started_at, finished_at, former_volume_id, error });
+}
+
+export function conditionsOf(
+  { task, side, server }: World,
+  now: Observed,
+  waits: Because | undefined,
+): ConditionInput[] {
+  return [readyOf(now, server, waits), ...agentTooOld([task?.observed?.error, side?.observed?.error])];
+}
+
+function readyOf({ phase, error }: Observed, server: World['server'], waits: Because | undefined): ConditionInput {
+  const is = (status: ConditionInput['status'], reason: string, message: string): ConditionInput => ({
+    type: 'Ready',
+    status,
+    reason,
+    message,
+  });
+  if (phase === 'completed') return is('true', 'Completed', 'What was restored is in its place');
+  if (phase === 'failed') return is('false', 'Failed', error?.message ?? '');
+  if (phase === 'ready_to_switch')
+    return is('false', 'ReadyToSwitch', 'It has what is wanted, and the database serves what it served before');
+  if (server?.observed?.phase === 'offline')
+    return is('unknown', 'ServerAway', 'Its server does not answer, so it is not known how far it is');
+  const reason = `${phase.charAt(0).toUpperCase()}${phase.slice(1)}`;
+  return is('false', reason, waits === undefined ? 'It goes on' : `It waits for ${waits}`);
+}
