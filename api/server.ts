@@ -11,6 +11,7 @@ import { createLoginThrottle } from './auth/login-throttle.ts';
 import { createPasswords } from './auth/passwords.ts';
 import { createSetupToken } from './auth/setup-token.ts';
 import type { SetupToken } from './auth/setup-token.ts';
+import { createRefusals } from './webhooks/refusals.ts';
 import { createShortSecrets } from './auth/short-secrets.ts';
 import { createKeyPairs } from './ssh-keys/key-pairs.ts';
 import { createStreamTickets, forgetExpiredTickets } from './auth/stream-tickets.ts';
@@ -85,6 +86,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     terminals: createTerminalSessions(deps),
     codeRate: createRateLimit(config.codeRateLimit, clock),
     keyUsed: createKeyUse(clock),
+    webhookRefused: createRefusals(clock, (tenant) => deps.repositoryFor(tenant)),
     keep: createKeep(),
     audit: building.use(createAuditLog(deps)),
     budgets: building.use(createBudgets({ mirror, clock, capacity, buildDeadlineMs: config.buildDeadlineMs })),

@@ -17,8 +17,8 @@ export async function startSession(
   unit: Unit,
   user: Pick<ReadonlyResource<'user'>, 'meta'>,
 ): Promise<{ token: string; expires_at: string }> {
-  const now = ctx.clock.now().getTime();
-  const expiresAt = new Date(now + tokenLifeMs);
+  const now = ctx.clock.now();
+  const expiresAt = new Date(now.getTime() + tokenLifeMs);
   const sessionId = ctx.random.id();
   unit.create('session', sessionId, {
     user_id: user.meta.id,
@@ -28,10 +28,10 @@ export async function startSession(
   });
   const expired = ctx.view
     .by('session', 'user', user.meta.id)
-    .filter((session) => Date.parse(session.desired.expires_at) <= now);
+    .filter((session) => Date.parse(session.desired.expires_at) <= now.getTime());
   for (const session of expired.slice(0, clearedPerLogin)) unit.requestDelete(session);
   const claims = { tenant: ctx.tenant, userId: user.meta.id, sessionId, expiresAt: expiresAt.getTime() };
-  return { token: await ctx.tokens.sign(claims), expires_at: expiresAt.toISOString() };
+  return { token: await ctx.tokens.sign(claims, now), expires_at: expiresAt.toISOString() };
 }
 
 /**

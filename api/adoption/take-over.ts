@@ -1,6 +1,7 @@
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { conflictReason, isTooLarge } from '../../store/errors.ts';
 import { foldName } from '../../store/fold-name.ts';
+import { escapeReferences } from '../../store/references.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { ApiError, conflicting } from '../ground/api-error.ts';
 import type { Reply } from '../ground/cached-json.ts';
@@ -76,13 +77,15 @@ export async function takeOver<T>(
   const made: Made[] = [];
   const coming = [];
   const internalIds = new Map<string, string>();
+  const hostNames = new Set<string>();
   for (const one of applications) {
     const { name } = one.manifest;
     const values = told.values.get(one) ?? {};
     const draft = unlessRefused(name, obstacles, () =>
-      newApplication(ctx, place.fields, { ...one.manifest, env: { ...values } }),
+      newApplication(ctx, place.fields, { ...one.manifest, env: literal(values) }, hostNames),
     );
     if (draft === undefined) continue;
+    hostNames.add(draft.desired.host_name ?? '');
     const mounts = one.mounts.flatMap(({ volume, path, readOnly }) => {
       const id = volumeIds.get(volume);
       return id === undefined ? [] : [{ volume_id: id, path, read_only: readOnly }];
@@ -90,7 +93,7 @@ export async function takeOver<T>(
     const it = unit.create('application', draft.id, { ...draft.desired, mounts });
     const mentions = mentionsIn(values, one.unit, plan);
     const isDeployed = deploy && isDeployable(one, mentions, opensPorts);
-    const deployment = isDeployed ? addDeployment(ctx, unit, it, { trigger: 'manual' }) : undefined;
+    const deployment = isDeployed ? await addDeployment(ctx, unit, it, { trigger: 'manual' }) : undefined;
     internalIds.set(name, draft.desired.internal_id);
     made.push({ wanted: one, isDeployed, mentions });
     coming.push({ server: server.meta.id, desired: it.desired });
@@ -174,4 +177,9 @@ function refuseIfAny(take: readonly string[], obstacles: readonly Obstacle[]): v
       return { field: at < 0 ? 'take' : `take.${at}`, reason: code, message: `${name}: ${message}` };
     }),
   );
+}
+
+/** Variables as they are, also where a value looks like a reference. */
+function literal(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, escapeReferences(value)]));
 }

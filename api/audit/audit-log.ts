@@ -43,10 +43,10 @@ export interface AuditLog extends AsyncDisposable {
   /** Records that a terminal was made; await it before its id is sent. @throws any error of the store; ApiError */
   made(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
   /**
-   * Records that a terminal was opened; await it before anything runs. @throws any error of the store; ApiError
+   * Records that a terminal or a tunnel was opened; await it before anything runs. @throws any error of the store; ApiError
    */
   opened(asked: Asked, objects: readonly AuditedObject[]): Promise<void>;
-  /** Records that a terminal was closed. Never throws: an error of the store is only logged. */
+  /** Records that a terminal or a tunnel was closed. Never throws: an error of the store is only logged. */
   closed(
     asked: Asked,
     objects: readonly AuditedObject[],

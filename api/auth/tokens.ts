@@ -23,7 +23,8 @@ export interface Claims {
 }
 
 export interface Tokens {
-  sign(claims: Claims): Promise<string>;
+  /** @param issuedAt the time that the life of the token is counted from */
+  sign(claims: Claims, issuedAt: Date): Promise<string>;
   /**
    * Returns `undefined` for a token that is not ours, not for this tenant, or expired. It does not check the session.
    */
@@ -116,13 +117,13 @@ export async function createTokens(deps: {
   };
 
   return {
-    async sign(claims) {
+    async sign(claims, issuedAt) {
       return new SignJWT({ sid: claims.sessionId })
         .setProtectedHeader({ alg: 'EdDSA', typ: type, kid: ring.current.kid })
         .setIssuer(issuer)
         .setAudience(claims.tenant)
         .setSubject(claims.userId)
-        .setIssuedAt(clock.now())
+        .setIssuedAt(issuedAt)
         .setExpirationTime(new Date(claims.expiresAt))
         .sign(ring.current.key);
     },

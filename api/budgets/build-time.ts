@@ -1,3 +1,4 @@
+import { isBuilt } from '../../store/kinds/application.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Mirror, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -72,7 +73,7 @@ export function createBuildTime(
     const known = underWay.get(key);
     underWay.delete(key);
     const it = (after ?? before) as Deployment | undefined; // the kind was checked above
-    if (it === undefined || !builds(it)) return;
+    if (it === undefined || !isBuilt(it.desired)) return;
     const { startedAt, endedAt } = timesOf(it);
     const names = known?.names ?? namesOf(tenant, it);
     if (after === undefined) {
@@ -101,7 +102,7 @@ export function createBuildTime(
       return running(name).reduce((sum, { startedAt }) => sum + (now - (startedAt ?? now)), endedMs(name));
     },
     judge(view, it, boundsOf) {
-      if (!builds(it)) return;
+      if (!isBuilt(it.desired)) return;
       const { project_id: id } = it.desired;
       const owner = view.get('project', id)?.desired.owner_id;
       const scopes: Scope[] = [
@@ -123,11 +124,6 @@ export function createBuildTime(
     },
     [Symbol.dispose]: unsubscribe,
   };
-}
-
-/** Whether the deployment builds its own image. */
-function builds({ desired }: Deployment): boolean {
-  return desired.source.type === 'git' && desired.reuse === undefined;
 }
 
 function timesOf({ observed }: Deployment): { startedAt: number | undefined; endedAt: number | undefined } {

@@ -43,6 +43,8 @@ export interface Services extends ApiDependencies, Nearness {
   budgets: Budgets;
   /** Runs writers of one object one after another. */
   inTurn: InTurn;
+  /** Counts a call of a webhook that was refused. */
+  webhookRefused(webhook: ReadonlyResource<'git_webhook'>, because: string): void;
   /** Records that a service key was used. */
   keyUsed(key: ReadonlyResource<'service_key'>, repo: Repository): void;
 }

@@ -34,8 +34,11 @@ interface Common<K extends ResourceKind> {
    * object per tenant has no parameter.
    */
   on?: readonly [kind: K, param: string];
-  /** Where the request names the project whose roles decide, if the path names no object. */
-  projectFrom?: 'body.project_id' | 'query.projectId';
+  /**
+   * Where the request names the project whose roles decide, if the path names none. `body.backed_up`: it names an object of
+   * it, in `database_id`, `volume_id` or `application_id`.
+   */
+  projectFrom?: 'body.project_id' | 'body.backed_up' | 'query.projectId';
 }
 
 export interface EndpointSpec<
@@ -49,6 +52,8 @@ export interface EndpointSpec<
   body?: B;
   /** The body is a form with one file of at most `maxBytes`; its schema is `UploadBody`. */
   upload?: { maxBytes: number };
+  /** The body is given to the handler as it came in, with the headers; its schema is `RawBody`. */
+  raw?: { maxBytes: number };
   /** Fields of the object that a PUT may carry without effect. */
   readOnly?: readonly string[];
   /** Absent: 204. */
@@ -98,7 +103,7 @@ export type ListEndpoint<
   K extends ResourceKind = ResourceKind,
   Q extends z.ZodType = z.ZodType,
   R extends z.ZodType = z.ZodType,
-> = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never };
+> = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never; raw?: never };
 
 /** Bytes that are sent as they are, without the envelope. */
 export interface Download {
@@ -117,7 +122,7 @@ export interface DownloadSpec<K extends ResourceKind> extends Common<K> {
 }
 
 /** Fields of other endpoints that an endpoint answering with bytes does not have. */
-type Unused = 'query' | 'body' | 'upload' | 'readOnly' | 'response' | 'status' | 'heavy' | 'settle';
+type Unused = 'query' | 'body' | 'upload' | 'raw' | 'readOnly' | 'response' | 'status' | 'heavy' | 'settle';
 
 /** An endpoint that answers with bytes. */
 export type DownloadEndpoint<K extends ResourceKind = ResourceKind> = DownloadSpec<K> & { [F in Unused]?: never } & {

@@ -2,6 +2,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, notFound } from '../ground/api-error.ts';
 import type { Place } from '../rights/authorize.ts';
+import type { Granted } from '../../store/grants.ts';
 import { resourceOf } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 
@@ -47,8 +48,10 @@ export function projectIdOf<K extends ResourceKind>(it: ReadonlyResource<K>): st
   return project === 'tenant' ? undefined : project(it);
 }
 
+/** Kinds with `allowed_projects`. */
+const grantedKinds: ReadonlySet<ResourceKind> = new Set(['server', 'git_credential', 'registry'] as const);
+
 /** The place at which the right to an object that belongs to no project is judged. */
 export function tenantPlace(view: TenantView, it: ReadonlyResource<ResourceKind>): Place {
-  if (it.meta.kind !== 'server') return { tenant: view };
-  return { tenant: view, server: it as ReadonlyResource<'server'> }; // the kind was just checked
+  return grantedKinds.has(it.meta.kind) ? { tenant: view, granted: it as Granted } : { tenant: view }; // of such a kind
 }

@@ -1,6 +1,7 @@
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
-import type { CallParams, LogStreamParams, TerminalParams } from '../../agent-protocol/messages.ts';
+import type { TrafficSample } from '../../agent-protocol/traffic.ts';
+import type { CallParams, LogStreamParams, TerminalParams, TunnelParams } from '../../agent-protocol/messages.ts';
 
 /** The agents of all servers, whichever replica they are connected to. */
 export interface Agents {
@@ -37,6 +38,13 @@ export interface Agents {
   ): AsyncIterable<LogChunk>;
   /** Yields the newest measurement of the server, at once and every 5 s, until the signal aborts. @throws CallError */
   samples(tenant: string, server: string, options: { signal: AbortSignal }): AsyncIterable<ServerSample>;
+  /** Yields the newest window of the traffic of a workload, at once and every 5 s, until the signal aborts. @throws CallError */
+  traffic(
+    tenant: string,
+    server: string,
+    workload: string,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<TrafficSample>;
   /**
    * Opens a stream in both directions and yields its output until it ends or the signal aborts. The agent takes
    * `outgoing` as its process reads it. Leaving the loop stops both. @throws CallError, also if the agent's release does
@@ -45,7 +53,7 @@ export interface Agents {
   duplex(
     tenant: string,
     server: string,
-    params: TerminalParams,
+    params: TerminalParams | TunnelParams,
     outgoing: AsyncIterable<Uint8Array>,
     options: { signal: AbortSignal },
   ): AsyncIterable<Uint8Array>;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DatabaseType } from '../../store/kinds/database.ts';
 
 /** Requests per minute, and how many of them may come at once. 0 per minute switches the limit off. */
 const Limit = z.strictObject({ perMinute: z.int().min(0), burst: z.int().min(1) });
@@ -26,6 +27,10 @@ export const ApiConfig = z.strictObject({
   setupToken: z
     .union([z.strictObject({ value: z.string().min(16) }), z.strictObject({ own: z.literal(true) })])
     .optional(),
+  /** Images of database engines by type, in place of the official ones; `{version}` in one is that of the database. */
+  engineImages: z.partialRecord(DatabaseType, z.string()).default({}),
+  /** Below it each server gets a domain of its own when its ingress is enabled; absent: none. */
+  wildcardDomain: z.string().optional(),
   rateLimit: Limit.default({ perMinute: 6000, burst: 1000 }),
   heavyRateLimit: Limit.default({ perMinute: 300, burst: 100 }),
   /** Requests for one-time codes of one client address. */

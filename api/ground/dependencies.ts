@@ -4,12 +4,14 @@ import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import type { OtherLeader } from '../../store/replicas.ts';
 import type { Repository } from '../../store/repo.ts';
-import type { Sealer, Unsealer } from '../../store/seal.ts';
+import type { SealComparer, Sealer, Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
 import type { Agents } from './agents.ts';
+import type { ProbeBucket, SearchBucket } from './bucket-probe.ts';
 import type { ApiConfig } from './config.ts';
 import type { Mailer } from './mailer.ts';
 import type { Random } from './random.ts';
+import type { LogIn } from './registry-login.ts';
 
 /** What the program that starts the API gives to it. */
 export interface ApiDependencies {
@@ -18,10 +20,13 @@ export interface ApiDependencies {
   repositoryFor(tenant: string): Repository;
   /** The leader, if it does not know all that this release does; from memory. */
   otherLeader: () => OtherLeader | undefined;
-  sealer: Sealer;
+  sealer: Sealer & SealComparer;
   unsealer: Unsealer;
   agents: Agents;
   mailer: Mailer;
+  registryLogin: LogIn;
+  probeBucket: ProbeBucket;
+  searchBucket: SearchBucket;
   clock: Clock;
   random: Random;
   log: Logger;

@@ -1,4 +1,5 @@
 import { conflictReason, isConflict, isFull, isTooLarge, isUnavailable, mayBeWritten } from '../../store/errors.ts';
+import { isHostScope } from '../../store/kinds/application.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import {
@@ -36,7 +37,9 @@ export async function afterWriting<T>(run: () => Promise<T>): Promise<T> {
 
 /** Whether a new attempt, which reads and decides again, may succeed. */
 export function isWorthRetrying(error: unknown): boolean {
-  return isConflict(error) && conflictReason(error)?.why !== 'name-taken';
+  const reason = isConflict(error) ? conflictReason(error) : undefined;
+  // a DNS name is checked, or another one chosen, by what the next attempt reads
+  return isConflict(error) && (reason?.why !== 'name-taken' || isHostScope(reason.scope));
 }
 
 function conflictError(error: unknown): ApiError {

@@ -216,7 +216,8 @@ function bodyOf(endpoint: AnyEndpoint): z.ZodType | undefined {
   return body.extend(Object.fromEntries(ignored)).meta(body.meta() ?? {});
 }
 
-function bodyType({ upload }: AnyEndpoint): string {
+function bodyType({ upload, raw }: AnyEndpoint): string {
+  if (raw !== undefined) return 'application/octet-stream';
   return upload === undefined ? json : 'multipart/form-data';
 }
 

@@ -69,15 +69,34 @@ function placeOf(
   }
   const from = endpoint.projectFrom;
   if (from === undefined) return { tenant: view };
-  const [field, value] = from === 'query.projectId' ? ['projectId', search['projectId']] : ['project_id', named(body)];
+  if (from === 'body.backed_up') return placeOfBackedUp(view, body);
+  const [part, field = ''] = from.split('.');
+  const value = part === 'query' ? search[field] : fieldOf(body, field);
   if (typeof value !== 'string') return { tenant: view };
-  const project = view.get('project', parseId(field, value));
+  const id = parseId(field, value);
+  const project = view.get('project', id);
   if (project === undefined) throw notFound(wordOf('project'), field);
   return { tenant: view, project };
 }
 
-function named(body: unknown): unknown {
-  return typeof body === 'object' && body !== null && 'project_id' in body ? body.project_id : undefined;
+/** The project of the object that a body names to be backed up. */
+function placeOfBackedUp(view: TenantView, body: unknown): Place {
+  for (const kind of ['database', 'volume', 'application'] as const) {
+    const field = `${kind}_id`;
+    const value = fieldOf(body, field);
+    if (typeof value !== 'string') continue;
+    const it = view.get(kind, parseId(field, value));
+    const project = it && view.get('project', it.desired.project_id);
+    if (project === undefined) throw notFound(wordOf(kind), field);
+    return { tenant: view, project };
+  }
+  return { tenant: view };
+}
+
+function fieldOf(body: unknown, field: string): unknown {
+  return typeof body === 'object' && body !== null
+    ? Object.entries(body).find(([name]) => name === field)?.[1]
+    : undefined;
 }
 
 /**

@@ -14,6 +14,7 @@ import { readJsonBody } from '../http/json-body.ts';
 import { knownToLeader } from './known-to-leader.ts';
 import type { PageCache } from './page-cache.ts';
 import type { Quota } from '../http/rate-limit.ts';
+import { readRaw } from '../http/raw-body.ts';
 import { passBy } from '../http/pass-by.ts';
 import { errorBody, sendBeforeEnd, sendBody, sendNothing } from '../http/respond.ts';
 import type { Headers } from '../http/respond.ts';
@@ -152,6 +153,7 @@ function payerOf({ permission }: Route, caller: Principal | undefined, { address
 /** Reads what the endpoint takes: no body, a form with a file, or JSON. @throws ApiError BAD_REQUEST */
 async function readBody(request: IncomingMessage, { endpoint, permission }: Route): Promise<unknown> {
   if (endpoint.list || isDownload(endpoint) || !takesBody(endpoint)) return undefined;
+  if (endpoint.raw !== undefined) return readRaw(request, endpoint.raw.maxBytes);
   if (endpoint.upload !== undefined) return readUpload(request, endpoint.upload.maxBytes);
   return readJsonBody(request, isPublic(permission) ? maxBytes.ofAnybody : maxBytes.ofUsers);
 }

@@ -285,6 +285,7 @@ export function takesBody({ method, body }: Pick<Endpoint, 'method' | 'body'>): 
 
 function parseBody(endpoint: Endpoint, body: unknown): unknown {
   if (!takesBody(endpoint)) return undefined;
+  if (endpoint.raw !== undefined) return body;
   return parseInput(
     endpoint.body ?? NoBody,
     withoutReadOnly(body === undefined ? {} : body, endpoint.readOnly),

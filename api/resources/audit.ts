@@ -38,7 +38,7 @@ export const AuditEntry = z
         reason: z.string().nullable(),
       })
       .nullable()
-      .meta({ description: 'Of a terminal that was opened or closed' }),
+      .meta({ description: 'Of a terminal or a tunnel that was opened or closed' }),
     count: z.int().nullable().meta({ description: 'Like requests since `since` that have no record of their own' }),
     since: z.string().nullable(),
   })

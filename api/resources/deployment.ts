@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { defined } from '../../store/defined.ts';
-import { DeploymentPhase, DeploymentTrigger } from '../../store/kinds/application.ts';
+import { DeploymentPhase, DeploymentTrigger, repositoryOf } from '../../store/kinds/application.ts';
 import type { BuiltImage } from '../../store/kinds/application.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { TenantView } from '../../store/mirror.ts';
 import { isSuccess, servingDeployment, successes } from '../../store/serving.ts';
 import { progressOf, taskProgress } from '../../store/task-progress.ts';
+import { buildRole, isToBuild } from '../../store/kinds/composed-service.ts';
 import { deploymentVerbs } from '../../rules/deployment.ts';
 import { deploymentStatus, isApplicationSettled, isReconciled, isUnfinished } from './status.ts';
 import { objectFields, objectFieldsOf, orNull } from './object-fields.ts';
@@ -34,6 +35,7 @@ export const Deployment = z
     trigger: DeploymentTrigger,
     commit: nullableText,
     commit_message: nullableText,
+    dockerfile: nullableText.meta({ description: 'The Dockerfile that was generated for its build, if one was' }),
     branch: nullableText,
     image: nullableText,
     image_digest: nullableText,
@@ -51,6 +53,26 @@ export const Deployment = z
   .meta({ id: 'Deployment' });
 export type Deployment = z.infer<typeof Deployment>;
 
+const Value = z.union([z.string(), z.number(), z.boolean()]).nullable();
+
+/** A deployment with what its configuration changed. */
+export const DeploymentDetail = Deployment.extend({
+  changes: z
+    .array(
+      z.object({
+        field: z.string().meta({ description: 'Such as `image_url`, `healthcheck.path` or `env.NAME`' }),
+        change: z.enum(['added', 'changed', 'removed']),
+        before: Value.meta({ description: '`null` for a secret' }),
+        after: Value,
+      }),
+    )
+    .nullable()
+    .meta({ description: 'Differences to the deployment before it; `null` where that is not kept' }),
+  notes: z
+    .array(z.string())
+    .meta({ description: 'What of its compose file means something else here than to compose' }),
+}).meta({ id: 'DeploymentDetail' });
+
 function toDeployment(
   it: ReadonlyResource<'deployment'>,
   seen: Pick<Deployment, 'is_current' | 'progress'>,
@@ -64,14 +86,15 @@ function toDeployment(
     number: desired.number,
     status: deploymentStatus(it),
     trigger: desired.trigger,
-    branch: source.type === 'git' ? source.branch : null,
+    branch: repositoryOf(source)?.branch ?? null,
     ...orNull({
       image: source.type === 'image' ? source.image_url : undefined,
       image_digest: undefined,
-      commit: undefined,
+      commit: desired.commit,
       commit_message: undefined,
       ...reuse,
       ...builtOf(it),
+      dockerfile: observed?.dockerfile,
       rollback_of: desired.rollback_of,
       triggered_by: desired.triggered_by,
       started_at: observed?.started_at,
@@ -102,10 +125,19 @@ function durationOf({ observed }: ReadonlyResource<'deployment'>): number | null
 
 /** How far its build is; `null` unless one runs. */
 function buildProgress(it: ReadonlyResource<'deployment'>, view: TenantView): TaskProgress | null {
-  const progress = isUnfinished(it) ? taskProgress(view, it.meta.id, 'build') : undefined;
+  const roles = ['build', ...(it.desired.services ?? []).filter(isToBuild).map(({ name }) => buildRole(name))];
+  const progress = isUnfinished(it) ? firstOf(roles, (role) => taskProgress(view, it.meta.id, role)) : undefined;
   if (progress === undefined) return null;
   const { step, done, total, unit } = progress;
   return { step, ...orNull({ done, total, unit }) };
+}
+
+function firstOf<T, R>(all: readonly T[], read: (one: T) => R | undefined): R | undefined {
+  for (const one of all) {
+    const result = read(one);
+    if (result !== undefined) return result;
+  }
+  return undefined;
 }
 
 export const deployments = defineResource({

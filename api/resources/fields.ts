@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseCommand } from '../../store/kinds/command.ts';
 import { memoryPattern, parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
@@ -18,6 +19,25 @@ export const Line = z.string().refine((text) => !hidden.test(text), 'Must not co
 export const FreeText = z
   .string()
   .refine((text) => !hidden.test(text.replaceAll(/[\n\r\t]/g, '')), 'Must not contain control characters');
+
+/** Certificates in PEM, one or several. */
+export const Certificates = z
+  .string()
+  .max(65_536)
+  .regex(
+    /^(\s*-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----)+\s*$/,
+    'Must be certificates in PEM',
+  )
+  .refine(areCertificates, 'Must be certificates in PEM, each of which can be read');
+
+function areCertificates(text: string): boolean {
+  const blocks = text.split(/(?=-----BEGIN CERTIFICATE-----)/).filter((it) => it.trim() !== '');
+  try {
+    return blocks.every((it) => new X509Certificate(it).raw.length > 0);
+  } catch {
+    return false;
+  }
+}
 
 /** A branch or tag, by the rules of git. */
 export const GitRef = z
@@ -50,27 +70,6 @@ function isRepositoryUrl(text: string): boolean {
   if (url.password !== '' || url.search !== '' || url.hash !== '' || url.hostname.startsWith('-')) return false;
   return url.protocol === 'ssh:' || (/^https?:$/.test(url.protocol) && url.username === '');
 }
-
-/**
- * An image reference: optional registry, path, tag, digest. An image id, and a name as built images have it, are
- * refused: they may be of another project.
- */
-export const ImageUrl = z
-  .string()
-  .min(1)
-  .max(255)
-  .regex(
-    /^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\/)?[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[a-f0-9]{64})?$/,
-    'Must be an image such as nginx:1.27 or registry.example/team/app@sha256:…',
-  )
-  .refine(
-    (text) => !/^(?:sha(?:256|384|512)(?:[:@]|$)|[0-9a-f]{64}$)/.test(text),
-    'Must name an image by repository and tag, not by its id',
-  )
-  .refine(
-    (text) => !/^(?:(?:index\.)?docker\.io\/(?:library\/)?)?setpoint(?:[/:@]|$)/i.test(text),
-    'Must not begin with setpoint/, which names built images: deploy them from their source',
-  );
 
 /** The registry of an image reference, `HOST` or `HOST:PORT` in lower case; `undefined` if it names none. */
 export function registryOf(image: string): string | undefined {
@@ -145,3 +144,10 @@ export const EnvValues = z
       .refine((value) => !value.includes('\0') && value.isWellFormed(), 'Must be text without NUL'),
   )
   .refine((env) => Object.keys(env).length <= 500, 'Must have at most 500 variables');
+
+/** Of a compose file. */
+export const ServiceName = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?$/, 'Must be the name of a service')
+  .optional()
+  .meta({ description: 'Only of this service of its compose file' });

@@ -1,15 +1,25 @@
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { ObjectChange, TenantView } from '../../store/mirror.ts';
 import { applications } from './application.ts';
+import { databases } from './database.ts';
+import { backupSchedules } from './backup-schedule.ts';
+import { backups } from './backup.ts';
+import { backupDestinations } from './backup-destination.ts';
 import { deployments } from './deployment.ts';
 import { environments } from './environment.ts';
+import { gitWebhooks, webhookDeliveries } from './git-webhook.ts';
 import { invites } from './invite.ts';
 import { members } from './member.ts';
 import { notifications } from './notification.ts';
+import { previews } from './preview.ts';
 import { projects } from './project.ts';
 import type { ChangeOf, Resource } from './resource.ts';
+import { restores } from './restore.ts';
+import { runs } from './run.ts';
 import { servers } from './server.ts';
 import { settings } from './settings.ts';
+import { registries } from './registry.ts';
+import { gitCredentials } from './git-credential.ts';
 import { sshKeys } from './ssh-key.ts';
 import { serviceKeys, sessions, users } from './user.ts';
 import { volumes } from './volume.ts';
@@ -21,8 +31,19 @@ export const resources = {
   server: servers,
   application: applications,
   deployment: deployments,
+  database: databases,
   volume: volumes,
+  run: runs,
   ssh_key: sshKeys,
+  git_credential: gitCredentials,
+  git_webhook: gitWebhooks,
+  webhook_delivery: webhookDeliveries,
+  preview: previews,
+  registry: registries,
+  backup_destination: backupDestinations,
+  backup_schedule: backupSchedules,
+  backup: backups,
+  restore: restores,
   member: members,
   invite: invites,
   user: users,
@@ -30,6 +51,7 @@ export const resources = {
   service_key: serviceKeys,
   notification: notifications,
   settings,
+  wal_archive: { never: 'The recovery window of a database shows what it has' },
   assignment: { never: 'The instances of an application show what a user may know of it' },
   operation: { never: 'The request that began it answers with its result' },
   login_code: { never: 'It is a secret' },

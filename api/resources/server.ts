@@ -10,6 +10,7 @@ import { serverVerbs } from '../../rules/server.ts';
 import { agentStatus, isSettled, serverStatus } from './status.ts';
 import { Labels, objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
+import { ServerIngress, ServerIngressInput, toServerIngress } from './server-ingress.ts';
 
 const { shape } = server.desired;
 const nullableText = z.string().nullable();
@@ -49,6 +50,7 @@ export const Server = z
     log_retention_days: z.int(),
     direct_ports_enabled: z.boolean(),
     direct_ports: DirectPorts.meta({ description: 'Ports of the server that its applications may take' }),
+    ingress: ServerIngress.nullable().meta({ description: 'Its proxy, which leads domains to applications' }),
     allowed_projects: z
       .union([z.literal('all'), z.array(z.string())])
       .meta({ description: 'Projects that may use the server' }),
@@ -101,6 +103,7 @@ const fields = z.strictObject({
   log_retention_days: LogRetentionDays.nullish(),
   direct_ports_enabled: z.boolean().nullish(),
   direct_ports: z.strictObject(DirectPorts.shape).partial().nullish().meta({ description: 'null: the usual ones' }),
+  ingress: ServerIngressInput.nullish().meta({ description: 'null: the server has no proxy' }),
   allowed_projects: z
     .union([z.literal('all'), z.array(Reference).max(1000)])
     .nullish()
@@ -163,6 +166,7 @@ function toServer(it: ReadonlyResource<'server'>, { agent_status }: Pick<Server,
     log_retention_days: desired.log_retention_days,
     direct_ports_enabled: desired.direct_ports_enabled,
     direct_ports: directPortsOf(desired),
+    ingress: toServerIngress(desired.ingress),
     allowed_projects: desired.allowed_projects === undefined ? 'all' : [...desired.allowed_projects],
   };
 }

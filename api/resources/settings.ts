@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Budget, Circle, RegistryHost, TerminalCircle } from '../../store/kinds/settings.ts';
+import { Budget, Circle, EndpointHost, RegistryHost, TerminalCircle } from '../../store/kinds/settings.ts';
 import { budgetScopes, effective, settingsObject } from '../../store/settings.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { defineResource } from './resource.ts';
@@ -30,6 +30,10 @@ export const Settings = z
     registries: z.array(z.string()).meta({
       description: 'Registries that images may come from: HOST, HOST:PORT, or *.HOST for those below a name',
     }),
+    backup_endpoints: z.array(z.string()).meta({
+      description:
+        'HOST or HOST:PORT: endpoints of backup destinations that may be on the machine of the control plane, in a private network, or asked by plain http',
+    }),
     budgets: z.object({ project: EffectiveBudget, user: EffectiveBudget, tenant: EffectiveBudget }),
     resource_version: z.string(),
     updated_at: z.string().nullable().meta({ description: 'null: nothing was ever set' }),
@@ -58,6 +62,11 @@ export const SettingsUpdate = z
       .max(200)
       .transform((hosts) => [...new Set(hosts)])
       .nullable(),
+    backup_endpoints: z
+      .array(z.string().trim().toLowerCase().pipe(EndpointHost))
+      .max(100)
+      .transform((hosts) => [...new Set(hosts)])
+      .nullable(),
     budgets: z.strictObject({ project: BudgetChange, user: BudgetChange, tenant: BudgetChange }).partial(),
   })
   .partial();
@@ -76,12 +85,13 @@ export const settings = defineResource({
 });
 
 function toSettings(it: ReadonlyResource<'settings'>): Settings {
-  const { project_creation, new_addresses, server_terminals, registries, budgets } = effective(it);
+  const { project_creation, new_addresses, server_terminals, registries, backup_endpoints, budgets } = effective(it);
   return {
     project_creation,
     new_addresses,
     server_terminals,
     registries: [...registries],
+    backup_endpoints: [...backup_endpoints],
     budgets: { project: { ...budgets.project }, user: { ...budgets.user }, tenant: { ...budgets.tenant } },
     resource_version: String(it.meta.desiredRevision),
     updated_at: it.meta.generation === 0 ? null : it.meta.updatedAt,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CopyFrom, volume, VolumePhase } from '../../store/kinds/volume.ts';
+import { CopyFrom, dataName, volume, VolumePhase } from '../../store/kinds/volume.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { placesOf } from '../../store/population.ts';
 import { isDeleting } from '../../store/resource.ts';
@@ -26,8 +26,13 @@ export const Volume = z
     server_id: z.string(),
     name: z.string(),
     bindings: z.array(Binding).meta({ description: 'What mounts it' }),
+    database_id: z.string().nullable().meta({ description: 'The database whose data it has' }),
     copy_from: CopyFrom.nullable().meta({
       description: 'What it began as a copy of: a Docker volume of its server; null where it began empty',
+    }),
+    docker_volume: z.string().meta({ description: 'Name at the engine of its server; a restore changes it' }),
+    expires_at: z.string().nullable().meta({
+      description: 'It has the former data of another volume since a restore, and is deleted then; null: it stays',
     }),
     status: z.enum(VolumePhase.options),
   })
@@ -48,7 +53,7 @@ export const VolumeUpdate = z.strictObject({
 /** Folders that the kernel makes in each container. */
 const ofKernel = /^\/(proc|sys|dev)(\/|$)/;
 
-const MountPath = z
+export const MountPath = z
   .string()
   .max(255)
   .regex(/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._@+-]+)+$/, 'Must be an absolute path such as /var/lib/data')
@@ -82,6 +87,10 @@ export function bindingsIn(
   );
 }
 
+export function volumeStatus(it: ReadonlyResource<'volume'>): Volume['status'] {
+  return isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending');
+}
+
 export const volumes = defineResource({
   kind: 'volume',
   word: 'Volume',
@@ -95,14 +104,17 @@ export const volumes = defineResource({
     server_id: it.desired.server_id,
     name: it.desired.name,
     bindings,
+    database_id: it.desired.database_id ?? null,
     copy_from: it.desired.copy_from === undefined ? null : plainCopy<CopyFrom>(it.desired.copy_from),
-    status: isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending'),
+    docker_volume: dataName(it),
+    expires_at: it.desired.expires_at ?? null,
+    status: volumeStatus(it),
   }),
   list: {
     texts: ({ desired }) => [desired.name],
     status: {
       values: VolumePhase.options,
-      of: (it) => (isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending')),
+      of: volumeStatus,
     },
   },
   verbs: volumeVerbs,

@@ -1,3 +1,4 @@
+import { grants } from '../../store/grants.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { KeyScope } from '../../store/kinds/identity.ts';
 import { placeOf } from '../../store/kinds/membership.ts';
@@ -6,7 +7,7 @@ import { settingsOf } from '../../store/settings.ts';
 import { ApiError, forbidden } from '../ground/api-error.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
-import { grants } from './grants.ts';
+import type { Granted } from '../../store/grants.ts';
 import { columns } from './permissions.ts';
 import type { Column, Grant, Permission } from './permissions.ts';
 
@@ -23,8 +24,8 @@ export interface Access {
 export interface Place {
   tenant: TenantView;
   project?: Project;
-  /** A server of the tenant: only the roles in projects that may use it count. */
-  server?: ReadonlyResource<'server'>;
+  /** An object of the tenant that projects use: only the roles in projects that may use it count. */
+  granted?: Granted;
 }
 
 const scopeRank: Readonly<Record<KeyScope, number>> = { read: 1, deploy: 2, write: 3, admin: 4 };
@@ -38,9 +39,9 @@ export function authorize(principal: Principal, permission: Permission, place: P
   if (principal.user.desired.must_reset_password && !permission.isOpenInReset) throw passwordIsToChange();
   const key = keyOf(principal);
   if (key !== undefined) requireScope(key, permission.scope);
-  const { tenant, project, server } = place;
+  const { tenant, project, granted } = place;
   const column =
-    project === undefined ? columnInTenant(principal, tenant, server) : columnIn(principal, project, tenant);
+    project === undefined ? columnInTenant(principal, tenant, granted) : columnIn(principal, project, tenant);
   const grant = permission.grants[column];
   if (grant === '-') throw roleTooLow(permission, column);
   if (permission.isSwitched && column === 'admin' && settingsOf(tenant).server_terminals === 'superadmins')
@@ -167,12 +168,12 @@ function columnIn(principal: Principal, project: Project, view: TenantView): Col
   return tenantColumn(principal) ?? roleColumn[role];
 }
 
-function columnInTenant(principal: Principal, view: TenantView, server: Place['server']): Column {
+function columnInTenant(principal: Principal, view: TenantView, granted: Place['granted']): Column {
   const tenantWide = tenantColumn(principal);
   if (tenantWide !== undefined) return tenantWide;
   let best: ProjectRole | undefined;
   for (const project of ownProjects(principal, view)) {
-    if (server !== undefined && !grants(server, project.meta.id)) continue;
+    if (granted !== undefined && !grants(granted, project.meta.id)) continue;
     const role = projectRole(principal, project, view);
     if (role !== undefined && (best === undefined || roleRank[role] > roleRank[best])) best = role;
     if (best === 'owner') break;

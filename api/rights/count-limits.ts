@@ -1,3 +1,5 @@
+import { maxPreviews, maxUnapproved } from '../../store/kinds/preview.ts';
+import { maxEnvironments } from '../../store/kinds/project.ts';
 import { conflicting, tooMany } from '../ground/api-error.ts';
 
 /**
@@ -9,9 +11,14 @@ export const countLimits = {
   projectsPerUser: 200,
   applicationsPerProject: 5000,
   volumesPerProject: 1000,
+  databasesPerProject: 500,
+  webhooksPerProject: 100,
+  previewsPerProject: maxPreviews,
+  /** Previews of forks of which no commit was approved yet. */
+  unapprovedPreviewsPerProject: maxUnapproved,
   /** Invites that one sender sends, to any addresses. */
   invitesPerSenderAndDay: 50,
-  environmentsPerProject: 100,
+  environmentsPerProject: maxEnvironments,
   /** Members in addition to the owner. */
   membersPerProject: 500,
   /** Invites that wait to be accepted. */
@@ -23,7 +30,16 @@ export const countLimits = {
   invitesPerTenant: 1000,
   applicationsPerEnvironment: 1000,
   serversPerTenant: 1000,
+  /** Commands of one application that have not ended. */
+  activeRunsPerApplication: 10,
   sshKeysPerTenant: 500,
+  gitCredentialsPerTenant: 500,
+  registriesPerTenant: 500,
+  backupDestinationsPerTenant: 100,
+  schedulesPerObject: 10,
+  backupsPerObject: 1000,
+  /** Backups of one object that have not ended. */
+  activeBackupsPerObject: 5,
   serviceKeysPerUser: 100,
   /** Comparisons of one application with its branch that are under way. */
   comparisonsPerApplication: 10,

@@ -1,26 +1,34 @@
-import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Granted } from '../../store/grants.ts';
+import { grants } from '../../store/grants.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { Principal } from '../auth/principal.ts';
 import { ApiError } from '../ground/api-error.ts';
+import { visibleProjects, type Access } from './authorize.ts';
 
-type Server = ReadonlyResource<'server'>;
-
-/** Whether the project may use the server. */
-export function grants({ desired }: Server, projectId: string): boolean {
-  return desired.allowed_projects === undefined || desired.allowed_projects.includes(projectId);
+/** Those of the objects that a project of the caller may use: all for an admin of the tenant. */
+export function grantedTo<T extends Granted>(
+  { principal, view, access }: { principal: Principal; view: TenantView; access: Access },
+  objects: readonly T[],
+): readonly T[] {
+  if (access.grant === 'f') return [];
+  const projects = visibleProjects(principal, view);
+  return projects === 'all' ? objects : objects.filter((it) => grantsAny(it, projects));
 }
 
-/** Whether any of the projects may use the server. */
-export function grantsAny({ desired }: Server, projects: ReadonlySet<string>): boolean {
+/** Whether any of the projects may use the object. */
+function grantsAny({ desired }: Granted, projects: ReadonlySet<string>): boolean {
   if (desired.allowed_projects === undefined) return projects.size > 0;
   return desired.allowed_projects.some((id) => projects.has(id));
 }
 
 /**
- * @throws ApiError FORBIDDEN unless the project may use the server. This holds for every caller: only the server's
- *   settings decide.
+ * `word`: what it is, such as `server`.
+ *
+ * @throws ApiError FORBIDDEN unless the project may use the object. This holds for every caller: only the settings of
+ *   the object decide.
  */
-export function requireGrant(server: Server, projectId: string, field: string): void {
-  if (grants(server, projectId)) return;
-  const message =
-    'The server is not for this project: ask an admin to add the project to allowed_projects of the server';
+export function requireGrant(it: Granted, projectId: string, field: string, word = 'server'): void {
+  if (grants(it, projectId)) return;
+  const message = `The ${word} is not for this project: ask an admin to add the project to allowed_projects of the ${word}`;
   throw new ApiError('FORBIDDEN', message, { details: [{ field, reason: 'not_granted', message }] });
 }

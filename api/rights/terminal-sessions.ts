@@ -27,6 +27,13 @@ const Place = z.discriminatedUnion('in', [
     server_id: z.string(),
     command: z.tuple([z.string()], z.string()).optional(),
   }),
+  z.object({
+    in: z.literal('database'),
+    database_id: z.string(),
+    instance_id: z.string(),
+    server_id: z.string(),
+    command: z.tuple([z.string()], z.string()).optional(),
+  }),
   z.object({ in: z.literal('server'), server_id: z.string() }),
 ]);
 

@@ -1,7 +1,10 @@
 import type { AnyEndpoint } from '../endpoint/endpoint.ts';
+import * as applicationDockerfile from './applications/dockerfile.ts';
+import * as applicationCompose from './applications/compose.ts';
 import * as applicationEnv from './applications/env.ts';
 import * as applicationLogs from './applications/logs.ts';
 import * as applicationMetrics from './applications/metrics.ts';
+import * as applicationTraffic from './applications/traffic.ts';
 import * as applications from './applications/object.ts';
 import * as applicationParts from './applications/application-lists.ts';
 import * as applicationSync from './applications/sync.ts';
@@ -9,6 +12,15 @@ import * as applicationTerminal from './applications/terminal.ts';
 import * as applicationVerbs from './applications/verbs.ts';
 import * as audit from './audit.ts';
 import * as auth from './auth/login.ts';
+import * as backupDestinations from './backup-destinations.ts';
+import * as backupSchedules from './backup-schedules.ts';
+import * as backups from './backups.ts';
+import * as compose from './compose.ts';
+import * as databaseParts from './databases/observe.ts';
+import * as databaseRecovery from './databases/recovery.ts';
+import * as databaseTerminal from './databases/terminal.ts';
+import * as databasePassword from './databases/rotate-password.ts';
+import * as databases from './databases/object.ts';
 import * as deployments from './deployments.ts';
 import * as environments from './projects/environments.ts';
 import * as invites from './projects/invites.ts';
@@ -16,8 +28,12 @@ import * as limits from './limits.ts';
 import * as loginCodes from './auth/login-codes.ts';
 import * as members from './projects/members.ts';
 import * as notifications from './notifications.ts';
+import * as previews from './previews.ts';
 import * as projectIcon from './projects/icon.ts';
 import * as projects from './projects/object.ts';
+import * as restores from './restores.ts';
+import * as volumeRestores from './volume-restores.ts';
+import * as runs from './runs.ts';
 import * as serviceKeys from './auth/service-keys.ts';
 import * as serverAdoption from './servers/adopt.ts';
 import * as serverAgents from './servers/agent.ts';
@@ -33,12 +49,17 @@ import * as serverUpdates from './servers/update-agent.ts';
 import * as settings from './settings.ts';
 import * as system from './system.ts';
 import * as sessions from './auth/sessions.ts';
+import * as registries from './registries.ts';
+import * as gitCredentials from './git-credentials.ts';
 import * as sshKeys from './ssh-keys.ts';
 import * as streamTickets from './auth/stream-tickets.ts';
 import * as twoFactor from './auth/two-factor.ts';
 import * as userInvites from './users/invites.ts';
 import * as users from './users/object.ts';
 import * as volumes from './volumes.ts';
+import * as webhookCalls from './webhooks/calls.ts';
+import * as webhookDeliveries from './webhooks/deliveries.ts';
+import * as webhooks from './webhooks/object.ts';
 
 const areas = {
   auth: { ...auth, ...loginCodes, ...twoFactor, ...sessions, ...streamTickets },
@@ -46,6 +67,13 @@ const areas = {
   settings: { ...settings, ...limits },
   'service-keys': serviceKeys,
   'ssh-keys': sshKeys,
+  'git-credentials': gitCredentials,
+  registries,
+  'backup-destinations': backupDestinations,
+  backups,
+  'backup-schedules': backupSchedules,
+  restores,
+  volumeRestores,
   projects: { ...projects, ...projectIcon },
   members,
   invites,
@@ -65,17 +93,25 @@ const areas = {
   },
   applications: {
     ...applications,
+    ...applicationDockerfile,
+    ...applicationCompose,
     ...applicationEnv,
     ...applicationParts,
     ...applicationLogs,
     ...applicationMetrics,
+    ...applicationTraffic,
     ...applicationSync,
     ...applicationVerbs,
     ...applicationTerminal,
   },
+  compose,
   system,
   deployments,
+  databases: { ...databases, ...databaseParts, ...databasePassword, ...databaseRecovery, ...databaseTerminal },
+  runs,
   volumes,
+  previews,
+  webhooks: { ...webhooks, ...webhookCalls, ...webhookDeliveries },
   notifications,
   audit,
 };

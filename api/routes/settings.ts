@@ -29,6 +29,7 @@ export const updateSettings = defineEndpoint({
       assign(draft, 'new_addresses', body.new_addresses);
       assign(draft, 'server_terminals', body.server_terminals);
       assign(draft, 'registries', body.registries);
+      assign(draft, 'backup_endpoints', body.backup_endpoints);
       draft.budgets = changedBudgets(draft.budgets, body.budgets);
     });
     unit.require(ctx.principal.user);

@@ -8,7 +8,7 @@ import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { assign, given } from '../resources/object-fields.ts';
 import { SshKey, SshKeyCreate, sshKeys, SshKeyUpdate } from '../resources/ssh-key.ts';
 import type { SecretFields } from '../resources/ssh-key.ts';
-import type { KeyFault } from '../ssh-keys/key-pair.ts';
+import { keyRefusal } from '../ssh-keys/key-refusal.ts';
 import { holdPopulation } from '../workloads/population.ts';
 import { getEndpoint, listEndpoint, updateEndpoint } from './resource-endpoints.ts';
 
@@ -123,7 +123,7 @@ async function pairFrom(
   order: Parameters<Context['keyPairs']['from']>[0],
 ): Promise<SshCredential> {
   const pair = await ctx.keyPairs.from(order, ctx.signal());
-  if ('fault' in pair) throw refusal(pair);
+  if ('fault' in pair) throw keyRefusal(pair);
   const { algorithm, publicKey, privateKey } = pair;
   const secret = sealed(ctx, id, 'private_key', privateKey);
   return { type: 'key', algorithm, public_key: publicKey, private_key: secret };
@@ -131,34 +131,4 @@ async function pairFrom(
 
 function sealed({ sealer, tenant }: Context, id: string, field: 'private_key' | 'password', secret: string) {
   return sealer.seal(secret, { tenant, kind: 'ssh_key', id, path: `credential.${field}` });
-}
-
-function refusal(found: KeyFault) {
-  const field = found.fault.includes('passphrase') ? 'passphrase' : 'private_key';
-  return badField(field, found.fault, messageOf(found));
-}
-
-function messageOf(found: KeyFault): string {
-  switch (found.fault) {
-    case 'no_key':
-      return 'private_key must be a private key in the form of OpenSSH or PEM: send the whole file, from BEGIN to END';
-    case 'public_half':
-      return 'private_key is a public half: send the other file, the one without .pub';
-    case 'putty':
-      return 'private_key must be in the form of OpenSSH: in PuTTYgen, use Conversions, Export OpenSSH key';
-    case 'broken':
-      return 'private_key is damaged: send the whole file, and try it by `ssh-keygen -y -f FILE`';
-    case 'passphrase_required':
-      return 'passphrase is required as private_key is encrypted: send it, too';
-    case 'wrong_passphrase':
-      return 'passphrase does not open private_key: try it by `ssh-keygen -y -f FILE`, and send the right one';
-    case 'slow':
-      return 'private_key takes too long to decrypt: encrypt it with fewer rounds by `ssh-keygen -p -a 16 -f FILE`';
-    case 'unsupported':
-      return `private_key must be Ed25519, ECDSA (nistp256, nistp384, nistp521) or RSA: it has ${found.type}. Send another one, or generate`;
-    case 'unreadable_cipher':
-      return `private_key is encrypted by ${found.cipher}, which is not read: encrypt it anew by \`ssh-keygen -p -f FILE\``;
-    case 'weak':
-      return `private_key must have at least 2048 bits: it is RSA of ${found.bits}. Send another one, or generate`;
-  }
 }

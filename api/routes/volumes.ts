@@ -19,6 +19,7 @@ import { holdPopulation, inWords } from '../workloads/population.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
+import { requireOwnVolume } from '../workloads/backing-up.ts';
 import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint, updateEndpoint } from './resource-endpoints.ts';
 
 export const listVolumes = listEndpoint(volumes, { path: '/volumes', summary: 'Volumes that one may see' });
@@ -57,6 +58,7 @@ export const deleteVolume = deleteEndpoint(
   { path: '/volumes/:id', summary: 'Delete a volume with its data; not while something mounts it' },
   {
     async check(ctx, unit, { it }) {
+      requireOwnVolume(ctx.view, it);
       await holdPopulation(ctx, unit, it);
       const users = objectsIn(ctx.view, 'volume', it.meta.id);
       if (users.length > 0) throw conflicting(`The volume is mounted (${inWords(users)}): unbind it first`);
@@ -82,10 +84,13 @@ export const bindVolume = defineEndpoint({
   settle: settleBound,
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
+    requireOwnVolume(view, it);
     const { workload_id: id, mount_path: path, read_only: readOnly = false } = body;
     const application = besideVolume(view, it, id);
     if (application.desired.server_id !== it.desired.server_id)
       throw conflicting('The volume is on another server than the application: bind a volume of that server');
+    if (application.desired.source.type === 'compose')
+      throw conflicting('The services of a compose file mount the volumes that it declares: write the volume there');
     const unit = ctx.repo.begin();
     await holdPopulation(ctx, unit, it);
     const users = view.by('application', 'volume', it.meta.id);
@@ -95,10 +100,13 @@ export const bindVolume = defineEndpoint({
       throw conflicting(
         'The application has several instances, and one may write to a volume: scale it to 1, or bind read_only',
       );
+    // what is mounted is needed, also the former data of a restore
+    const bound = it.desired.expires_at === undefined ? it : unit.change(it, (draft) => void delete draft.expires_at);
     unit.require(it);
-    const mount = { volume_id: it.meta.id, path, read_only: readOnly };
+    const { data_id } = it.desired;
+    const mount = { volume_id: it.meta.id, ...defined({ data_id }), path, read_only: readOnly };
     const changed = unit.change(application, (draft) => void draft.mounts.push(mount));
-    return ctx.commit(unit, () => volumes.show(it, { bindings: bindingsIn([changed], it.meta.id) }));
+    return ctx.commit(unit, () => volumes.show(bound, { bindings: bindingsIn([changed], it.meta.id) }));
   },
 });
 
@@ -110,7 +118,7 @@ function besideVolume(view: TenantView, volume: ReadonlyResource<'volume'>, id: 
 }
 
 /** @throws ApiError CONFLICT if the application mounts another volume there, below it, or above it. */
-function requireFreePath({ desired }: ReadonlyResource<'application'>, path: string): void {
+export function requireFreePath({ desired }: ReadonlyResource<'application'>, path: string): void {
   const other = desired.mounts.find(
     (mount) => `${mount.path}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${mount.path}/`),
   );
@@ -129,6 +137,7 @@ export const unbindVolume = defineEndpoint({
   response: Volume,
   settle: volumes.settle,
   handle: async (ctx, { it, body }) => {
+    requireOwnVolume(ctx.view, it);
     const users = ctx.view.by('application', 'volume', it.meta.id);
     const { workload_id: only } = body;
     const chosen = typeof only === 'string' ? [besideVolume(ctx.view, it, only)] : users;

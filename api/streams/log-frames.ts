@@ -2,7 +2,7 @@ import type { LogLine } from '../../agent-protocol/logs.ts';
 
 /** The object whose lines a stream carries. */
 export interface LogSource {
-  kind: 'application' | 'deployment';
+  kind: 'application' | 'database' | 'deployment' | 'run';
   id: string;
   name: string;
 }

@@ -125,15 +125,23 @@ export class LogTail implements LogReader {
     }
   }
 
+  /** The lines that were not sent yet are of these instances. */
+  select(instances: readonly string[]): void {
+    this.#follow = { ...this.#follow, instance_ids: [...instances] };
+    this.#matches = createLogMatcher(this.#follow);
+  }
+
   /**
-   * Sends the stored lines that were not sent yet, once, at the end of a tail. Sends nothing if the agent is not
-   * connected.
+   * Sends the stored lines that were not sent yet, once, at the end of a tail. Resolves with false if they could not be
+   * read, as the agent did not answer.
    */
-  async finish(signal: AbortSignal): Promise<void> {
+  async finish(signal: AbortSignal): Promise<boolean> {
     try {
       await this.#readStored(signal);
+      return true;
     } catch (error) {
       if (!(error instanceof CallError) && !signal.aborted) throw error;
+      return false;
     }
   }
 

@@ -14,7 +14,7 @@ export const serverMetrics = defineStream({
   check: ({ view }, { it }) => requireMetrics(view.agent(it.meta.id)),
   async run({ samples, tenant, view, principal }, { it, channel }) {
     channel.send({ type: 'ready' });
-    const end = samples.subscribe(tenant, it.meta.id, (sample) => {
+    const end = samples.subscribe({ tenant, server: it.meta.id, id: it.meta.id }, (sample) => {
       // A reader that has not taken the last frame is not sent this one, but the next one once it has.
       if (!channel.isBehind) channel.send(frameOf(sample, isTenantWide(asOfNow(principal, view))));
     });

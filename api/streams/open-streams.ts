@@ -30,6 +30,8 @@ import { Channel } from './channel.ts';
 import { closeCode } from './close-code.ts';
 import { LogHub } from './log-hub.ts';
 import { SampleHub } from './sample-hub.ts';
+import type { ServerSample } from '../../agent-protocol/metrics.ts';
+import type { TrafficSample } from '../../agent-protocol/traffic.ts';
 import { answerRaw } from '../http/raw-answer.ts';
 import type { Stream, StreamContext, StreamInput } from './stream.ts';
 
@@ -66,7 +68,8 @@ export class OpenStreams implements Disposable {
   readonly #audience: Audience;
   readonly #feed: ChangeFeed;
   readonly #hub: LogHub;
-  readonly #samples: SampleHub;
+  readonly #samples: SampleHub<ServerSample>;
+  readonly #traffic: SampleHub<TrafficSample>;
   /** Headers of the 101 answer to a request. */
   readonly #headers = new WeakMap<IncomingMessage, Headers>();
 
@@ -81,7 +84,15 @@ export class OpenStreams implements Disposable {
     this.#audience = new Audience(services.mirror, services.clock);
     this.#feed = new ChangeFeed(services.store, services.mirror, services.keep);
     this.#hub = new LogHub(services);
-    this.#samples = new SampleHub(services);
+    const { agents } = services;
+    this.#samples = new SampleHub({
+      ...services,
+      samples: ({ tenant, server }, options) => agents.samples(tenant, server, options),
+    });
+    this.#traffic = new SampleHub({
+      ...services,
+      samples: ({ tenant, server, id }, options) => agents.traffic(tenant, server, id, options),
+    });
     this.#sockets.on('headers', (lines, request) => {
       for (const [name, value] of Object.entries(this.#headers.get(request) ?? {})) lines.push(`${name}: ${value}`);
     });
@@ -158,8 +169,8 @@ export class OpenStreams implements Disposable {
     if (now === undefined) throw notFound('Stream');
     const access = await this.#authorize({ tenant, view, principal, stream, request: info }, permission, now, it);
     const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
-    const [feed, hub, samples] = [this.#feed, this.#hub, this.#samples];
-    const ctx: StreamContext = { ...services, tenant, view, principal, access, request: info, feed, hub, samples };
+    const hubs = { feed: this.#feed, hub: this.#hub, samples: this.#samples, traffic: this.#traffic };
+    const ctx: StreamContext = { ...services, tenant, view, principal, access, request: info, ...hubs };
     // the cast is safe: a stream without `on` does not read `it`
     stream.check?.(ctx, { it: it as ReadonlyResource<ResourceKind>, query });
     return { stream, ctx, permission, it, params, query, place };

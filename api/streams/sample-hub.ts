@@ -1,43 +1,49 @@
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
-import type { Agents } from '../ground/agents.ts';
 import { agentBack } from './agent-back.ts';
 
-type Reader = (sample: ServerSample) => void;
+type Reader<T> = (sample: T) => void;
 
-interface Dependencies {
-  agents: Pick<Agents, 'samples'>;
+/** What is sampled: a server, or one object on it. */
+export interface Sampled {
+  tenant: string;
+  server: string;
+  id: string;
+}
+
+interface Dependencies<T> {
+  /** The samples as the agent sends them. @throws CallError */
+  samples: (of: Sampled, options: { signal: AbortSignal }) => AsyncIterable<T>;
   mirror: Mirror;
   clock: Clock;
   log: Logger;
 }
 
-interface Follow {
-  readers: Set<Reader>;
+interface Follow<T> {
+  readers: Set<Reader<T>>;
   stop: AbortController;
   /** Absent until the first one arrives, and while the agent is away. */
-  newest: ServerSample | undefined;
+  newest: T | undefined;
 }
 
 /**
- * Live measurements of servers for any number of readers: all readers of one server share one stream of its agent. The
+ * Live samples for any number of readers: all readers of one object share one stream of its agent. The
  * stream goes on by itself after the agent was away. No sample is kept for a reader.
  */
-export class SampleHub {
-  readonly #deps: Dependencies;
-  readonly #follows = new Map<string, Follow>();
+export class SampleHub<T> {
+  readonly #deps: Dependencies<T>;
+  readonly #follows = new Map<string, Follow<T>>();
 
-  constructor(deps: Dependencies) {
+  constructor(deps: Dependencies<T>) {
     this.#deps = deps;
   }
 
   /** Calls the reader with the newest sample, if there is one, and with each later one. Returns a function that ends it. */
-  subscribe(tenant: string, server: string, reader: Reader): () => void {
-    const key = `${tenant} ${server}`;
-    const follow = this.#follows.get(key) ?? this.#start(key, tenant, server);
+  subscribe(of: Sampled, reader: Reader<T>): () => void {
+    const key = `${of.tenant} ${of.server} ${of.id}`;
+    const follow = this.#follows.get(key) ?? this.#start(key, of);
     follow.readers.add(reader);
     if (follow.newest !== undefined) reader(follow.newest);
     return () => {
@@ -48,26 +54,27 @@ export class SampleHub {
     };
   }
 
-  #start(key: string, tenant: string, server: string): Follow {
-    const follow: Follow = { readers: new Set(), stop: new AbortController(), newest: undefined };
+  #start(key: string, of: Sampled): Follow<T> {
+    const follow: Follow<T> = { readers: new Set(), stop: new AbortController(), newest: undefined };
     this.#follows.set(key, follow);
-    void this.#run(tenant, server, follow);
+    void this.#run(of, follow);
     return follow;
   }
 
-  async #run(tenant: string, server: string, follow: Follow): Promise<void> {
+  async #run(of: Sampled, follow: Follow<T>): Promise<void> {
+    const { tenant, server, id } = of;
     const { signal } = follow.stop;
     const isOver = (): boolean => signal.aborted;
     while (!isOver()) {
       try {
-        for await (const sample of this.#deps.agents.samples(tenant, server, { signal })) {
+        for await (const sample of this.#deps.samples(of, { signal })) {
           if (isOver()) return;
           follow.newest = sample;
           for (const reader of follow.readers) reader(sample);
         }
       } catch (error) {
         if (!isOver() && !(error instanceof CallError))
-          this.#deps.log.error({ err: error, server }, 'stream of metrics of an agent failed');
+          this.#deps.log.error({ err: error, server, id }, 'stream of samples of an agent failed');
       }
       follow.newest = undefined;
       await agentBack(this.#deps, tenant, server, signal);

@@ -1,4 +1,6 @@
 import type { z } from 'zod';
+import type { ServerSample } from '../../agent-protocol/metrics.ts';
+import type { TrafficSample } from '../../agent-protocol/traffic.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Principal } from '../auth/principal.ts';
@@ -21,7 +23,8 @@ export interface StreamContext extends ReadingServices {
   request: RequestInfo;
   feed: ChangeFeed;
   hub: LogHub;
-  samples: SampleHub;
+  samples: SampleHub<ServerSample>;
+  traffic: SampleHub<TrafficSample>;
 }
 
 /** Input of a stream: the object that its path names, its parameters, its query, and the channel that it writes to. */

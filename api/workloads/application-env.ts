@@ -9,6 +9,7 @@ type Context = Pick<RequestContext, 'tenant' | 'sealer' | 'unsealer'>;
 
 const envPath = 'config.env';
 const buildArgsPath = 'source.build_args';
+const buildSecretsPath = 'source.build_secrets';
 
 /** Shown in place of a value to callers who may know the names of the variables, but not the values. */
 const mask = '********';
@@ -44,6 +45,18 @@ export function sealBuildArgs(
   );
 }
 
+/** Seals build secrets in the same way; `undefined` where there are none. */
+export function sealBuildSecrets(
+  ctx: Context,
+  applicationId: string,
+  values: Readonly<Record<string, string>> | null | undefined,
+  before: DeepReadonly<Record<string, SealedValue>> | undefined,
+): Record<string, SealedValue> | undefined {
+  if (values === undefined) return before && { ...before };
+  if (values === null || Object.keys(values).length === 0) return undefined;
+  return sealed(ctx, applicationId, buildSecretsPath, values, before ?? {});
+}
+
 function sealed(
   ctx: Context,
   applicationId: string,
@@ -73,6 +86,20 @@ export function unsealEnv(ctx: Context, applicationId: string, env: Env): Record
 
 export function maskEnv(env: Env): Record<string, string> {
   return Object.fromEntries(Object.keys(env).map((name) => [name, mask]));
+}
+
+const composeFilePath = 'source.compose_file';
+
+/** Seals a compose file. The same text keeps its ciphertext. */
+export function sealComposeFile(ctx: Context, id: string, text: string, before?: SealedValue): SealedValue {
+  const place = { tenant: ctx.tenant, kind: 'application', id, path: composeFilePath };
+  if (before !== undefined && ctx.unsealer.unseal(before, place) === text) return { ...before };
+  return ctx.sealer.seal(text, place);
+}
+
+/** @throws Error if it cannot be unsealed */
+export function composeFileOf(ctx: Context, id: string, file: SealedValue): string {
+  return ctx.unsealer.unseal(file, { tenant: ctx.tenant, kind: 'application', id, path: composeFilePath });
 }
 
 function placeOf(tenant: string, id: string, path: string, name: string): SealPlace {

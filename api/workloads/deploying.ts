@@ -1,8 +1,11 @@
 import { jsonEqual } from '../../store/json-equal.ts';
-import type { BuiltImage, RunConfig, Source } from '../../store/kinds/application.ts';
-import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { isWriting } from '../../store/kinds/composed-service.ts';
+import type { BuiltImage, RunConfig } from '../../store/kinds/application.ts';
+import type { StoredComposedService } from '../../store/kinds/composed-service.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { plainCopy } from '../../store/plain-copy.ts';
+import { createDeployment, setToRun } from '../../store/new-deployment.ts';
+import type { NewDeployment } from '../../store/new-deployment.ts';
+import { forkPreviewOf, isAwaitingApproval } from '../../store/preview.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { isStaying } from '../../store/resource.ts';
@@ -11,21 +14,20 @@ import { servingDeployment } from '../../store/serving.ts';
 import { conflicting } from '../ground/api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { requireGrant } from '../rights/grants.ts';
-import { requirePortOf } from './ports.ts';
+import { composedFor, publishedPorts } from './composed.ts';
+import type { Composed } from './composed.ts';
+import { requirePort, requirePortOf } from './ports.ts';
+import { requireSourceGrants } from './source-access.ts';
 import { isUnfinished, targetOf } from '../resources/status.ts';
 
 type Application = ReadonlyResource<'application'>;
 type Deployment = ReadonlyResource<'deployment'>;
-type Context = Pick<RequestContext, 'view' | 'random' | 'clock' | 'principal' | 'config'>;
+type Context = Pick<
+  RequestContext,
+  'view' | 'random' | 'clock' | 'principal' | 'config' | 'tenant' | 'sealer' | 'unsealer'
+>;
 
-interface NewDeployment {
-  trigger: DesiredOf<'deployment'>['trigger'];
-  /** Present: nothing is built. */
-  reuse?: DeepReadonly<BuiltImage> | undefined;
-  rollbackOf?: string;
-  /** Instead of the source of the application. */
-  source?: DeepReadonly<Source>;
-}
+type Deploying = Omit<NewDeployment, 'triggeredBy' | 'queued_at'>;
 
 /**
  * Adds a deployment of the application, as the unit has changed it so far, and points the application at it. An
@@ -33,7 +35,12 @@ interface NewDeployment {
  *
  * @throws ApiError FORBIDDEN or CONFLICT if its server or its port cannot be used.
  */
-export function addDeployment(ctx: Context, unit: Unit, it: Application, what: NewDeployment): Resource<'deployment'> {
+export async function addDeployment(
+  ctx: Context,
+  unit: Unit,
+  it: Application,
+  what: Deploying,
+): Promise<Resource<'deployment'>> {
   const server = ctx.view.get('server', it.desired.server_id);
   if (!isStaying(server))
     throw conflicting(
@@ -41,48 +48,75 @@ export function addDeployment(ctx: Context, unit: Unit, it: Application, what: N
     );
   requireGrant(server, it.desired.project_id, 'server_id');
   unit.require(server);
+  requireSourceGrants(ctx.view, it.desired, what.source ?? it.desired.source);
+  const commit = commitToBuild(ctx.view, it, what);
   const id = ctx.random.id();
-  const { number, desired } = point(unit, it, id);
-  requirePortOf(ctx, { meta: it.meta, desired });
-  return unit.create('deployment', id, {
-    application_id: it.meta.id,
-    project_id: desired.project_id,
-    environment_id: desired.environment_id,
-    server_id: desired.server_id,
-    number,
-    trigger: what.trigger,
-    triggered_by: ctx.principal.user.meta.id,
-    source: plainCopy<Source>(what.source ?? desired.source),
-    config: plainCopy<RunConfig>(desired.config),
-    ...(what.reuse !== undefined && { reuse: { ...what.reuse } }),
-    ...(what.rollbackOf !== undefined && { rollback_of: what.rollbackOf }),
+  const composed = await servicesFor(ctx, unit.change(it, asItIs), id, what);
+  const made = createDeployment(unit, it, id, {
+    ...what,
+    ...composed,
+    commit,
+    triggeredBy: ctx.principal.user.meta.id,
     queued_at: ctx.clock.now().toISOString(),
-    cancel_requested: false,
   });
+  const { config, services } = made.desired;
+  if (services === undefined) requirePortOf(ctx, { meta: it.meta, desired: { ...it.desired, config } });
+  else
+    for (const port of publishedPorts(services, config.exposed_port))
+      requirePort(ctx, {
+        id: it.meta.id,
+        projectId: it.desired.project_id,
+        serverId: it.desired.server_id,
+        port,
+      });
+  return made;
 }
 
-function point(unit: Unit, it: Application, id: string) {
-  let number = 0;
-  const { desired } = unit.change(it, (draft) => {
-    number = draft.next_deployment_number;
-    draft.next_deployment_number = number + 1;
-    draft.deployment_id = id;
-    run(draft);
-  });
-  return { number, desired };
+/**
+ * The commit that is built; `undefined`: the head of the branch. Of a fork it is the one that a person approved.
+ * @throws ApiError CONFLICT while another one waits for that
+ */
+function commitToBuild(
+  view: TenantView,
+  { desired }: Application,
+  { source = desired.source, commit, reuse }: Deploying,
+): string | undefined {
+  const preview = reuse === undefined ? forkPreviewOf(view, desired.environment_id, source) : undefined;
+  if (preview === undefined) return commit;
+  const { name, commit: asked = 'which is not known', approved_commit: approved } = preview.desired;
+  if (commit !== undefined && commit === approved) return commit;
+  if (approved === undefined || isAwaitingApproval(preview))
+    throw conflicting(
+      `Cannot build what a fork has, as commit ${asked.slice(0, 12)} waits for an approval: look at it, then approve it in preview ${name}`,
+    );
+  return approved;
 }
 
-/** Sets an application to run; after a scale to 0 it gets its earlier replicas back. */
-function run(draft: DesiredOf<'application'>): void {
-  draft.run = 'running';
-  if (draft.replicas === 0) draft.replicas = draft.last_replicas ?? 1;
+/** The state of an object as the unit has changed it so far. */
+function asItIs(): void {}
+
+/** What a deployment of a compose file has beside its source. @throws ApiError BAD_REQUEST for what is refused */
+async function servicesFor(
+  ctx: Context,
+  it: Application,
+  deploymentId: string,
+  { source = it.desired.source, reuse, rollbackOf }: Deploying,
+): Promise<Partial<Composed>> {
+  if (source.type !== 'compose') return {};
+  const serving = servingDeployment(ctx.view, it.meta.id);
+  const returnsTo = rollbackOf === undefined ? undefined : ctx.view.get('deployment', rollbackOf);
+  return composedFor(ctx, it, source, { deploymentId, reuse, serving, returnsTo });
 }
 
 /** Sets the application to run, by a new deployment of it or by an identical one under way. */
-export function startDeployment(ctx: Context & Pick<RequestContext, 'request'>, unit: Unit, it: Application): Started {
+export async function startDeployment(
+  ctx: Context & Pick<RequestContext, 'request'>,
+  unit: Unit,
+  it: Application,
+): Promise<Started> {
   const same = ctx.request.isKeyed ? undefined : sameUnderWay(it, ctx.view);
-  const next = unit.change(it, run);
-  return { next, target: same ?? addDeployment(ctx, unit, it, { trigger: 'manual' }) };
+  const next = unit.change(it, setToRun);
+  return { next, target: same ?? (await addDeployment(ctx, unit, it, { trigger: 'manual' })) };
 }
 
 /** The application after a unit's changes; `target` is its deployment, if the unit adds or reuses one. */
@@ -95,28 +129,36 @@ type Started = Required<Coming>;
 /**
  * Runs what served last, by a new deployment if the configuration has changed since. Deploys if nothing has served yet.
  */
-export function startUp(ctx: Context & Pick<RequestContext, 'request'>, unit: Unit, it: Application): Coming {
+export async function startUp(
+  ctx: Context & Pick<RequestContext, 'request'>,
+  unit: Unit,
+  it: Application,
+): Promise<Coming> {
   const { run: before } = it.desired;
   const serving = servingDeployment(ctx.view, it.meta.id);
   if (serving === undefined)
-    return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, run) };
-  const next = unit.change(it, run);
+    return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, setToRun) };
+  const next = unit.change(it, setToRun);
   requirePortOf(ctx, next);
   if (before === 'running' || jsonEqual(serving.desired.config, next.desired.config)) return { next };
   const { source } = serving.desired;
-  return { next, target: addDeployment(ctx, unit, it, { trigger: 'config', source, reuse: builtBy(serving) }) };
+  return { next, target: await addDeployment(ctx, unit, it, { trigger: 'config', source, reuse: builtBy(serving) }) };
 }
 
 /** Sets the number of replicas: 0 stops the application, and more than 0 after that starts it again. */
-export function scale(
+export async function scale(
   ctx: Context & Pick<RequestContext, 'request'>,
   unit: Unit,
   it: Application,
   replicas: number,
-): Coming {
+): Promise<Coming> {
   const { replicas: before, mounts } = it.desired;
   if (replicas > 1 && mounts.some((mount) => !mount.read_only))
     throw conflicting('Cannot run several instances as the application may write to a volume: unbind it first');
+  const isComposed = replicas > 1 && it.desired.source.type === 'compose';
+  const [main] = (isComposed ? servingDeployment(ctx.view, it.meta.id)?.desired.services : undefined) ?? [];
+  if (main !== undefined && isWriting(main))
+    throw conflicting(`Cannot run several instances as ${main.name} may write to a volume: mount it with :ro first`);
   const next = unit.change(it, (draft) => {
     if (replicas === 0 && before > 0) draft.last_replicas = before;
     draft.replicas = replicas;
@@ -139,18 +181,35 @@ export function builtBy({ desired, observed }: Deployment): DeepReadonly<BuiltIm
   return {
     image,
     image_digest,
+    ...(desired.services !== undefined && { services: imagesOf(desired.services, observed.service_digests) }),
     ...(commit !== undefined && { commit }),
     ...(commit_message !== undefined && { commit_message }),
   };
+}
+
+/** The images of services, as far as they were found. */
+function imagesOf(
+  services: DeepReadonly<readonly StoredComposedService[]>,
+  digests: Readonly<Record<string, string>> = {},
+): NonNullable<BuiltImage['services']> {
+  return Object.fromEntries(
+    services.flatMap(({ name, image, image_digest = digests[name] }) =>
+      image === undefined || image_digest === undefined ? [] : [[name, { image, image_digest }]],
+    ),
+  );
 }
 
 /** The deployment under way, if it is not beyond building and has the same source and configuration. */
 function sameUnderWay(it: Application, view: TenantView): Deployment | undefined {
   const active = activeOf(it, view);
   if (active === undefined || active.observed?.phase === 'deploying') return undefined;
-  const { source, config, rollback_of } = active.desired;
+  const { source, commit, config, rollback_of } = active.desired;
+  // The branch may have moved on since a comparison found the commit of that deployment.
   const isSame =
-    rollback_of === undefined && jsonEqual(source, it.desired.source) && jsonEqual(config, it.desired.config);
+    commit === undefined &&
+    rollback_of === undefined &&
+    jsonEqual(source, it.desired.source) &&
+    jsonEqual(config, it.desired.config);
   return isSame ? active : undefined;
 }
 
@@ -159,15 +218,16 @@ function sameUnderWay(it: Application, view: TenantView): Deployment | undefined
  * of the deployment under way, or of the serving one, until the next deploy. Returns `undefined` if there is no such
  * deployment or the configuration is the same.
  */
-export function addConfigDeployment(
+export async function addConfigDeployment(
   ctx: Context,
   unit: Unit,
   it: Application,
   config: DeepReadonly<RunConfig>,
-): Resource<'deployment'> | undefined {
+): Promise<Resource<'deployment'> | undefined> {
   const base = activeOf(it, ctx.view) ?? servingDeployment(ctx.view, it.meta.id);
   if (base === undefined || jsonEqual(base.desired.config, config)) return undefined;
-  return addDeployment(ctx, unit, it, { trigger: 'config', source: base.desired.source, reuse: builtBy(base) });
+  const { source, commit } = base.desired;
+  return addDeployment(ctx, unit, it, { trigger: 'config', source, commit, reuse: builtBy(base) });
 }
 
 /** Requests the cancellation of the deployment under way, if there is one. */

@@ -27,7 +27,6 @@ export const LogsQuery = z.object({
   stream: listOf(streams).optional(),
   level: listOf(levels).optional(),
   instance_id: Reference.optional(),
-  previous: z.enum(['true', 'false']).optional().meta({ description: 'Of the deployment before the one that serves' }),
 });
 export type LogsQuery = z.infer<typeof LogsQuery>;
 

@@ -107,15 +107,14 @@ const WorkloadPoint = z
   });
 type WorkloadPoint = z.infer<typeof WorkloadPoint>;
 
+/** The history of a workload. */
+const history = { ...range, points: z.array(WorkloadPoint).max(mostPoints) };
+export const WorkloadMetrics = z.object(history).meta({ id: 'WorkloadMetrics' });
+type WorkloadMetrics = z.infer<typeof WorkloadMetrics>;
+
 export const ApplicationMetrics = z
-  .object({
-    application_id: z.string(),
-    server_id: z.string(),
-    ...range,
-    points: z.array(WorkloadPoint).max(mostPoints),
-  })
+  .object({ application_id: z.string(), server_id: z.string(), ...history })
   .meta({ id: 'ApplicationMetrics' });
-type ApplicationMetrics = z.infer<typeof ApplicationMetrics>;
 
 /** @throws ApiError UNAVAILABLE if the agent is away, CONFLICT if it is of a release that keeps no metrics */
 export function requireMetrics(agent: LiveAgent | undefined): void {
@@ -139,17 +138,17 @@ export async function readServerMetrics(
 }
 
 /** The sum of all instances, or one of them. @throws as {@link readServerMetrics} */
-export async function readApplicationMetrics(
+export async function readWorkloadMetrics(
   ctx: RequestContext,
   { id, server }: { id: string; server: string },
   asked: MetricsRange & { instance_id?: string | undefined },
-): Promise<ApplicationMetrics> {
+): Promise<WorkloadMetrics> {
   const { instance_id } = asked;
   const page = await readPage(ctx, server, asked, {
     workload_id: id,
     ...(instance_id !== undefined && { instance_id }),
   });
-  return { application_id: id, server_id: server, ...rangeOf(page), points: page.rows.map(workloadPoint) };
+  return { ...rangeOf(page), points: page.rows.map(workloadPoint) };
 }
 
 async function readPage(
@@ -165,7 +164,7 @@ async function readPage(
   return answerOf(MetricsPage, answer);
 }
 
-function timesOf(
+export function timesOf(
   { since, until, step }: MetricsRange,
   clock: Clock,
 ): Pick<MetricsQuery, 'since' | 'until' | 'step_ms'> {

@@ -6,32 +6,41 @@ import { assign } from '../resources/object-fields.ts';
 import type { ApplicationCreate, ApplicationUpdate } from '../resources/application.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { sealEnv } from './application-env.ts';
+import { referencesIn } from './env-references.ts';
+import { newHostName, requireHostName } from './host-name.ts';
 import { sourceFrom } from './application-source.ts';
 import { newInternalId } from './internal-id.ts';
+import { requireReadiness } from './readiness-settings.ts';
 import { requireEnvRoom } from './server-room.ts';
 
 type Desired = DesiredOf<'application'>;
 type PlaceIds = Pick<Desired, 'project_id' | 'environment_id' | 'server_id'>;
 type Context = Pick<RequestContext, 'tenant' | 'view' | 'random' | 'sealer' | 'unsealer'>;
 
-/** The id and the desired state of a new application. It is stopped. @throws ApiError BAD_REQUEST */
+/**
+ * The id and the desired state of a new application. It is stopped. `hostNames` has the DNS names of others that the same
+ * request makes. @throws ApiError BAD_REQUEST, CONFLICT
+ */
 export function newApplication(
   ctx: Context,
   place: PlaceIds,
   body: Omit<ApplicationCreate, keyof PlaceIds>,
+  hostNames: ReadonlySet<string> = new Set(),
 ): { id: string; desired: Desired } {
-  refuseRegistry(body);
   const id = ctx.random.id();
+  const { environment_id: environment } = place;
   const desired: Desired = {
     ...place,
     name: body.name,
     internal_id: newInternalId(body.name, ctx.random),
+    host_name: newHostName(ctx.view, environment, body.name, hostNames),
     app_type: body.app_type ?? 'web',
     source: sourceFrom(ctx, id, body),
     config: { env: {}, restart_policy: 'always' },
     autodeploy: false,
     replicas: body.replicas ?? 1,
     mounts: [],
+    domains: [],
     run: 'stopped',
     next_deployment_number: 1,
   };
@@ -68,26 +77,35 @@ export function requireVolumeRoom(view: TenantView, projectId: string, { adding 
   });
 }
 
-/** Registries do not exist yet: a reference to one would be dropped silently. */
-export function refuseRegistry({ registry_id }: Pick<ApplicationUpdate, 'registry_id'>): void {
-  if (registry_id !== undefined && registry_id !== null)
-    throw badField('registry_id', 'not_found', 'Registries are not served yet');
-}
-
 /** Writes the sent fields, except name and source, into a draft. */
 export function applyFields(ctx: Context, draft: Desired, body: ApplicationUpdate, id: string): void {
   const { config } = draft;
-  draft.app_type = body.app_type ?? draft.app_type;
-  draft.autodeploy = body.autodeploy ?? draft.autodeploy;
+  if (typeof body.host_name === 'string') requireHostName(ctx.view, draft.environment_id, body.host_name, id);
+  assign(draft, 'host_name', body.host_name);
+  const before = { type: draft.app_type, port: config.exposed_port };
+  if (body.app_type !== undefined) draft.app_type = body.app_type ?? 'web';
+  if (body.autodeploy !== undefined) draft.autodeploy = body.autodeploy ?? false;
+  assign(draft, 'registry_id', body.registry_id);
+  assign(draft, 'autodeploy_interval', body.autodeploy_interval);
   assign(draft, 'watch_paths', body.watch_paths);
+  assign(draft, 'max_surge', body.max_surge);
+  assign(draft, 'min_healthy_seconds', body.min_healthy_seconds);
+  assign(draft, 'healthy_deadline', body.healthy_deadline);
+  assign(draft, 'drain_seconds', body.drain_seconds);
   assign(config, 'exposed_port', body.exposed_port);
   assign(config, 'healthcheck_path', body.healthcheck_path);
+  assign(config, 'healthcheck', body.healthcheck);
   assign(config, 'start_command', body.start_command);
   assign(config, 'memory_limit', body.memory_limit);
   assign(config, 'cpu_limit', body.cpu_limit);
-  config.restart_policy = body.restart_policy ?? config.restart_policy;
+  const wasSo = before.type === 'worker' && before.port !== undefined;
+  if (draft.app_type === 'worker' && config.exposed_port !== undefined && !wasSo)
+    throw badField('exposed_port', 'not_for_workers', 'A worker has no port: leave exposed_port out, or choose web');
+  if (body.restart_policy !== undefined) config.restart_policy = body.restart_policy ?? 'always';
+  requireReadiness(draft, body);
   if (body.env === undefined) return;
   const env = sealEnv(ctx, id, body.env ?? {}, config.env);
   requireEnvRoom(env, config.env);
   config.env = env;
+  assign(config, 'references', referencesIn(ctx.view, draft.environment_id, body.env ?? {}) ?? null);
 }

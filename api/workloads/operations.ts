@@ -11,8 +11,8 @@ const namespace = '4f0f6a35-7d0b-4c0e-9a51-6a2f5c8d1e77';
 
 /**
  * Begins an operation and returns its id. Requests that begin one at the same time share it: the id follows from the
- * subject and the operation before it, so that the store takes the first one only. `earlier`: the operations of this
- * type that the subject has.
+ * subject, the operation before it and whether it deploys, so that the store takes the first one only. `earlier`: the
+ * operations of this type that the subject has.
  *
  * @throws conflict if the subject or the operation before it was changed meanwhile
  */
@@ -23,7 +23,10 @@ export async function beginOperation(
   desired: Omit<DesiredOf<'operation'>, 'requested_by' | 'requested_at'>,
 ): Promise<string> {
   const last = earlier.toSorted((a, b) => a.meta.desiredRevision - b.meta.desiredRevision).at(-1);
-  const id = uuidv5(namespace, `${desired.type} ${subject.meta.id} ${last?.meta.id ?? ''}`);
+  const id = uuidv5(
+    namespace,
+    `${desired.type} ${subject.meta.id} ${last?.meta.id ?? ''}${desired.deploy === true ? ' deploy' : ''}`,
+  );
   const unit = ctx.repo.begin();
   unit.require(subject);
   // A replica that has not seen its deletion would derive another id.

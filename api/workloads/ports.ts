@@ -1,6 +1,6 @@
 import { refusedPort } from '../../agent-protocol/port-policy.ts';
 import { defined } from '../../store/defined.ts';
-import { directPortsOf } from '../../store/direct-ports.ts';
+import { directPortsOf, portPolicyOf } from '../../store/direct-ports.ts';
 import type { DirectPorts } from '../../store/direct-ports.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import { isDeleting } from '../../store/resource.ts';
@@ -11,7 +11,7 @@ import { badField, conflicting } from '../ground/api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { referred } from './references.ts';
 
-/** An application as it is, or as it will become. */
+/** An application or a database as it is, or as it will become. */
 interface Wanting {
   /** Absent: it is about to be created. */
   id?: string;
@@ -21,24 +21,25 @@ interface Wanting {
 }
 
 /**
- * Checks that an application may take a port of its server. It does nothing if the server opens no ports. The agent
- * checks again, as it alone knows what else listens there.
+ * Checks that an application or a database may take a port of its server. It does nothing if the server opens no ports.
+ * The agent checks again, as it alone knows what else listens there.
  *
- * @throws ApiError CONFLICT if the server does not give the port to applications of the project, or if another
- *   application that is set to run has it.
+ * @throws ApiError CONFLICT if the server does not give the port to the project, or if another workload that is set to
+ *   run has it.
  */
 export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'config'>, it: Wanting): void {
   const { port, projectId } = it;
   const server = view.get('server', it.serverId);
   if (port === undefined || server?.desired.direct_ports_enabled !== true) return;
-  const policy = { ...directPortsOf(server.desired), own: config.ownPorts };
+  const policy = portPolicyOf(server.desired, config.ownPorts);
   const refusal = refusedPort(policy, { port, project: projectId, held: isHeld(it, view) });
   if (refusal !== undefined) throw refused('port_not_allowed', refusal);
-  const owner = view
-    .by('application', 'server', it.serverId)
+  const owner = (['application', 'database'] as const)
+    .flatMap((kind): readonly Workload[] => view.by(kind, 'server', it.serverId))
     .find((other) => other.meta.id !== it.id && isOwner(other, port));
   if (owner === undefined) return;
-  const who = owner.desired.project_id === projectId ? `the application ${owner.desired.name}` : 'another application';
+  const { kind } = owner.meta;
+  const who = owner.desired.project_id === projectId ? `the ${kind} ${owner.desired.name}` : `another ${kind}`;
   throw refused('port_taken', `Port ${port} of the server belongs to ${who}: choose another, or stop that one first`);
 }
 
@@ -55,15 +56,27 @@ function refused(reason: string, message: string) {
   return conflicting(message, [{ field: 'exposed_port', reason, message }]);
 }
 
-/** A port belongs to the application that is set to run with it, until it is stopped or takes another port. */
-function isOwner(it: ReadonlyResource<'application'>, port: number): boolean {
-  const { desired } = it;
-  return desired.run === 'running' && desired.config.exposed_port === port && !isDeleting(it);
+type Workload = ReadonlyResource<'application' | 'database'>;
+
+/** A port belongs to the workload that is set to run with it, until it is stopped or takes another port. */
+function isOwner(it: Workload, port: number): boolean {
+  return it.desired.run === 'running' && portOf(it) === port && !isDeleting(it);
 }
 
-/** Whether the application already serves with the port. */
+function portOf({ desired }: Workload): number | undefined {
+  return 'exposed_port' in desired
+    ? desired.exposed_port
+    : 'source' in desired
+      ? desired.config.exposed_port
+      : undefined;
+}
+
+/** Whether the workload already serves with the port. */
 function isHeld({ id, port }: Wanting, view: TenantView): boolean {
-  if (id === undefined || view.get('application', id)?.desired.run !== 'running') return false;
+  if (id === undefined) return false;
+  const database = view.get('database', id);
+  if (database !== undefined) return port !== undefined && isOwner(database, port);
+  if (view.get('application', id)?.desired.run !== 'running') return false;
   return servingDeployment(view, id)?.desired.config.exposed_port === port;
 }
 

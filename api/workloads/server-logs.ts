@@ -18,7 +18,7 @@ const idsMost = 5000;
 /** The capability of an agent that merges the lines of all workloads of its server. */
 export const mergesLogs = 'logs.server';
 
-export const ServerLogsQuery = LogsQuery.omit({ cursor: true, previous: true }).extend({
+export const ServerLogsQuery = LogsQuery.omit({ cursor: true }).extend({
   source: z
     .string()
     .max(36)

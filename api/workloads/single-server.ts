@@ -1,3 +1,4 @@
+import { isElsewhere } from '../../store/clone-lack.ts';
 import { isUnfinishedClone } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
@@ -19,9 +20,8 @@ const maxNamed = 20;
  * @throws ApiError BAD_REQUEST for another server.
  */
 export function requireServerOf({ desired }: Project, id: string, field: string): void {
-  const { single_server_mode, default_server_id } = desired;
-  if (!single_server_mode || default_server_id === undefined || default_server_id === id) return;
-  const message = `The project is in single-server mode: name its default server, ${default_server_id}, or leave the mode first`;
+  if (!isElsewhere(desired, id)) return;
+  const message = `The project is in single-server mode: name its default server, ${desired.default_server_id ?? ''}, or leave the mode first`;
   throw badField(field, 'single_server', message);
 }
 

@@ -25,23 +25,9 @@ type In = TerminalPlace['in'];
 
 /** What follows from the place of a terminal: a row for each. */
 const rows: { [I in In]: (view: TenantView, place: Extract<TerminalPlace, { in: I }>) => Placed } = {
-  instance: (view, { application_id, instance_id, command, shell, cols, rows: lines }) => {
-    const it = view.get('application', application_id);
-    return {
-      it,
-      permission: permissionOf('POST', '/applications/:id/terminal'),
-      about: [...(it === undefined ? [] : [mention(it)]), { kind: 'assignment', id: instance_id }],
-      params: {
-        kind: 'exec',
-        assignment: instance_id,
-        ...(command !== undefined && { command }),
-        ...(shell !== undefined && { shell }),
-        cols,
-        rows: lines,
-      },
-      shown: { instance_id },
-    };
-  },
+  instance: (view, place) =>
+    inContainer(view.get('application', place.application_id), '/applications/:id/terminal', place),
+  database: (view, place) => inContainer(view.get('database', place.database_id), '/databases/:id/terminal', place),
   server: (view, { server_id, shell, cols, rows: lines }) => {
     const it = view.get('server', server_id);
     return {
@@ -54,6 +40,35 @@ const rows: { [I in In]: (view: TenantView, place: Extract<TerminalPlace, { in: 
   },
 };
 
+/** A terminal in the container of an instance of `it`. */
+function inContainer(
+  it: ReadonlyResource<ResourceKind> | undefined,
+  path: '/applications/:id/terminal' | '/databases/:id/terminal',
+  { instance_id, command, shell, cols, rows: lines }: Extract<TerminalPlace, { instance_id: string }>,
+): Placed {
+  return {
+    it,
+    permission: permissionOf('POST', path),
+    about: [...(it === undefined ? [] : [mention(it)]), { kind: 'assignment', id: instance_id }],
+    params: {
+      kind: 'exec',
+      assignment: instance_id,
+      ...(command !== undefined && { command }),
+      ...(shell !== undefined && { shell }),
+      cols,
+      rows: lines,
+    },
+    shown: { instance_id },
+  };
+}
+
 export function placed(view: TenantView, place: TerminalPlace): Placed {
-  return place.in === 'server' ? rows.server(view, place) : rows.instance(view, place);
+  switch (place.in) {
+    case 'server':
+      return rows.server(view, place);
+    case 'database':
+      return rows.database(view, place);
+    case 'instance':
+      return rows.instance(view, place);
+  }
 }

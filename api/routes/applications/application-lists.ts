@@ -2,17 +2,22 @@ import { z } from 'zod';
 import { AssignmentPhase } from '../../../store/kinds/assignment.ts';
 import type { KindName } from '../../../store/kinds/kinds.ts';
 import type { TenantView } from '../../../store/mirror.ts';
+import { referredObjects } from '../../../store/referable.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { applicationsReferringTo } from '../../workloads/env-references.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { applications } from '../../resources/application.ts';
 import { deployments } from '../../resources/deployment.ts';
+import { ServiceName } from '../../resources/fields.ts';
+import { Linked, linkTo } from '../../resources/linked.ts';
 import { orNull } from '../../resources/object-fields.ts';
 import { serverStatus } from '../../resources/status.ts';
 
 const Instance = z
   .object({
     id: z.string(),
+    service: z.string().nullable().meta({ description: 'Of its compose file; null for an application without one' }),
     replica: z.int(),
     deployment_id: z.string(),
     server_id: z.string(),
@@ -33,12 +38,16 @@ export const listInstances = defineEndpoint({
   path: '/applications/:id/instances',
   summary: 'Instances of an application that run or shall run',
   on: ['application', 'id'],
+  query: z.object({ service: ServiceName }),
   response: z.array(Instance),
-  handle: async ({ view }, { it }) =>
+  handle: async ({ view }, { it, query: { service } }) =>
     view
       .by('assignment', 'workload', it.meta.id)
       .flatMap((one) => toInstance(one, view))
-      .sort((a, b) => a.replica - b.replica || (a.id < b.id ? -1 : 1)),
+      .filter((one) => service === undefined || one.service === service)
+      .sort(
+        (a, b) => (a.service ?? '').localeCompare(b.service ?? '') || a.replica - b.replica || (a.id < b.id ? -1 : 1),
+      ),
 });
 
 function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.infer<typeof Instance>[] {
@@ -53,6 +62,7 @@ function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.inf
   return [
     {
       id: it.meta.id,
+      service: spec.config?.service ?? null,
       replica: spec.slot,
       deployment_id: desired.version,
       server_id: desired.server_id,
@@ -69,18 +79,19 @@ function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.inf
   ];
 }
 
-const Linked = z.object({ id: z.string(), name: z.string() });
-type Linked = z.infer<typeof Linked>;
-
 type Finder = (it: ReadonlyResource<'application'>, view: TenantView) => Linked[];
 /** A kind that is added must be looked for: its entry below no longer compiles. */
 type FinderOf<K extends string> = K extends KindName ? Finder : 'no such kind';
 const linked: { [K in 'database' | 'volume' | 'function' | 'template_instance']: FinderOf<K> } = {
-  database: 'no such kind',
+  database: (it, view) =>
+    referredObjects(view, it, 'database').flatMap((id) => {
+      const other = view.get('database', id);
+      return other === undefined ? [] : [linkTo(other)];
+    }),
   volume: ({ desired }, view) =>
     desired.mounts.flatMap(({ volume_id }) => {
       const it = view.get('volume', volume_id);
-      return it === undefined ? [] : [{ id: it.meta.id, name: it.desired.name }];
+      return it === undefined ? [] : [linkTo(it)];
     }),
   function: 'no such kind',
   template_instance: 'no such kind',
@@ -101,13 +112,18 @@ export const listDependencies = defineEndpoint({
     volumes: z.array(Linked),
     functions: z.array(Linked),
     template_instance: Linked.nullable(),
+    referenced_by: z.array(Linked).meta({ description: 'Applications whose variables refer to this one' }),
   }),
   handle: async ({ view }, { it }) => ({
-    applications: [],
+    applications: referredObjects(view, it, 'application').flatMap((id) => {
+      const other = view.get('application', id);
+      return other === undefined ? [] : [linkTo(other)];
+    }),
     databases: find(linked.database, it, view),
     volumes: find(linked.volume, it, view),
     functions: find(linked.function, it, view),
     template_instance: find(linked.template_instance, it, view)[0] ?? null,
+    referenced_by: applicationsReferringTo(view, it).map(linkTo),
   }),
 });
 

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { badRequest } from '../../ground/api-error.ts';
+import { badField } from '../../ground/api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../../workloads/application-env.ts';
+import { referencesIn } from '../../workloads/env-references.ts';
+import { assign } from '../../resources/object-fields.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -22,7 +24,8 @@ const EnvMerge = z.preprocess(
 const envelopeOfEnv = new Set(Object.keys(Env.shape));
 
 function unwrapped(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || !('env' in body) || typeof body.env !== 'object') return body;
+  if (typeof body !== 'object' || body === null || !('env' in body)) return body;
+  if (typeof body.env !== 'object' || body.env === null) return body;
   return Object.keys(body).every((name) => envelopeOfEnv.has(name)) ? body.env : body;
 }
 
@@ -65,7 +68,7 @@ export const mergeEnv = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const merged = { ...unsealEnv(ctx, it.meta.id, it.desired.config.env), ...body };
     const values = Object.entries(merged).filter((entry): entry is [string, string] => entry[1] !== null);
-    if (values.length > 500) throw badRequest('Must have at most 500 variables');
+    if (values.length > 500) throw badField('env', 'too_big', 'Must have at most 500 variables');
     return writeEnv(ctx, it, Object.fromEntries(values));
   },
 });
@@ -73,10 +76,14 @@ export const mergeEnv = defineEndpoint({
 async function writeEnv(ctx: RequestContext, it: ReadonlyResource<'application'>, values: Record<string, string>) {
   const env = sealEnv(ctx, it.meta.id, values, it.desired.config.env);
   requireEnvRoom(env, it.desired.config.env);
+  const references = referencesIn(ctx.view, it.desired.environment_id, values) ?? null;
   const unit = ctx.repo.begin();
-  const changed = unit.change(it, (draft) => void (draft.config.env = env));
+  const changed = unit.change(it, (draft) => {
+    draft.config.env = env;
+    assign(draft.config, 'references', references);
+  });
   requireServerRoom(ctx.view, [{ server: it.desired.server_id, desired: changed.desired, before: it.desired }], 'env');
-  if (changed.desired.run === 'running') addConfigDeployment(ctx, unit, it, changed.desired.config);
+  if (changed.desired.run === 'running') await addConfigDeployment(ctx, unit, it, changed.desired.config);
   return ctx.commit(unit, () => ({
     env: values,
     masked: false,

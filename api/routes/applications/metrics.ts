@@ -1,6 +1,6 @@
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { Reference } from '../../resources/object-fields.ts';
-import { ApplicationMetrics, MetricsRange, readApplicationMetrics } from '../../workloads/metrics.ts';
+import { ApplicationMetrics, MetricsRange, readWorkloadMetrics } from '../../workloads/metrics.ts';
 
 export const getApplicationMetrics = defineEndpoint({
   method: 'GET',
@@ -11,5 +11,8 @@ export const getApplicationMetrics = defineEndpoint({
     instance_id: Reference.optional().meta({ description: 'Also of one that is gone; by default the sum of all' }),
   }),
   response: ApplicationMetrics,
-  handle: (ctx, { it, query }) => readApplicationMetrics(ctx, { id: it.meta.id, server: it.desired.server_id }, query),
+  handle: async (ctx, { it, query }) => {
+    const of = { id: it.meta.id, server: it.desired.server_id };
+    return { application_id: of.id, server_id: of.server, ...(await readWorkloadMetrics(ctx, of, query)) };
+  },
 });

@@ -1,21 +1,20 @@
 import { z } from 'zod';
 import { defined } from '../../../store/defined.ts';
 import { application as kind } from '../../../store/kinds/application.ts';
-import { notFound } from '../../ground/api-error.ts';
+import { conflicting, notFound } from '../../ground/api-error.ts';
+import { applicationsReferringTo } from '../../workloads/env-references.ts';
 import { sourceFrom } from '../../workloads/application-source.ts';
+import { requireComposable } from '../../workloads/composed.ts';
 import { addConfigDeployment, scale } from '../../workloads/deploying.ts';
 import type { Coming } from '../../workloads/deploying.ts';
+import { domainsFrom } from '../../workloads/domains.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import {
-  applyFields,
-  newApplication,
-  refuseRegistry,
-  requireApplicationRoom,
-} from '../../workloads/new-application.ts';
+import { applyFields, newApplication, requireApplicationRoom } from '../../workloads/new-application.ts';
 import { requirePort, requirePortOf } from '../../workloads/ports.ts';
 import { enterPlace, placeFrom } from '../../workloads/place.ts';
 import { referred } from '../../workloads/references.ts';
-import { deleteEndpoint, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
+import { requireRegistryAccess, requireSourceAccess } from '../../workloads/source-access.ts';
+import { deleteEndpoint, Force, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
 import {
   Application,
   ApplicationCreate,
@@ -53,8 +52,10 @@ export const checkApplicationName = defineEndpoint({
     const isFree = async (text: string): Promise<boolean> =>
       (await repo.idByName('application', environmentId, text)) === undefined;
     if (await isFree(name)) return { available: true, name, suggestion: null };
+    // A character of two units that the cut would split is left out.
+    const start = name.slice(0, 90).replace(/[\uD800-\uDBFF]$/, '');
     for (let suffix = 2; suffix < 100; suffix += 1) {
-      const suggestion = `${name.slice(0, 90)}-${suffix}`;
+      const suggestion = `${start}-${suffix}`;
       if (await isFree(suggestion)) return { available: false, name, suggestion };
     }
     return { available: false, name, suggestion: null };
@@ -76,10 +77,14 @@ export const createApplication = defineEndpoint({
     const { project_id, server_id } = place.fields;
     requireApplicationRoom(view, place.fields, { adding: 1 });
     const { id, desired } = newApplication(ctx, place.fields, body);
+    await requireComposable(ctx, id, desired);
+    desired.domains = (await domainsFrom(ctx, body.domains, { projectId: project_id, serverId: server_id })) ?? [];
     requireServerRoom(view, [{ server: server_id, desired }], 'server_id');
     requirePort(ctx, { projectId: project_id, serverId: server_id, port: desired.config.exposed_port });
     const unit = ctx.repo.begin();
     enterPlace(unit, place);
+    requireSourceAccess(view, unit, { projectId: project_id, source: desired.source });
+    requireRegistryAccess(view, unit, desired);
     const it = unit.create('application', id, desired, defined({ labels: body.labels }));
     return ctx.commit(unit, () => applications.answerOf(it, view));
   },
@@ -101,29 +106,49 @@ export const updateApplication = defineEndpoint({
   response: Application,
   settle: applications.settle,
   handle: async (ctx, { it, body }) => {
-    refuseRegistry(body);
     const source = sourceFrom(ctx, it.meta.id, body, it.desired.source);
+    const { meta, desired } = it;
+    const of = { id: meta.id, projectId: desired.project_id, serverId: desired.server_id, before: desired.domains };
+    const domains = await domainsFrom(ctx, body.domains, of);
     const unit = ctx.repo.begin();
-    const { replicas } = body;
+    const replicas = body.replicas === null ? 1 : body.replicas;
     const before = it.desired;
+    requireSourceAccess(ctx.view, unit, { projectId: before.project_id, source, before: before.source });
     const changed = unit.change(it, (draft) => {
       draft.name = body.name ?? draft.name;
       draft.source = source;
+      draft.domains = domains ?? draft.domains;
       applyFields(ctx, draft, body, it.meta.id);
     });
+    await requireComposable(ctx, it.meta.id, changed.desired);
+    requireRegistryAccess(ctx.view, unit, changed.desired, before);
     if (changed.desired.config.exposed_port !== it.desired.config.exposed_port) requirePortOf(ctx, changed);
     if (body.labels !== undefined) unit.label(it, body.labels);
-    const isScaled = typeof replicas === 'number' && replicas !== before.replicas;
-    const scaled: Coming = isScaled ? scale(ctx, unit, changed, replicas) : { next: changed };
+    const isScaled = replicas !== undefined && replicas !== before.replicas;
+    const scaled: Coming = isScaled ? await scale(ctx, unit, changed, replicas) : { next: changed };
     requireServerRoom(ctx.view, [{ server: before.server_id, desired: scaled.next.desired, before }], '');
     const isRunning = before.run === 'running' && changed.desired.run === 'running';
-    const rollout = isRunning ? addConfigDeployment(ctx, unit, changed, changed.desired.config) : undefined;
+    const rollout = isRunning ? await addConfigDeployment(ctx, unit, changed, changed.desired.config) : undefined;
     const target = rollout ?? scaled.target ?? targetOf(it, ctx.view);
     return ctx.commit(unit, () => applications.show(changed, applicationSeen(changed, ctx.view, target)));
   },
 });
 
-export const deleteApplication = deleteEndpoint(applications, {
-  path: '/applications/:id',
-  summary: 'Delete an application and its deployments',
-});
+export const deleteApplication = deleteEndpoint(
+  applications,
+  {
+    path: '/applications/:id',
+    summary: 'Delete an application and its deployments; one that others refer to only with force=true',
+  },
+  {
+    query: Force,
+    async check({ view }, _, { it, query }) {
+      if (query.force === 'true') return;
+      const names = applicationsReferringTo(view, it).map(({ desired }) => desired.name);
+      if (names.length === 0) return;
+      const some = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
+      const message = `Variables of ${some} refer to the application: change them, or send force=true`;
+      throw conflicting(message, [{ field: 'force', reason: 'force_needed', message }]);
+    },
+  },
+);

@@ -1,22 +1,30 @@
+import { repositoryOf } from '../../../store/kinds/application.ts';
 import { z } from 'zod';
 import { conflicting, serviceUnavailable } from '../../ground/api-error.ts';
 import { countLimits, requireRoom } from '../../rights/count-limits.ts';
-import { activeOf, addDeployment } from '../../workloads/deploying.ts';
+import { SyncDecision } from '../../../store/kinds/operation.ts';
 import { beginOperation } from '../../workloads/operations.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { untilSettled } from '../../ground/settle.ts';
 
 const syncPatienceMs = 20_000;
 
-/** The result of an operation; one that a leader of an earlier release wrote has no files. */
-const SyncResult = z.object({
+const compared = {
   up_to_date: z.boolean(),
   current_commit: z.string().nullable(),
   latest_commit: z.string(),
   branch: z.string(),
+};
+
+/** The result of an operation; one that a leader of an earlier release wrote has no files and no decision. */
+const SyncResult = z.object({
+  ...compared,
   changed_files: z.array(z.string()).default([]),
   changed_files_known: z.boolean().default(false),
   matched: z.boolean().optional(),
+  decision: SyncDecision.default('would_deploy'),
+  reason: z.string().default('The leader is of an earlier release, which does not decide'),
+  deployment_id: z.string().nullable().default(null),
 });
 
 export const syncDeployments = defineEndpoint({
@@ -26,23 +34,25 @@ export const syncDeployments = defineEndpoint({
   on: ['application', 'appId'],
   heavy: true,
   waitsForAgent: true,
+  body: z.strictObject({
+    dry_run: z.boolean().default(false).meta({ description: 'Only say what would be done: nothing is deployed' }),
+  }),
   response: z.object({
-    up_to_date: z.boolean(),
-    current_commit: z.string().nullable(),
-    latest_commit: z.string(),
-    branch: z.string(),
+    ...compared,
     changed_files: z.array(z.string()).meta({ description: 'Files that differ between both commits, at most 1000' }),
     changed_files_known: z
       .boolean()
       .meta({ description: 'Whether changed_files is complete; what is not counts as matched' }),
     matched: z.boolean().meta({ description: 'There is another commit, and a changed file is one of watch_paths' }),
-    deployment_id: z.string().nullable(),
+    decision: SyncDecision.meta({ description: 'What was done, or why nothing was' }),
+    reason: z.string().meta({ description: 'The decision in words' }),
+    deployment_id: z.string().nullable().meta({ description: 'The deployment that this request made' }),
   }),
-  handle: async (ctx, { it }) => {
-    const { source } = it.desired;
-    if (source.type !== 'git') throw conflicting('Only an application with a git source can be compared');
+  handle: async (ctx, { it, body: { dry_run } }) => {
+    if (repositoryOf(it.desired.source) === undefined)
+      throw conflicting('Only an application whose source is in a git repository can be compared');
     const { view, tenant } = ctx;
-    const kept = view.by('operation', 'application', it.meta.id);
+    const kept = view.by('operation', 'application', it.meta.id).filter(({ desired }) => desired.type === 'sync');
     const underWay = kept.filter(({ observed }) => observed?.finished_at === undefined);
     requireRoom(underWay.length, countLimits.comparisonsPerApplication, {
       where: 'The application',
@@ -56,6 +66,7 @@ export const syncDeployments = defineEndpoint({
       application_id: it.meta.id,
       server_id: it.desired.server_id,
       deadline_seconds: syncPatienceMs / 1000,
+      ...(!dry_run && { deploy: true }),
     });
     const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
     await untilSettled(ctx, tenant, isOver, syncPatienceMs, ctx.signal());
@@ -66,12 +77,6 @@ export const syncDeployments = defineEndpoint({
       ]);
     if (observed?.phase !== 'succeeded') throw serviceUnavailable('The agent of the server did not answer in time');
     const result = SyncResult.parse(observed.result);
-    const answer = { ...result, matched: result.matched ?? !result.up_to_date };
-    const now = view.get('application', it.meta.id);
-    if (!answer.matched || now === undefined || !now.desired.autodeploy || activeOf(now, view) !== undefined)
-      return { ...answer, deployment_id: null };
-    const unit = ctx.repo.begin();
-    const deployment = addDeployment(ctx, unit, now, { trigger: 'webhook' });
-    return ctx.commit(unit, () => ({ ...answer, deployment_id: deployment.meta.id }));
+    return { ...result, matched: result.matched ?? !result.up_to_date };
   },
 });

@@ -2,8 +2,10 @@ import { z } from 'zod';
 import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { isStaying } from '../../../store/resource.ts';
+import { servingDeployment } from '../../../store/serving.ts';
 import { badRequest, conflicting, notFound } from '../../ground/api-error.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { ServiceName } from '../../resources/fields.ts';
 import { Reference } from '../../resources/object-fields.ts';
 import {
   MadeTerminal,
@@ -21,7 +23,7 @@ export const createApplicationTerminal = defineEndpoint({
   heavy: true,
   body: z.strictObject({
     shell: TerminalShell.optional().meta({
-      description: 'By default the first of /bin/bash and /bin/sh that the container has',
+      description: 'By default the first of /bin/bash, /bin/ash, /bin/sh and busybox that the container has',
     }),
     command: z
       .array(z.string().max(4096))
@@ -30,14 +32,15 @@ export const createApplicationTerminal = defineEndpoint({
       .optional()
       .meta({ description: 'Program and arguments, in place of a shell; no shell reads them' }),
     instance_id: Reference.optional().meta({ description: 'By default the ready instance with the lowest number' }),
+    service: ServiceName.meta({ description: 'Of its compose file; by default the one that requests are for' }),
     ...terminalSize,
   }),
   response: MadeTerminal,
   status: 201,
-  handle: async (ctx, { it, body: { shell, command, instance_id, cols, rows } }) => {
+  handle: async (ctx, { it, body: { shell, command, instance_id, service, cols, rows } }) => {
     const { view } = ctx;
     if (shell !== undefined && command !== undefined) throw badRequest('Only one of shell and command can be given');
-    const { instance_id: id, server_id } = instanceOf(view, it, instance_id);
+    const { instance_id: id, server_id } = instanceOf(view, it, { id: instance_id, service });
     requireTerminals(view, server_id, 'streams.duplex', 'terminals');
     const [program, ...args] = command ?? [];
     return makeTerminal(ctx, it, 'POST /applications/:id/terminal', {
@@ -57,7 +60,7 @@ export const createApplicationTerminal = defineEndpoint({
 function instanceOf(
   view: TenantView,
   { meta, desired }: ReadonlyResource<'application'>,
-  wanted: string | undefined,
+  { id: wanted, service }: { id: string | undefined; service: string | undefined },
 ): { instance_id: string; server_id: string } {
   const services = view.by('assignment', 'workload', meta.id).flatMap((it) =>
     it.desired.spec.type === 'service'
@@ -65,6 +68,7 @@ function instanceOf(
           {
             id: it.meta.id,
             server: it.desired.server_id,
+            service: it.desired.service,
             slot: it.desired.spec.slot,
             isToStay: it.desired.run === 'running' && isStaying(it),
             observed: it.observed,
@@ -72,7 +76,10 @@ function instanceOf(
         ]
       : [],
   );
-  const named = wanted === undefined ? services : services.filter(({ id }) => id === wanted);
+  const main = service ?? servingDeployment(view, meta.id)?.desired.services?.[0]?.name;
+  const named = services.filter((it) =>
+    wanted === undefined ? main === undefined || it.service === main : it.id === wanted,
+  );
   if (wanted !== undefined && named.length === 0) throw notFound('Instance');
   const [chosen] = named
     .filter(({ isToStay, observed }) => isToStay && observed?.phase === 'running')

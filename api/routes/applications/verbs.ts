@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { maxReplicas } from '../../../store/kinds/application.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
 import { successes } from '../../../store/serving.ts';
-import { conflicting } from '../../ground/api-error.ts';
+import { conflicting, notFound } from '../../ground/api-error.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import {
   activeOf,
@@ -17,6 +18,7 @@ import type { Coming } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { Application, applications, applicationSeen } from '../../resources/application.ts';
 import { Deployment, deployments } from '../../resources/deployment.ts';
+import { Reference } from '../../resources/object-fields.ts';
 import { requireServerRoom } from '../../workloads/server-room.ts';
 
 /** The application with the status that follows from the request. */
@@ -34,7 +36,7 @@ export const deployApplication = defineEndpoint({
   settle: deployments.settle,
   handle: async (ctx, { it }) => {
     const unit = ctx.repo.begin();
-    const { target } = startDeployment(ctx, unit, it);
+    const { target } = await startDeployment(ctx, unit, it);
     return ctx.commit(unit, () => deployments.answerOf(target, ctx.view));
   },
 });
@@ -49,7 +51,7 @@ export const startApplication = defineEndpoint({
   settle: applications.settle,
   handle: async (ctx, { it }) => {
     const unit = ctx.repo.begin();
-    const coming = startUp(ctx, unit, it);
+    const coming = await startUp(ctx, unit, it);
     return ctx.commit(unit, () => answerOf(ctx, coming));
   },
 });
@@ -94,7 +96,7 @@ export const scaleApplication = defineEndpoint({
   settle: applications.settle,
   handle: async (ctx, { it, body: { replicas } }) => {
     const unit = ctx.repo.begin();
-    const coming = scale(ctx, unit, it, replicas);
+    const coming = await scale(ctx, unit, it, replicas);
     requireServerRoom(
       ctx.view,
       [{ server: it.desired.server_id, desired: coming.next.desired, before: it.desired }],
@@ -104,19 +106,45 @@ export const scaleApplication = defineEndpoint({
   },
 });
 
+/**
+ * The deployment to return to: the one that is named, or the success before the one that serves. An image that the server
+ * does not have any more is built again from its commit, or pulled.
+ *
+ * @throws ApiError NOT_FOUND for a deployment of another application, CONFLICT for one that cannot serve again
+ */
+function returnTarget(
+  view: RequestContext['view'],
+  it: ReadonlyResource<'application'>,
+  id: string | undefined,
+): ReadonlyResource<'deployment'> {
+  const [serving, ...earlier] = successes(view, it.meta.id);
+  const possible = earlier.filter((one) => builtBy(one) !== undefined);
+  if (id === undefined) {
+    const [target] = possible;
+    if (target === undefined) throw conflicting('There is no earlier successful deployment to return to');
+    return target;
+  }
+  const named = view.get('deployment', id);
+  if (named?.desired.application_id !== it.meta.id) throw notFound('Deployment', 'deployment_id');
+  if (named.meta.id === serving?.meta.id || possible.includes(named)) return named;
+  const numbers = possible.map(({ desired }) => desired.number).join(', ');
+  const ways = numbers === '' ? 'there is no earlier one that did' : `those that did are ${numbers}`;
+  throw conflicting(`Cannot return to deployment ${named.desired.number} as it has not succeeded: ${ways}`);
+}
+
 export const rollbackApplication = defineEndpoint({
   method: 'POST',
   path: '/applications/:id/rollback',
-  summary: 'Return to image and configuration of the deployment that succeeded before the one that serves',
+  summary:
+    'Return to image and configuration of a deployment that succeeded, by default the one before that which serves',
   on: ['application', 'id'],
   heavy: true,
+  body: z.strictObject({ deployment_id: Reference.nullish() }).default({}),
   response: Deployment,
   settle: deployments.settle,
-  handle: async (ctx, { it }) => {
+  handle: async (ctx, { it, body }) => {
     const { view } = ctx;
-    const [, ...earlier] = successes(view, it.meta.id);
-    const target = earlier.find((one) => builtBy(one) !== undefined);
-    if (target === undefined) throw conflicting('There is no earlier successful deployment to return to');
+    const target = returnTarget(view, it, body.deployment_id ?? undefined);
     const unit = ctx.repo.begin();
     const active = activeOf(it, view);
     if (active?.desired.rollback_of === target.meta.id && !ctx.request.isKeyed)
@@ -126,7 +154,7 @@ export const rollbackApplication = defineEndpoint({
       draft.source = plainCopy<typeof draft.source>(target.desired.source);
       draft.config = plainCopy<typeof draft.config>(target.desired.config);
     });
-    const deployment = addDeployment(ctx, unit, it, {
+    const deployment = await addDeployment(ctx, unit, it, {
       trigger: 'rollback',
       rollbackOf: target.meta.id,
       reuse: builtBy(target),

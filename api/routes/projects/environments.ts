@@ -1,14 +1,8 @@
-import { copiedFrom } from '../../../store/copying.ts';
 import { defined } from '../../../store/defined.ts';
-import type { TenantView } from '../../../store/mirror.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
-import { isStaying } from '../../../store/resource.ts';
-import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badField, conflicting, forbidden } from '../../ground/api-error.ts';
-import { countLimits, requireRoom } from '../../rights/count-limits.ts';
-import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { requireGrant } from '../../rights/grants.ts';
+import { requireCloneable, requireEnvironmentRoom } from '../../workloads/cloning.ts';
 import { holdPopulation, inWords } from '../../workloads/population.ts';
 import { referred, usableServer } from '../../workloads/references.ts';
 import {
@@ -19,8 +13,6 @@ import {
   needsForce,
   updateEndpoint,
 } from '../resource-endpoints.ts';
-import { requireServerRoom } from '../../workloads/server-room.ts';
-import { requireServerOf } from '../../workloads/single-server.ts';
 import {
   Environment,
   EnvironmentClone,
@@ -46,7 +38,7 @@ export const createEnvironment = defineEndpoint({
   settle: environments.settle,
   handle: async (ctx, { it, body }) => {
     const { labels, ...fields } = body;
-    requireRoomIn(it, ctx.view);
+    requireEnvironmentRoom(it, ctx.view);
     const unit = ctx.repo.begin();
     unit.require(it);
     const environment = unit.create(
@@ -58,15 +50,6 @@ export const createEnvironment = defineEndpoint({
     return ctx.commit(unit, () => environments.answerOf(environment, ctx.view));
   },
 });
-
-/** @throws ApiError CONFLICT if the project has as many environments as it may have. */
-function requireRoomIn({ meta }: ReadonlyResource<'project'>, view: TenantView): void {
-  requireRoom(view.by('environment', 'project', meta.id).length, countLimits.environmentsPerProject, {
-    where: 'The project',
-    what: 'environments',
-    remedy: 'delete one that is not needed',
-  });
-}
 
 export const getEnvironment = getEndpoint(environments, {
   path: '/projects/:projectId/environments/:envId',
@@ -135,18 +118,13 @@ export const cloneEnvironment = defineEndpoint({
     if (body.include_data === true)
       throw badField('include_data', 'unsupported', 'Data is not copied: leave include_data out, and restore a backup');
     const project = referred(view, 'project', it.desired.project_id, 'projectId');
-    requireRoomIn(project, view);
+    requireEnvironmentRoom(project, view);
     const unit = ctx.repo.begin();
     unit.require(project);
     unit.require(it);
     const map = new Map(Object.entries(body.server_map ?? {}));
     for (const id of new Set(map.values())) unit.require(usableServer(view, id, 'server_map', project.meta.id));
-    for (const workload of copiedFrom(view, it.meta.id)) checkServer(ctx, project, workload, map);
-    const copies = view.by('application', 'environment', it.meta.id).map(({ desired }) => ({
-      server: map.get(desired.server_id) ?? desired.server_id,
-      desired,
-    }));
-    requireServerRoom(view, copies, 'server_map');
+    requireCloneable(view, project, it, map);
     const { color, git_branch } = it.desired;
     const environment = unit.create(
       'environment',
@@ -167,27 +145,6 @@ export const cloneEnvironment = defineEndpoint({
     return ctx.commit(unit, () => environments.answerOf(environment, ctx.view));
   },
 });
-
-/**
- * @throws ApiError if the server of a copy is deleted, is not for the project, or is not the one of a single-server
- *   project.
- */
-function checkServer(
-  { view }: Pick<RequestContext, 'view'>,
-  project: ReadonlyResource<'project'>,
-  { desired }: ReadonlyResource,
-  map: ReadonlyMap<string, string>,
-): void {
-  if (!('server_id' in desired) || desired.server_id === undefined) return;
-  const target = map.get(desired.server_id) ?? desired.server_id;
-  const server = view.get('server', target);
-  if (!isStaying(server))
-    throw conflicting(`Server ${target} was deleted and has workloads in the environment: name another in server_map`, [
-      { field: 'server_map', reason: 'deleted', message: `Server ${target} was deleted` },
-    ]);
-  requireServerOf(project, target, 'server_map');
-  requireGrant(server, project.meta.id, 'server_map');
-}
 
 export const setDefaultEnvironment = defineEndpoint({
   method: 'POST',

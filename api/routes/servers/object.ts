@@ -5,10 +5,12 @@ import type { ReadonlyResource } from '../../../store/resource.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
 import { visibleProjects } from '../../rights/authorize.ts';
 import { countLimits, requireRoom } from '../../rights/count-limits.ts';
-import { grantsAny } from '../../rights/grants.ts';
+import { grantedTo } from '../../rights/grants.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { changedIngress, givenWildcard } from '../../workloads/domains.ts';
 import { changedPorts } from '../../workloads/ports.ts';
 import { holdPopulation, inWords } from '../../workloads/population.ts';
+import { allowedFrom } from '../../workloads/allowed-projects.ts';
 import { referred } from '../../workloads/references.ts';
 import {
   deleteEndpoint,
@@ -31,11 +33,10 @@ export const listServers = listEndpoint(
     path: '/servers',
     summary: 'Servers; users of projects see id, name and status; projectId: those that the project runs on',
   },
-  ({ principal, view, access }, { projectId }) => {
-    const visible = visibleProjects(principal, view);
+  (ctx, { projectId }) => {
+    const visible = visibleProjects(ctx.principal, ctx.view);
     const isForeign = projectId !== undefined && visible !== 'all' && !visible.has(projectId);
-    const all = access.grant === 'f' || isForeign ? [] : view.list('server');
-    return visible === 'all' ? all : all.filter((it) => grantsAny(it, visible));
+    return isForeign ? [] : grantedTo(ctx, ctx.view.list('server'));
   },
 );
 
@@ -68,6 +69,7 @@ export const createServer = defineEndpoint({
         direct_ports_enabled: false,
         ...given(fieldsOf(body)),
         ...given({ direct_ports: changedPorts({}, body.direct_ports, ctx.view) }),
+        ...given({ ingress: changedIngress(ctx.view, body.ingress, { given: givenWildcard(ctx, body.name) }) }),
         ...given({ allowed_projects: allowedFrom(ctx.view, body.allowed_projects) }),
         ...(body.host_key && { host_key: pinnedBy(body.host_key) }),
         name: body.name,
@@ -89,21 +91,6 @@ function fieldsOf(body: Update): ServerFields {
   const { ipAddress, ip_address = ipAddress, sshKeyId, ssh_key_id = sshKeyId } = body;
   const { port, username, log_retention_days, direct_ports_enabled } = body;
   return defined({ port, username, log_retention_days, direct_ports_enabled, ip_address, ssh_key_id });
-}
-
-/**
- * The projects that may use a server; `null`: all. A deleted project that was named before may stay, so that an answer
- * can be sent back. @throws ApiError NOT_FOUND for any other unknown project
- */
-function allowedFrom(
-  view: TenantView,
-  sent: Update['allowed_projects'],
-  before: readonly string[] = [],
-): string[] | null | undefined {
-  if (sent === undefined) return undefined;
-  if (sent === null || sent === 'all') return null;
-  for (const id of sent) if (!before.includes(id)) referred(view, 'project', id, 'allowed_projects');
-  return [...new Set(sent)];
 }
 
 /**
@@ -129,13 +116,19 @@ export const updateServer = updateEndpoint(
   { path: '/servers/:id', summary: 'Change fields of a server; only what is sent changes' },
   {
     body: ServerUpdate,
-    change(draft, body, { view }) {
+    change(draft, body, ctx) {
+      const { view } = ctx;
       const fields = fieldsOf(body);
       draft.port = fields.port ?? draft.port;
       draft.username = fields.username ?? draft.username;
       draft.log_retention_days = fields.log_retention_days ?? draft.log_retention_days;
       draft.direct_ports_enabled = fields.direct_ports_enabled ?? draft.direct_ports_enabled;
       assign(draft, 'direct_ports', changedPorts(draft, body.direct_ports, view));
+      assign(
+        draft,
+        'ingress',
+        changedIngress(view, body.ingress, { before: draft.ingress, given: givenWildcard(ctx, draft.name) }),
+      );
       assign(draft, 'allowed_projects', allowedFrom(view, body.allowed_projects, draft.allowed_projects));
       assign(draft, 'ip_address', fields.ip_address);
       assign(draft, 'ssh_key_id', fields.ssh_key_id);
@@ -143,6 +136,7 @@ export const updateServer = updateEndpoint(
     async check({ view }, unit, { it, body }) {
       const key = sshKeyFrom(view, body, it.desired.ssh_key_id);
       if (key !== undefined) unit.require(key);
+      changedIngress(view, body.ingress, { id: it.meta.id, before: it.desired.ingress });
     },
   },
 );

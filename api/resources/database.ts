@@ -1,0 +1,209 @@
+import { z } from 'zod';
+import { engines } from '../../databases/engines.ts';
+import { RunState } from '../../store/kinds/application.ts';
+import { database, DatabasePhase, DatabaseType } from '../../store/kinds/database.ts';
+import { Port } from '../../store/kinds/fields.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { databaseVerbs } from '../../rules/database.ts';
+import { CpuLimit, MemoryLimit } from './fields.ts';
+import { Labels, objectFields, objectFieldsOf, orNull, placeFields, Reference } from './object-fields.ts';
+import { defineResource } from './resource.ts';
+import { isReconciled } from './status.ts';
+
+const nullableText = z.string().nullable();
+const BackupMode = z.enum(['none', 'scheduled', 'pitr']);
+
+export const Database = z
+  .object({
+    ...objectFields,
+    project_id: z.string(),
+    environment_id: z.string(),
+    server_id: z.string(),
+    name: z.string(),
+    display_name: nullableText,
+    internal_id: z.string().meta({ description: 'The name by which its environment reaches it' }),
+    type: DatabaseType,
+    version: z.string(),
+    image: z.string().meta({ description: 'What it is run of' }),
+    image_digest: nullableText.meta({ description: 'Pinned at its first start' }),
+    database_name: z.string(),
+    database_user: z.string(),
+    memory_limit: nullableText,
+    cpu_limit: nullableText,
+    parameters: z.record(z.string(), z.string()).meta({ description: 'Settings of its engine that were given' }),
+    exposed_port: z.int().nullable().meta({
+      description: 'Port of its server that leads to it, where the server opens ports; null: only its environment does',
+    }),
+    data_volume_id: z.string().meta({ description: 'The volume that its data is in' }),
+    backup_mode: BackupMode.meta({
+      description:
+        'pitr: its writes are archived, so that it can be brought to any instant. scheduled: it has a schedule',
+    }),
+    pitr_enabled: z.boolean(),
+    backup_destination_id: nullableText.meta({ description: 'Of its archive, or of its first schedule' }),
+    backup_schedule: nullableText.meta({
+      description: 'When base backups of its archive are made; null: once a day. Or the times of its first schedule',
+    }),
+    backup_retention_count: z.int().nullable(),
+    run: RunState.meta({ description: 'Whether it shall run; status shows whether it does' }),
+    status: DatabasePhase,
+  })
+  .meta({ id: 'Database' });
+export type Database = z.infer<typeof Database>;
+
+/** A password that every engine and every client takes. It may have each printable character of ASCII. */
+const Password = z
+  .string()
+  .min(8)
+  .max(128)
+  .regex(/^[\x20-\x7e]+$/, 'Must be printable characters of ASCII');
+
+const DisplayName = database.desired.shape.display_name.unwrap();
+
+/** Other settings of its engine; null gives one its usual value back. */
+const Parameters = z
+  .record(
+    z.string().max(64),
+    z.union([z.string().max(1000), z.number(), z.null()]).transform((value) => (value === null ? null : String(value))),
+  )
+  .refine((all) => Object.keys(all).length <= 50, 'Must have at most 50')
+  .meta({
+    description: `Settings of its engine; null takes one back. It starts anew for them. ${parametersInWords()}`,
+  });
+const backupSettings = {
+  backup_mode: BackupMode.nullish().meta({
+    description: 'pitr: of PostgreSQL only; to turn it on or off restarts the database',
+  }),
+  pitr_enabled: z.boolean().nullish(),
+  backup_destination_id: Reference.nullish().meta({ description: 'By default the only one that there is' }),
+  backup_schedule: z.string().max(100).nullish().meta({ description: 'Five fields, in UTC' }),
+  backup_retention_count: z
+    .int()
+    .min(1)
+    .max(365)
+    .nullish()
+    .meta({ description: 'Good backups that stay; by default 7' }),
+};
+const BackupSettings = z.object(backupSettings);
+export type DatabaseSettings = z.infer<typeof BackupSettings>;
+
+const settings = {
+  ...backupSettings,
+  display_name: DisplayName.nullish(),
+  memory_limit: MemoryLimit.nullish(),
+  cpu_limit: CpuLimit.nullish(),
+  parameters: Parameters.nullish(),
+  exposed_port: Port.nullish(),
+  labels: Labels.optional(),
+};
+
+export const DatabaseCreate = z.strictObject({
+  ...placeFields,
+  ...settings,
+  name: database.desired.shape.name,
+  type: DatabaseType,
+  version: z
+    .string()
+    .max(20)
+    .nullish()
+    .meta({ description: `By default the first: ${versionsInWords()}` }),
+  database_name: z.string().max(63).nullish(),
+  database_user: z.string().max(63).nullish(),
+  password: Password.nullish().meta({ description: 'By default a generated one' }),
+});
+export type DatabaseCreate = z.infer<typeof DatabaseCreate>;
+
+export const PasswordRotation = z.strictObject({
+  password: Password.nullish().meta({ description: 'By default a generated one' }),
+});
+
+export const DatabaseUpdate = z.strictObject({ ...settings, name: DatabaseCreate.shape.name.optional() });
+export type DatabaseUpdate = z.infer<typeof DatabaseUpdate>;
+
+function versionsInWords(): string {
+  return Object.values(engines)
+    .map(({ type, versions }) => `${type} ${versions.join(', ')}`)
+    .join('; ');
+}
+
+function parametersInWords(): string {
+  return Object.values(engines)
+    .flatMap(({ type, settings: of }) => (of === undefined ? [] : [`${type}: ${Object.keys(of.known).join(', ')}`]))
+    .join('; ');
+}
+
+/** The status of a database: the last one from its controller, or the one that follows from later requests. */
+export function databaseStatus(it: ReadonlyResource<'database'>): DatabasePhase {
+  if (isDeleting(it)) return 'deleting';
+  const phase = it.observed?.phase ?? 'provisioning';
+  const isSeen = it.observed !== undefined && it.observed.observedGeneration >= it.meta.generation;
+  return it.desired.run === 'running' && !isSeen && phase === 'stopped' ? 'provisioning' : phase;
+}
+
+type Schedule = Pick<DesiredOf<'backup_schedule'>, 'destination_id' | 'cron_expression' | 'retention_count'>;
+
+/** What its first schedule says. */
+function scheduleOf(view: TenantView, id: string): Schedule | null {
+  const [first] = view.by('backup_schedule', 'of', id);
+  if (first === undefined) return null;
+  const { destination_id, cron_expression, retention_count } = first.desired;
+  return { destination_id, cron_expression, retention_count };
+}
+
+export const databases = defineResource({
+  kind: 'database',
+  word: 'Database',
+  project: ({ desired }) => desired.project_id,
+  answer: Database,
+  seen: (it, view) => ({ schedule: scheduleOf(view, it.meta.id) }),
+  show: (it, { schedule }: { schedule: Schedule | null }): Database => {
+    const { desired, observed } = it;
+    const { archive } = desired;
+    return {
+      ...objectFieldsOf(it),
+      project_id: desired.project_id,
+      environment_id: desired.environment_id,
+      server_id: desired.server_id,
+      name: desired.name,
+      internal_id: desired.internal_id,
+      type: desired.type,
+      version: desired.version,
+      image: desired.image ?? engines[desired.type].image(desired.version),
+      database_name: desired.database_name,
+      database_user: desired.database_user,
+      data_volume_id: desired.data_volume_id,
+      backup_mode: archive !== undefined ? 'pitr' : schedule === null ? 'none' : 'scheduled',
+      pitr_enabled: archive !== undefined,
+      run: desired.run,
+      status: databaseStatus(it),
+      parameters: { ...desired.parameters },
+      ...orNull({
+        display_name: desired.display_name,
+        image_digest: observed?.image_digest,
+        memory_limit: desired.memory_limit,
+        cpu_limit: desired.cpu_limit,
+        exposed_port: desired.exposed_port,
+        backup_destination_id: (archive ?? schedule)?.destination_id,
+        backup_schedule: (archive ?? schedule)?.cron_expression,
+        backup_retention_count: (archive ?? schedule)?.retention_count,
+      }),
+    };
+  },
+  list: {
+    texts: ({ desired }) => [desired.name, desired.display_name ?? '', desired.type],
+    status: { values: DatabasePhase.options, of: databaseStatus },
+  },
+  verbs: databaseVerbs,
+  isSettled: (it) => isReconciled(it) && !['provisioning', 'deleting'].includes(databaseStatus(it)),
+  watch: {
+    shows: {
+      backup_schedule({ before, after }) {
+        const of = (after ?? before)?.desired.of;
+        return of?.kind === 'database' ? [of.id] : [];
+      },
+    },
+  },
+});

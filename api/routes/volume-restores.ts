@@ -1,0 +1,169 @@
+import { defined } from '../../store/defined.ts';
+import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { besideVolume } from '../../store/volume-beside.ts';
+import type { RequestContext } from '../endpoint/context.ts';
+import { defineEndpoint } from '../endpoint/endpoint.ts';
+import { badField, conflicting } from '../ground/api-error.ts';
+import { Restore, restores, VolumeClone } from '../resources/restore.ts';
+import { volumeStatus } from '../resources/volume.ts';
+import { authorize } from '../rights/authorize.ts';
+import { permissions } from '../rights/permissions.ts';
+import { requireOwnVolume } from '../workloads/backing-up.ts';
+import { requireVolumeRoom } from '../workloads/new-application.ts';
+import { enterPlace, placeFrom } from '../workloads/place.ts';
+import { referred } from '../workloads/references.ts';
+import { requireFreePath } from './volumes.ts';
+
+type Backup = ReadonlyResource<'backup'>;
+
+export const restoreVolumeBackup = defineEndpoint({
+  method: 'POST',
+  path: '/backups/volume/:id/restore',
+  summary:
+    'Bring a backup back into its volume: beside its data, which stays for a week, and mounted once all is there',
+  on: ['backup', 'id'],
+  heavy: true,
+  response: Restore,
+  status: 201,
+  settle: restores.settle,
+  handle: async (ctx, { it }) => {
+    const { view } = ctx;
+    requireOfVolume(it);
+    const volume = view.get('volume', it.desired.of.id);
+    if (!isStaying(volume))
+      throw conflicting('The volume of the backup is gone: make a new one of the backup by clone');
+    requireOwnVolume(view, volume);
+    if (volumeStatus(volume) === 'pending')
+      throw conflicting('Cannot restore the volume as its server has not made it yet: wait until it is available');
+    const running = view.by('restore', 'of', volume.meta.id).find((one) => !hasRestoreEnded(one.observed?.phase));
+    if (running !== undefined)
+      throw conflicting(`Restore ${running.meta.id} of the volume has not ended: wait for it, or cancel it`);
+    requireVolumeRoom(view, volume.desired.project_id, { adding: 1 });
+    const volumeId = ctx.random.id();
+    const unit = ctx.repo.begin();
+    unit.require(it);
+    // two at once: the second one finds another version of the volume
+    unit.change(volume, (draft) => void (draft.restore_token = volumeId));
+    unit.create('volume', volumeId, besideVolume(volume.desired, volumeId));
+    const wanted = restoreOf(ctx, it, { id: volume.meta.id, desired: volume.desired, volumeId, isNew: false });
+    const made = unit.create('restore', ctx.random.id(), wanted);
+    return ctx.commit(unit, () => restores.answerOf(made, view));
+  },
+});
+
+export const cloneVolumeBackup = defineEndpoint({
+  method: 'POST',
+  path: '/backups/volume/:id/clone',
+  summary: 'Make a volume of a backup, for an application or for none, on any server of a project',
+  on: ['backup', 'id'],
+  heavy: true,
+  body: VolumeClone,
+  response: Restore,
+  status: 201,
+  settle: restores.settle,
+  handle: async (ctx, { it, body }) => {
+    const { view } = ctx;
+    requireOfVolume(it);
+    const application = applicationOf(ctx, body);
+    const wantedPlace = application?.it.desired ?? placeOf(it, body);
+    const project = referred(view, 'project', wantedPlace.project_id, 'project_id');
+    // the right is needed where the data comes from, and where it goes to
+    requireClone(ctx, project);
+    const place = placeFrom(view, wantedPlace);
+    requireVolumeRoom(view, project.meta.id, { adding: 1 });
+    const volumeId = ctx.random.id();
+    const unit = ctx.repo.begin();
+    unit.require(it);
+    enterPlace(unit, place);
+    if (application !== undefined) unit.require(application.it);
+    const desired = { ...place.fields, name: body.name ?? it.desired.name };
+    unit.create('volume', volumeId, desired);
+    const wanted = {
+      ...restoreOf(ctx, it, { id: volumeId, desired, volumeId, isNew: true }),
+      ...defined({ bind: application?.bind }),
+    };
+    const made = unit.create('restore', ctx.random.id(), wanted);
+    return ctx.commit(unit, () => restores.answerOf(made, view));
+  },
+});
+
+/** @throws ApiError CONFLICT unless it is of a volume, and can be read */
+function requireOfVolume({ desired, observed }: Backup): void {
+  if (desired.of.kind !== 'volume') throw conflicting('Cannot restore the backup as a volume as it is of a database');
+  if (observed?.phase === 'completed') return;
+  throw conflicting(`Cannot restore the backup as it is ${observed?.phase ?? 'pending'}: choose one that is completed`);
+}
+
+/** What is to mount the new volume, if the body names it. @throws ApiError as `referred`; CONFLICT if it cannot */
+function applicationOf(ctx: RequestContext, body: VolumeClone) {
+  const { view } = ctx;
+  const { workload_id: id, mount_path: path, read_only, project_id, environment_id, server_id } = body;
+  const isNamed = typeof id === 'string';
+  if (!isNamed) {
+    if (typeof path === 'string') throw badField('workload_id', 'required', 'workload_id is required with mount_path');
+    return undefined;
+  }
+  const it = referred(view, 'application', id, 'workload_id');
+  const project = referred(view, 'project', it.desired.project_id, 'workload_id');
+  requireClone(ctx, project);
+  if (typeof path !== 'string') throw badField('mount_path', 'required', 'mount_path is required with workload_id');
+  const elsewhere = [project_id, environment_id, server_id].some((field) => typeof field === 'string');
+  if (elsewhere)
+    throw badField(
+      'workload_id',
+      'conflict',
+      'Send workload_id, or the place of the volume: it is where its workload is',
+    );
+  if (it.desired.source.type === 'compose')
+    throw conflicting('The services of a compose file mount the volumes that it declares: write the volume there');
+  requireFreePath(it, path);
+  if (read_only !== true && it.desired.replicas > 1)
+    throw conflicting(
+      'The application has several instances, and one may write to a volume: scale it to 1, or send read_only',
+    );
+  return { it, bind: { application_id: id, path, read_only: read_only === true } };
+}
+
+/** @throws ApiError FORBIDDEN unless the caller may make volumes of backups in that project, too */
+function requireClone({ view, principal }: RequestContext, project: ReadonlyResource<'project'>): void {
+  const permission = permissions.get('POST /backups/volume/:id/clone');
+  if (permission === undefined) throw new Error('The route that clones volumes has no row');
+  authorize(principal, permission, { tenant: view, project });
+}
+
+function placeOf({ desired }: Backup, { project_id, environment_id, server_id }: VolumeClone) {
+  const project = project_id ?? desired.project_id;
+  if (project !== desired.project_id) return { project_id: project, environment_id, server_id };
+  const { place } = desired;
+  return {
+    project_id: project,
+    environment_id: environment_id ?? place.environment_id,
+    server_id: server_id ?? place.server_id,
+  };
+}
+
+function restoreOf(
+  ctx: RequestContext,
+  backup: Backup,
+  of: { id: string; desired: Place; volumeId: string; isNew: boolean },
+): DesiredOf<'restore'> {
+  const { project_id, environment_id, server_id, name } = of.desired;
+  return {
+    project_id,
+    place: { environment_id, server_id },
+    backup_id: backup.meta.id,
+    of: { kind: 'volume', id: of.id },
+    volume_id: of.volumeId,
+    name,
+    is_new: of.isNew,
+    requested_by: ctx.principal.user.meta.id,
+    requested_at: ctx.clock.now().toISOString(),
+    switch_requested: false,
+    cancel_requested: false,
+  };
+}
+
+type Place = Pick<DesiredOf<'volume'>, 'project_id' | 'environment_id' | 'server_id' | 'name'>;

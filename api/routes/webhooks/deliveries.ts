@@ -1,0 +1,43 @@
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
+import { plainCopy } from '../../../store/plain-copy.ts';
+import { notFound } from '../../ground/api-error.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { webhookDeliveries, WebhookDelivery } from '../../resources/git-webhook.ts';
+import { endOf } from '../../webhooks/end-of.ts';
+import { getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
+
+export const listWebhookDeliveries = listOfEndpoint('git_webhook', webhookDeliveries, {
+  path: '/webhooks/git/:id/deliveries',
+  summary: 'What a git host sent, newest first, with the decision and its reason',
+});
+
+export const getWebhookDelivery = getEndpoint(webhookDeliveries, {
+  path: '/webhooks/deliveries/:id',
+  summary: 'What a git host sent at once, with the decision for each application',
+});
+
+export const replayWebhookDelivery = defineEndpoint({
+  method: 'POST',
+  path: '/webhooks/deliveries/:id/replay',
+  summary: 'Decide a delivery again, as another one: also a commit whose deployment failed is deployed',
+  on: ['webhook_delivery', 'id'],
+  response: WebhookDelivery,
+  settle: webhookDeliveries.settle,
+  handle: async (ctx, { it: before }) => {
+    const webhook = ctx.view.get('git_webhook', before.desired.webhook_id);
+    if (webhook === undefined) throw notFound('Git webhook');
+    const unit = ctx.repo.begin();
+    unit.require(webhook);
+    const { ended: _, ...desired } = plainCopy<DesiredOf<'webhook_delivery'>>(before.desired);
+    // the repository of the webhook may be another one by now
+    const ended = endOf(desired, webhook);
+    const made = unit.create('webhook_delivery', ctx.random.id(), {
+      ...desired,
+      ...(ended !== undefined && { ended }),
+      received_at: ctx.clock.now().toISOString(),
+      replay_of: before.meta.id,
+      requested_by: ctx.principal.user.meta.id,
+    });
+    return ctx.commit(unit, () => webhookDeliveries.answerOf(made, ctx.view));
+  },
+});

@@ -1,0 +1,50 @@
+import { findTarget, referredObjects } from '../../store/referable.ts';
+import { hasReferences, parseReferences, referenceText } from '../../store/references.ts';
+import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import { isStaying } from '../../store/resource.ts';
+import { badField, badRequest } from '../ground/api-error.ts';
+
+/** Most different references in the variables of one application. */
+const mostReferences = 100;
+
+/**
+ * The references in variables, each once; `undefined` if no value has one or an escape. Each must name an object that
+ * there is. @throws ApiError BAD_REQUEST naming the variable
+ */
+export function referencesIn(
+  view: TenantView,
+  environmentId: string,
+  values: Readonly<Record<string, string>>,
+): string[] | undefined {
+  const concerned = Object.entries(values).filter(([, value]) => hasReferences(value));
+  if (concerned.length === 0) return undefined;
+  const texts = new Set<string>();
+  for (const [variable, value] of concerned) {
+    const parsed = parseReferences(value);
+    if ('fault' in parsed)
+      throw badField(`env.${variable}`, 'invalid_reference', `Variable ${variable}: ${parsed.fault}`);
+    for (const part of parsed.parts) {
+      if (typeof part === 'string') continue;
+      const target = findTarget(view, environmentId, part);
+      if ('lack' in target) {
+        const message = `Variable ${variable} cannot refer to ${referenceText(part)} as ${target.lack}`;
+        throw badField(`env.${variable}`, 'invalid_reference', message);
+      }
+      texts.add(referenceText(part));
+    }
+  }
+  if (texts.size > mostReferences) throw badRequest(`Must have at most ${mostReferences} different references`);
+  return [...texts].toSorted();
+}
+
+/** The other applications that refer to this object. */
+export function applicationsReferringTo(
+  view: TenantView,
+  it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+): ReadonlyResource<'application'>[] {
+  return view
+    .by('application', 'environment', it.desired.environment_id)
+    .filter((other) => isStaying(other) && other.meta.id !== it.meta.id)
+    .filter((other) => referredObjects(view, other, it.meta.kind).includes(it.meta.id));
+}

@@ -1,0 +1,128 @@
+import { defined } from '../../store/defined.ts';
+import { volumeOf } from '../../store/new-database-volume.ts';
+import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { misfitOf } from '../../store/restorable.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { RequestContext } from '../endpoint/context.ts';
+import { conflicting } from '../ground/api-error.ts';
+import { restores } from '../resources/restore.ts';
+import { newDatabase, requireDatabaseRoom } from './new-database.ts';
+import { requireVolumeRoom } from './new-application.ts';
+import { enterPlace, placeFrom } from './place.ts';
+import { recoveryOfBase } from './recovering.ts';
+import type { WantedRecovery } from './recovering.ts';
+
+type Backup = ReadonlyResource<'backup'>;
+type Database = ReadonlyResource<'database'>;
+
+/**
+ * Brings a backup back into a database, beside what that serves.
+ *
+ * @param recovery brings the backup to an instant; absent: to that of the backup itself
+ * @throws ApiError CONFLICT
+ */
+export async function inPlace(
+  ctx: RequestContext,
+  backup: Backup,
+  database: Database,
+  recovery = recoveryOfBase(ctx.view, backup),
+) {
+  const { view } = ctx;
+  requireGood(backup, recovery);
+  const misfit = misfitOf(backup, database.desired);
+  if (misfit !== undefined) throw conflicting(`Cannot restore the backup as ${misfit}`);
+  const running = view.by('restore', 'of', database.meta.id).find((it) => !hasRestoreEnded(it.observed?.phase));
+  if (running !== undefined)
+    throw conflicting(`Restore ${running.meta.id} of the database has not ended: wait for it, or cancel it`);
+  requireVolumeRoom(view, database.desired.project_id, { adding: 1 });
+  const volumeId = ctx.random.id();
+  const unit = ctx.repo.begin();
+  unit.require(backup);
+  // two at once: the second one finds another version of the database
+  const { meta, desired } = unit.change(database, (draft) => void (draft.restore_token = volumeId));
+  unit.create('volume', volumeId, volumeOf(meta.id, desired));
+  const made = unit.create(
+    'restore',
+    ctx.random.id(),
+    restoreOf(ctx, backup, { id: meta.id, desired, volumeId, recovery }),
+  );
+  return ctx.commit(unit, () => restores.answerOf(made, view));
+}
+
+/** Makes a database as the one that the backup is of, which starts with what is restored. @throws ApiError CONFLICT */
+export async function intoNew(
+  ctx: RequestContext,
+  backup: Backup,
+  name: string,
+  recovery = recoveryOfBase(ctx.view, backup),
+) {
+  const { view } = ctx;
+  requireGood(backup, recovery);
+  const { project_id, of: source } = backup.desired;
+  if (source.kind !== 'database') throw conflicting('Cannot restore the backup as it is of a volume');
+  const { engine, credentials } = source;
+  const place = placeFrom(view, { project_id, ...backup.desired.place });
+  requireDatabaseRoom(view, project_id);
+  requireVolumeRoom(view, project_id, { adding: 2 });
+  const [emptyId, volumeId] = [ctx.random.id(), ctx.random.id()];
+  const of = view.get('database', source.id)?.desired;
+  const body = {
+    name,
+    type: engine.type,
+    version: engine.version,
+    ...credentials,
+    ...defined({ memory_limit: of?.memory_limit, cpu_limit: of?.cpu_limit, parameters: of && { ...of.parameters } }),
+  };
+  const { id, desired } = newDatabase(ctx, place.fields, body, emptyId);
+  const stopped = { ...desired, run: 'stopped' as const };
+  const unit = ctx.repo.begin();
+  unit.require(backup);
+  enterPlace(unit, place);
+  unit.create('database', id, stopped);
+  unit.create('volume', emptyId, volumeOf(id, stopped));
+  unit.create('volume', volumeId, volumeOf(id, stopped));
+  const wanted = { ...restoreOf(ctx, backup, { id, desired: stopped, volumeId, recovery }), is_new: true };
+  const made = unit.create('restore', ctx.random.id(), wanted);
+  return ctx.commit(unit, () => restores.answerOf(made, view));
+}
+
+function restoreOf(
+  ctx: RequestContext,
+  backup: Backup,
+  {
+    id,
+    desired,
+    volumeId,
+    recovery,
+  }: {
+    id: string;
+    desired: Database['desired'] | DesiredOf<'database'>;
+    volumeId: string;
+    recovery: WantedRecovery | undefined;
+  },
+): DesiredOf<'restore'> {
+  const { project_id, environment_id, server_id, name } = desired;
+  return {
+    project_id,
+    place: { environment_id, server_id },
+    backup_id: backup.meta.id,
+    of: { kind: 'database', id },
+    volume_id: volumeId,
+    name,
+    is_new: false,
+    ...(recovery !== undefined && { recovery }),
+    switch_requested: false,
+    requested_by: ctx.principal.user.meta.id,
+    requested_at: ctx.clock.now().toISOString(),
+    cancel_requested: false,
+  };
+}
+
+/** @throws ApiError CONFLICT unless the backup can be read */
+function requireGood({ desired, observed }: Backup, recovery: WantedRecovery | undefined): void {
+  if (desired.method === 'physical' && recovery === undefined)
+    throw conflicting('Cannot restore the backup as the log that it needs is gone: choose another one');
+  if (observed?.phase === 'completed') return;
+  throw conflicting(`Cannot restore the backup as it is ${observed?.phase ?? 'pending'}: choose one that is completed`);
+}
