@@ -29,6 +29,9 @@ export function agentCommand(name: string): Command {
     .addOption(flag('--git-file-roots <list>', 'folders below which sources may be fetched by file'))
     .addOption(flag('--git-loopback', 'sources may be fetched from this machine itself'))
     .addOption(flag('--git-private-networks <list>', 'private networks that sources may be fetched from: 10.0.0.0/8'))
+    .addOption(
+      flag('--git-max-bytes <bytes>', 'fetched for a build at most, with files of twice as many; default: 2 GiB'),
+    )
     .addOption(flag('--ssh-config <path>', 'configuration of ssh for fetching sources: key, known hosts'))
     .addOption(flag('--no-server-terminals', 'no user may open a shell on this machine through Setpoint'))
     .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))

@@ -32,6 +32,8 @@ export const AgentConfig = z
     gitLoopback: z.union([z.boolean(), z.stringbool()]).default(false),
     /** Private networks from which repositories may be fetched, `10.0.0.0/8`. */
     gitPrivateNetworks: List.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()]))).default([]),
+    /** Most bytes that are fetched for a build; its files may have twice as many. Default: 2 GiB. */
+    gitMaxBytes: z.coerce.number().int().min(1).optional(),
     /** Configuration file of ssh for fetching sources: key, known hosts. */
     sshConfig: z.string().optional(),
     /** Folder of the installation that a supervisor runs; absent in a checkout. */

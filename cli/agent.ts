@@ -12,6 +12,7 @@ import { diskGuard, diskSpace } from '../agent/disk/disk-guard.ts';
 import { holdExclusively } from '../agent/machine/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
 import { holdIdentity } from '../agent/machine/machine-identities.ts';
+import { caddy } from '../agent/ingress/caddy.ts';
 import { ImageRecord } from '../agent/engine/image-record.ts';
 import type { Engine } from '../agent/engine/engine.ts';
 import { engineOf } from '../agent/engine/engine.ts';
@@ -22,7 +23,10 @@ import { endEarlierShells, serverShells } from '../agent/machine/server-shells.t
 import { openRegistries, registryGuard } from '../agent/engine/registry-guard.ts';
 import { runBuild } from '../agent/tasks/build.ts';
 import { git } from '../agent/tasks/git.ts';
+import { CloneCache } from '../agent/tasks/git-clones.ts';
+import { repositoryFiles } from '../agent/tasks/read-repository.ts';
 import { headReader } from '../agent/tasks/read-head.ts';
+import { dockerfilePreview } from '../agent/tasks/generated-dockerfile.ts';
 import { isUninstallOrdered } from '../agent/uninstall/order.ts';
 import { openWorkFolder } from '../agent/tasks/work-folder.ts';
 import { endTrial } from '../agent/update/trial.ts';
@@ -36,7 +40,10 @@ import { releaseKeys } from './release-keys.ts';
 
 /** All logs of a server together. */
 const logBytes = 10 * 1024 ** 3;
+const sweepMs = 30_000;
 /** systemd kills what does not end within 5 s. */
+/** A pull that began before the agent was connected would lack its login. */
+const loginWaitMs = 10_000;
 const endShellsMs = 20_000;
 /** What an executable may write when it is asked for its version. */
 const maxOutputBytes = 64 * 1024;
@@ -105,20 +112,28 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
     record,
     localImages: config.localImages,
     clock: systemClock,
+    loginWaitMs,
   });
   const owner = resolve(config.data);
+  await endOrphans(owner, new AbortController().signal);
+  await endEarlierShells(owner, log, AbortSignal.timeout(endShellsMs));
+  const folder = await openWorkFolder(join(config.data, 'work'));
+  const clones = await CloneCache.open(join(config.data, 'clones'), systemClock);
   const sources = git({
     clock: systemClock,
     owner,
+    folder,
+    clones,
     protocols: config.gitProtocols,
     fileRoots: config.gitFileRoots,
     loopback: config.gitLoopback,
     privateNetworks: config.gitPrivateNetworks,
+    ...(config.gitMaxBytes === undefined ? {} : { maxPackBytes: config.gitMaxBytes }),
     ...(config.sshConfig === undefined ? {} : { sshConfig: config.sshConfig }),
   });
-  await endOrphans(owner, new AbortController().signal);
-  await endEarlierShells(owner, log, AbortSignal.timeout(endShellsMs));
-  const folder = await openWorkFolder(join(config.data, 'work'));
+  await engine.steps.sweep(AbortSignal.timeout(sweepMs)).catch((error: unknown) => {
+    log.warn({ err: error }, 'Cannot remove the rules that guarded builds of an earlier agent: the next build does');
+  });
   const updater = updated === undefined ? undefined : updaterOf(config, log, updated);
   if (updater !== undefined) starting.use(updater);
   const agent = await startAgent({
@@ -128,8 +143,17 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
     engine,
     images,
     build: (item, progress, signal) =>
-      runBuild(item, { runtime, images, git: sources, folder, server: serverId }, progress, signal),
+      runBuild(
+        item,
+        { runtime, images, git: sources, folder, steps: engine.steps, server: serverId },
+        progress,
+        signal,
+      ),
     gitHead: headReader({ git: sources, folder }),
+    clones,
+    dockerfiles: dockerfilePreview({ git: sources, folder, runtime, disk: diskGuard(disk), clock: systemClock }),
+    repositories: repositoryFiles({ git: sources, folder, disk: diskGuard(disk), clock: systemClock }),
+    ...(config.runtime !== 'mock' && { openProxy: caddy }),
     ...(config.serverTerminals && { serverShells: serverShells({ owner, clock: systemClock, log }) }),
     disk,
     logBytes,

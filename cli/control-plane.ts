@@ -70,6 +70,9 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       ...(config.mail !== undefined && { mail: config.mail }),
       auditKeepMs: config.auditRetentionDays * 24 * 3_600_000,
       signingKeyLifeMs: config.signingKeyDays * 86_400_000,
+      ...(config.ingressImage !== undefined && { ingressImage: config.ingressImage }),
+      ...(config.engineImages !== undefined && { engineImages: config.engineImages }),
+      ...(config.wildcardDomain !== undefined && { wildcardDomain: config.wildcardDomain }),
       buildDeadlineMs: config.buildDeadlineSeconds * 1000,
       rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,
       pages: (seen) =>

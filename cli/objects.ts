@@ -1,7 +1,17 @@
 import { applicationVerbs } from '../rules/application.ts';
+import { databaseVerbs } from '../rules/database.ts';
+import { backupScheduleVerbs } from '../rules/backup-schedule.ts';
+import { backupVerbs } from '../rules/backup.ts';
+import { backupDestinationVerbs } from '../rules/backup-destination.ts';
 import { deploymentVerbs } from '../rules/deployment.ts';
 import { environmentVerbs } from '../rules/environment.ts';
+import { gitCredentialVerbs } from '../rules/git-credential.ts';
+import { gitWebhookVerbs } from '../rules/git-webhook.ts';
 import { projectVerbs } from '../rules/project.ts';
+import { runVerbs } from '../rules/run.ts';
+import { previewVerbs } from '../rules/preview.ts';
+import { restoreVerbs } from '../rules/restore.ts';
+import { registryVerbs } from '../rules/registry.ts';
 import { serverVerbs } from '../rules/server.ts';
 import { sshKeyVerbs } from '../rules/ssh-key.ts';
 import type { VerbTable } from '../rules/verb-table.ts';
@@ -65,6 +75,21 @@ const kinds = {
     hasEvents: true,
     verbs: deploymentVerbs,
   },
+  databases: {
+    names: ['database', 'db'],
+    path: '/api/v1/databases',
+    parent: 'projects',
+    isInEnvironment: true,
+    hasEvents: true,
+    takes: ' with its data',
+    verbs: databaseVerbs,
+  },
+  runs: {
+    names: ['run'],
+    parent: 'applications',
+    hasEvents: true,
+    verbs: runVerbs,
+  },
   volumes: {
     names: ['volume', 'vol'],
     path: '/api/v1/volumes',
@@ -74,11 +99,70 @@ const kinds = {
     takes: ' with its data',
     verbs: volumeVerbs,
   },
+  backups: {
+    names: ['backup'],
+    path: '/api/v1/backups',
+    parent: 'projects',
+    isInEnvironment: true,
+    hasEvents: true,
+    takes: ' with what it has in its bucket',
+    verbs: backupVerbs,
+  },
+  'backup-schedules': {
+    names: ['backup_schedule', 'backup-schedule', 'schedule', 'schedules'],
+    path: '/api/v1/backup-schedules',
+    parent: 'projects',
+    isInEnvironment: true,
+    hasEvents: true,
+    takes: '; its backups stay',
+    verbs: backupScheduleVerbs,
+  },
+  restores: {
+    names: ['restore'],
+    path: '/api/v1/restores',
+    parent: 'projects',
+    isInEnvironment: true,
+    hasEvents: true,
+    verbs: restoreVerbs,
+  },
   'ssh-keys': {
     names: ['ssh_key', 'ssh-key'],
     path: '/api/v1/settings/ssh-keys',
     takes: '; machines that know its public half still accept it',
     verbs: sshKeyVerbs,
+  },
+  'git-credentials': {
+    names: ['git_credential', 'git-credential'],
+    path: '/api/v1/settings/git-credentials',
+    takes: '; its host still accepts it until it is revoked there',
+    verbs: gitCredentialVerbs,
+  },
+  'git-webhooks': {
+    names: ['git_webhook', 'git-webhook', 'webhook'],
+    path: '/api/v1/webhooks/git',
+    parent: 'projects',
+    takes: ' with its deliveries; calls of its address are refused',
+    verbs: gitWebhookVerbs,
+  },
+  previews: {
+    names: ['preview'],
+    path: '/api/v1/previews',
+    parent: 'projects',
+    hasEvents: true,
+    takes: ' with its environment and all that is in it',
+    verbs: previewVerbs,
+  },
+  registries: {
+    names: ['registry'],
+    path: '/api/v1/settings/registries',
+    takes: '; its password is valid until it is revoked there',
+    verbs: registryVerbs,
+  },
+  'backup-destinations': {
+    names: ['backup_destination', 'backup-destination', 'destination', 'destinations'],
+    path: '/api/v1/settings/backup-destinations',
+    takes: '; what is in its bucket stays, and its keys are valid until they are revoked there',
+    verbs: backupDestinationVerbs,
   },
 } as const satisfies Readonly<Record<string, Row>>;
 
@@ -130,15 +214,13 @@ export async function listObjects(client: Client, kind: CliKind, project?: strin
     return pages.flat();
   }
   const applications = await client.list('/api/v1/applications', query);
-  const pages = await Promise.all(
-    applications.map((it) => listIn(client, `/api/v1/applications/${it.id}/deployments`)),
-  );
+  const pages = await Promise.all(applications.map((it) => listIn(client, `/api/v1/applications/${it.id}/${kind}`)));
   return pages.flat();
 }
 
 /** The names of what an object belongs to, or their ids where they are not known. */
 export interface PlaceNames {
-  /** The project of an environment or application, the application of a deployment. */
+  /** The project of an environment or application, the application of a deployment or a run. */
   parent(it: ApiObject): string;
   environment(it: ApiObject): string;
 }

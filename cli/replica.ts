@@ -13,12 +13,17 @@ import { compaction } from '../controllers/compaction/compaction.ts';
 import { garbage } from '../controllers/garbage/garbage.ts';
 import { clusterKey } from '../controllers/gateway/cluster-key.ts';
 import { ensureControlKeys, rotateControlKeys } from '../controllers/gateway/control-keys.ts';
+import type { BackupBucket } from '../controllers/backup/bucket.ts';
+import { s3Bucket } from '../controllers/backup/s3-bucket.ts';
 import { Gateway } from '../controllers/gateway/gateway.ts';
+import type { DialReplica } from '../controllers/gateway/relay-client.ts';
 import { beginEra } from '../controllers/gateway/history.ts';
 import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
 import { deliverBySmtp } from '../controllers/mail/smtp.ts';
 import type { SmtpServer } from '../controllers/mail/smtp.ts';
 import { keyRotation } from '../controllers/key-rotation/key-rotation.ts';
+import { polling } from '../controllers/polling/polling.ts';
+import { webhookRefusals } from '../controllers/webhook-refusals/refusals.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
 import { startControllers } from '../controllers/runtime/manager.ts';
 import { tenantDeletion } from '../controllers/tenant/deletion.ts';
@@ -26,11 +31,14 @@ import { signingKeyRotation } from '../controllers/signing-keys/signing-keys.ts'
 import type { Clock } from '../time/clock.ts';
 import { Machines } from '../controllers/ssh/machines.ts';
 import { networks } from '../network/address.ts';
+import { probeBucket } from '../network/bucket-probe.ts';
+import { searchBucket } from '../network/bucket-search.ts';
+import { logInToRegistry } from '../network/registry-login.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { startMirror } from '../store/store-mirror.ts';
 import { openRepository } from '../store/repo.ts';
 import type { Repository } from '../store/repo.ts';
-import type { Resealer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
+import type { Resealer, SealComparer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
 import { storeMetrics } from '../store/store-metrics.ts';
 import { otherLeader } from '../store/replicas.ts';
 import type { Replica } from '../store/replicas.ts';
@@ -42,7 +50,7 @@ import { createUpgrades } from './upgrades.ts';
 
 export interface ReplicaOptions {
   store: Store;
-  keyring: Sealer & Unsealer & Resealer & Transplanter;
+  keyring: Sealer & Unsealer & SealComparer & Resealer & Transplanter;
   clock: Clock;
   random: Random;
   /** Returns numbers uniform in [0, 1). */
@@ -50,6 +58,10 @@ export interface ReplicaOptions {
   log: Logger;
   registry: Registry;
   replica: Replica;
+  dialReplica?: DialReplica;
+  /** Probes buckets; absent: the real ones. */
+  probeBucket?: typeof probeBucket;
+  bucket?: BackupBucket;
   /** URL under which users and agents reach this installation. */
   publicUrl: string;
   /** Whether agents on other machines may reach it without TLS. */
@@ -67,6 +79,12 @@ export interface ReplicaOptions {
   mail?: { server: SmtpServer; from: string };
   /** Age after which the key that signs tokens is replaced. Default: 90 days. */
   signingKeyLifeMs?: number;
+  /** The image of the proxies of servers; absent: the usual one. */
+  ingressImage?: string;
+  /** See `ApiConfig`. */
+  engineImages?: ApiConfig['engineImages'];
+  /** See `ApiConfig`. */
+  wildcardDomain?: ApiConfig['wildcardDomain'];
   buildDeadlineMs: number;
   auditKeepMs: number;
   rolloutDeadlineMs: number;
@@ -134,6 +152,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       mirror,
       repositoryFor,
       unsealer: keyring,
+      signer: s3Bucket,
       clock,
       random: uniform,
       log: log.child({ part: 'gateway' }),
@@ -142,6 +161,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       replica,
       ownPorts: options.ownPorts,
       clusterKey: await clusterKey(store, keyring, keyring),
+      dialReplica: options.dialReplica,
     }),
   );
   const api = starting.use(
@@ -154,6 +174,9 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       unsealer: keyring,
       agents: gateway,
       mailer,
+      registryLogin: logInToRegistry,
+      probeBucket: options.probeBucket ?? probeBucket,
+      searchBucket,
       clock,
       random,
       log: log.child({ part: 'api' }),
@@ -168,6 +191,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         setupToken: options.setupToken,
         agentRelease: options.agentRelease,
         ownPorts: options.ownPorts,
+        engineImages: options.engineImages,
+        wildcardDomain: options.wildcardDomain,
         buildDeadlineMs: options.buildDeadlineMs,
         ...options.limits,
       }),
@@ -186,6 +211,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       replica: replica.id,
       controllers: controllersOf({
         ...options,
+        probeBucket: options.probeBucket ?? probeBucket,
+        bucket: options.bucket ?? s3Bucket,
         agents: gateway,
         machines: new Machines({ clock, unsealer: keyring, isAllowed: networks(options.sshNetworks ?? []) }),
         installation: offer,
@@ -199,6 +226,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         keyRotation(keyring),
         signingKeys(options),
         tenantDeletion,
+        polling(gateway),
+        webhookRefusals,
         audit({ keepMs: options.auditKeepMs, maxRecords: auditRecordsPerTenant }),
       ],
       strict,

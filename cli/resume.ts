@@ -8,6 +8,11 @@ const pauseMs = 1000;
 /** Attempts without one frame in between. */
 const mostAttempts = 30;
 
+/** What a frame of type `gap` of a log says: how many lines are missing where it stands, if that is known. */
+export function gapLine({ dropped }: Record<string, unknown>): string {
+  return `… ${typeof dropped === 'number' ? dropped : 'some'} lines are missing`;
+}
+
 /**
  * Yields the frames of a stream. If the stream breaks, it is opened again after the last frame with a cursor. `again`
  * are the parts of the query that change then.

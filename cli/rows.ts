@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bytes } from './bytes.ts';
 import type { ApiObject } from './client.ts';
 import type { CliKind, PlaceNames } from './objects.ts';
 import { age, cell as oneLine } from './table.ts';
@@ -17,6 +18,8 @@ const instances: Cell = (it) => `${text(it['ready_replicas'])}/${text(it['replic
 const parent: Cell = (it, names) => names.parent(it);
 const environment: Cell = (it, names) => names.environment(it);
 
+const users: Cell = (it) => String(z.array(z.string()).optional().parse(it['application_ids'])?.length ?? '');
+
 /** The columns of each kind in a list, before age and id. */
 const columns: Record<CliKind, Record<string, Cell>> = {
   projects: { name: field('name'), status: field('status') },
@@ -31,6 +34,21 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     current: (it) => (it['is_current'] === true ? 'yes' : ''),
     commit: (it) => text(it['commit']).slice(0, 12),
   },
+  databases: {
+    name: field('name'),
+    project: parent,
+    environment,
+    type: field('type'),
+    version: field('version'),
+    backups: field('backup_mode'),
+    status: field('status'),
+  },
+  runs: {
+    application: parent,
+    command: field('name'),
+    status: field('status'),
+    'exit code': field('exit_code'),
+  },
   volumes: {
     name: field('name'),
     project: parent,
@@ -44,6 +62,62 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     servers: (it) => String(z.array(z.string()).parse(it['server_ids']).length),
     fingerprint: field('fingerprint'),
   },
+  'git-credentials': {
+    name: field('name'),
+    type: field('type'),
+    host: field('host'),
+    applications: users,
+  },
+  'git-webhooks': {
+    name: field('name'),
+    project: parent,
+    provider: field('provider'),
+    repository: field('repository_url'),
+    refused: field('refused'),
+  },
+  previews: {
+    name: field('name'),
+    project: parent,
+    branch: field('branch'),
+    status: field('status'),
+    expires: field('expires_at'),
+    address: (it) => z.array(z.string()).parse(it['urls'])[0] ?? '',
+  },
+  backups: {
+    of: field('name'),
+    kind: field('kind'),
+    project: parent,
+    environment,
+    status: field('status'),
+    trigger: field('trigger'),
+    size: (it) => bytes(z.number().nullish().parse(it['size_bytes'])),
+    expires: field('expires_at'),
+  },
+  'backup-schedules': {
+    of: field('name'),
+    project: parent,
+    environment,
+    when: (it) => `${text(it['cron_expression'])} ${text(it['timezone'])}`,
+    status: field('status'),
+    next: field('next_run_at'),
+    'last success': field('last_success_at'),
+  },
+  restores: {
+    of: field('name'),
+    project: parent,
+    environment,
+    status: field('status'),
+    backup: field('backup_id'),
+    finished: field('finished_at'),
+  },
+  'backup-destinations': {
+    name: field('name'),
+    provider: field('provider'),
+    bucket: field('bucket'),
+    status: field('status'),
+    reason: (it) => it.conditions?.find(({ type, status }) => type === 'Reachable' && status !== 'true')?.reason ?? '',
+  },
+  registries: { name: field('name'), address: field('address'), username: field('username'), applications: users },
 };
 
 export function headOf(kind: CliKind): string[] {
@@ -61,6 +135,8 @@ const usual: Readonly<Record<string, string>> = {
   ready: 'DeploymentFailed',
   trigger: 'rollback',
   type: 'ecdsa-nistp256',
+  host: 'git.example.com',
+  address: 'registry.example.com',
   fingerprint: 'SHA256:0123456789012345678901234567890123456789012',
   commit: '0123456789ab',
   age: '59m',

@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
+import { DatabaseType } from '../store/kinds/database.ts';
 import { fileURLToPath } from 'node:url';
 import { taskTypes } from '../agent-protocol/task-types.ts';
+import { HostName } from '../api/resources/domain.ts';
 import { parseSmtpUrl } from '../controllers/mail/smtp.ts';
 
 const HostPort = z.string().transform((text, ctx) => {
@@ -48,6 +50,22 @@ const Networks = List.superRefine((ranges, ctx) => {
 const Seconds = z.coerce.number().int().min(1).max(86_400);
 
 type EtcdFlag = 'etcdCa' | 'etcdCert' | 'etcdKey' | 'etcdUser' | 'etcdPasswordFile';
+
+/** `TYPE=IMAGE`, with commas between. */
+const EngineImages = List.transform((pairs, ctx) => {
+  const images: Partial<Record<z.infer<typeof DatabaseType>, string>> = {};
+  for (const pair of pairs) {
+    const at = pair.indexOf('=');
+    const type = DatabaseType.safeParse(pair.slice(0, Math.max(0, at)));
+    if (type.success && at < pair.length - 1) images[type.data] = pair.slice(at + 1);
+    else
+      ctx.addIssue({
+        code: 'custom',
+        message: `must be TYPE=IMAGE, with a type of ${DatabaseType.options.join(', ')}`,
+      });
+  }
+  return images;
+});
 
 /** The configuration of the control plane. Each setting is a flag and a variable `SETPOINT_…` of the environment. */
 export const ServerConfig = z
@@ -100,6 +118,12 @@ export const ServerConfig = z
       .default('auto'),
     /** Age in days after which the key that signs tokens is replaced. */
     signingKeyDays: z.coerce.number().int().min(1).max(3650).default(90),
+    /** The image of Caddy that the proxies of servers run. */
+    ingressImage: z.string().min(1).optional(),
+    /** Images of database engines by type, in place of the official ones. */
+    engineImages: EngineImages.optional(),
+    /** A domain below which each server with an ingress gets one of its own. */
+    wildcardDomain: HostName.optional(),
     buildDeadlineSeconds: Seconds.default(taskTypes.build.deadlineSeconds),
     rolloutDeadlineSeconds: Seconds.default(10 * 60),
     /** Requests of one caller in a minute, and how many of them may come at once; 0 switches the limit off. */

@@ -53,6 +53,16 @@ program
     ),
   )
   .addOption(flag('--signing-key-days <n>', 'days after which another key signs tokens (90)'))
+  .addOption(
+    flag('--ingress-image <image>', 'image of Caddy for the proxies of servers (docker.io/library/caddy:2.11-alpine)'),
+  )
+  .addOption(
+    flag(
+      '--engine-images <list>',
+      'images in place of the official ones: TYPE=IMAGE with commas between, {version} in it is that of the database',
+    ),
+  )
+  .addOption(flag('--wildcard-domain <domain>', 'a domain below which each server with an ingress gets one (none)'))
   .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
   .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
   .addOption(flag('--audit-retention-days <n>', 'age up to which audit records are kept (90)'))

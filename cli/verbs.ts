@@ -1,11 +1,21 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Client } from './client.ts';
 import type { AdoptOptions } from './verbs/adopt.ts';
+import type { ComposeOptions } from './verbs/compose.ts';
 import type { ServerOptions } from './verbs/create.ts';
+import type { DomainOptions } from './verbs/domains.ts';
 import type { LogsOptions } from './verbs/logs.ts';
+import type { TrafficOptions } from './verbs/traffic.ts';
+import type { ArchiveOptions, DatabaseOptions } from './verbs/db.ts';
+import type { PreviewOptions } from './verbs/preview.ts';
 import type * as Ports from './verbs/ports.ts';
+import type * as Run from './verbs/run.ts';
 import type { ServerChange } from './verbs/set.ts';
+import type { DestinationOptions } from './verbs/destination.ts';
+import type { GitCredentialOptions } from './verbs/git-credential.ts';
+import type { RegistryOptions } from './verbs/registry.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
+import type { WebhookOptions } from './verbs/webhook.ts';
 
 /** One subcommand of `setpoint` that calls the API. */
 export interface Verb {
@@ -44,6 +54,59 @@ interface Waiting extends Scope {
 const noWait = new Option('--no-wait', 'return as soon as it is accepted');
 const output = new Option('-o, --output <form>', 'how it is printed').choices(['text', 'json', 'yaml']).default('text');
 const yes = new Option('-y, --yes', 'do not ask');
+const gitCredentialOptions = [
+  new Option('--host <host>', 'of a git credential: the host, with its port if that is unusual, that it is sent to'),
+  new Option('--access-token', 'a git credential by https, which is asked for, or read from standard input').conflicts([
+    'generate',
+    'privateKey',
+    'hostKeys',
+  ]),
+  new Option(
+    '--username <name>',
+    'of a registry; of a git credential what a token is sent with, by default x-access-token',
+  ),
+  new Option(
+    '--ca <file>',
+    'certificate of the authority of a git host that servers do not trust, or of a destination; none takes it away',
+  ),
+  new Option('--host-keys <file>', 'what the git host may show by ssh, as ssh-keyscan prints it'),
+  new Option(
+    '--projects <list>',
+    'who may use a server, a git credential or a registry: names of projects with commas between, or all',
+  ).argParser((text) => text.split(',')),
+  new Option('--untested', 'keep a registry without a login, as one that only servers reach'),
+];
+
+const bucketProviders = ['s3', 'r2', 'minio', 'b2', 'wasabi', 'custom'];
+
+/** Of a backup destination; of a text, `none` takes it away. */
+const destinationOptions = [
+  new Option('--bucket <name>', 'of a destination'),
+  new Option('--region <name>', 'of the bucket of a destination'),
+  new Option('--endpoint <url>', 'of a destination, if it is not the usual one of its provider'),
+  new Option('--account-id <id>', 'of a destination of provider r2'),
+  new Option('--jurisdiction <name>', 'of a destination of provider r2, such as eu'),
+  new Option('--path-prefix <prefix>', 'what all keys in the bucket of a destination begin with'),
+  new Option(
+    '--path-style <yes|no>',
+    'the bucket of a destination is in the path, not in the name of the host',
+  ).choices(['yes', 'no']),
+  new Option('--storage-class <name>', 'in which a destination keeps what is written to it'),
+  new Option('--access-key <id>', 'of a destination; its secret key is asked for, or read from standard input'),
+];
+
+const webhookOptions = [
+  new Option('--provider <name>', 'who calls a webhook; or whose the bucket of a destination is').choices([
+    'github',
+    'gitlab',
+    'gitea',
+    'bitbucket',
+    'generic',
+    ...bucketProviders,
+  ]),
+  new Option('--repository <url>', 'the repository of a webhook'),
+  new Option('--previews <environment>', 'of a webhook: its requests get previews, copies of this one; none: none'),
+];
 
 /** Every verb, in the order of the help. Each loads its code when it runs. */
 export const verbs: readonly Verb[] = [
@@ -83,6 +146,18 @@ export const verbs: readonly Verb[] = [
     options: [noWait],
     run: async (client, [name], options) => (await import('./verbs/cancel.ts')).cancel(client, name, options),
   }),
+  verb<[action: string, application: string, address?: string], DomainOptions>({
+    use: 'domains <action> <application> [address]',
+    text: 'list, add HOST[/PATH] or remove HOST[/PATH]: which domains lead to an application; needs no deployment',
+    options: [
+      new Option('--service <name>', 'of an application with several services: where requests go'),
+      new Option('--port <number>', 'the port that requests go to').argParser(port),
+      new Option('--tls <mode>', 'by default on').choices(['on', 'internal', 'off']),
+      new Option('--redirect-to <address>', 'answer with this address'),
+    ],
+    run: async (client, [action, name, address], options) =>
+      (await import('./verbs/domains.ts')).domains(client, action, name, address, options),
+  }),
   verb<[action: string, project: string, ...rest: string[]]>({
     use: 'members <action> <project> [address] [role]',
     text: 'list, invite ADDRESS [ROLE], role ADDRESS ROLE or remove ADDRESS: who is in a project',
@@ -90,12 +165,24 @@ export const verbs: readonly Verb[] = [
     run: async (client, [action, project, ...rest]) =>
       (await import('./verbs/members.ts')).members(client, action, project, rest),
   }),
-  verb<[kind: string, name: string], Scope & { on?: string } & ServerOptions & SshKeyOptions>({
+  verb<
+    [kind: string, name: string],
+    Scope & { on?: string } & ServerOptions &
+      SshKeyOptions &
+      GitCredentialOptions &
+      RegistryOptions &
+      WebhookOptions &
+      DatabaseOptions &
+      DestinationOptions
+  >({
     use: 'create <kind> <name>',
-    text: 'create an object of a kind, such as a project; prints how the agent of a server joins, and the public half of an SSH key',
+    text: 'create an object of a kind, such as a project; prints how the agent of a server joins, the public half of an SSH key or a deploy key, and the address and secret of a webhook',
     options: [
       new Option('--direct-ports', 'ports of applications are open on the server itself'),
-      new Option('--address <address>', 'of the machine of a server: with --ssh-key its agent is installed by SSH'),
+      new Option(
+        '--address <address>',
+        'of a registry, such as registry.example.com:5000; or of the machine of a server: with --ssh-key its agent is installed by SSH',
+      ),
       new Option('--ssh-key <name>', 'the SSH key by which the machine of a server is logged in to'),
       new Option(
         '--host-key <fingerprint>',
@@ -104,7 +191,12 @@ export const verbs: readonly Verb[] = [
       new Option('--port <number>', 'of the SSH server on the machine of a server; by default 22').argParser(port),
       new Option('--user <name>', 'as whom the machine of a server is logged in to; by default root'),
       new Option('--wait', 'print each step of the installation by SSH, until the server is active or it has failed'),
-      new Option('--on <server>', 'the server of a volume; by default that of its project'),
+      new Option('--on <server>', 'the server of a volume or a database; by default that of its project'),
+      new Option('--type <type>', 'of a database').choices(['postgres', 'mysql', 'mariadb', 'redis', 'mongodb']),
+      new Option('--engine-version <version>', 'of a database, such as 17; by default the usual one'),
+      new Option('--memory <size>', 'the most memory of a database, such as 512m'),
+      new Option('--cpus <number>', 'the most processors of a database, such as 0.5'),
+      new Option('--exposed <port>', 'a port of its server that leads to a database').argParser(port),
       new Option('--generate <type>', 'the type of an SSH key; by default ed25519').choices(['ed25519', 'rsa']),
       new Option(
         '--private-key <file>',
@@ -114,24 +206,37 @@ export const verbs: readonly Verb[] = [
         '--password',
         'an SSH key that is a password, which is asked for, or read from standard input',
       ).conflicts('generate'),
+      ...gitCredentialOptions,
+      ...destinationOptions,
+      ...webhookOptions,
+      new Option('--secret', 'of a webhook: it is asked for, or read from standard input; by default one is made'),
     ],
     run: async (client, [kind, name], options, signal) =>
       (await import('./verbs/create.ts')).create(client, kind, name, options, signal),
   }),
-  verb<[kind: string, name: string], { name?: string } & ServerChange & SshKeyOptions>({
+  verb<
+    [kind: string, name: string],
+    Scope & { name?: string } & ServerChange &
+      SshKeyOptions &
+      GitCredentialOptions &
+      RegistryOptions &
+      DestinationOptions &
+      WebhookOptions
+  >({
     use: 'set <kind> <name>',
-    text: 'change a server, or an SSH key: its name, or its secret, also while servers use it',
-    inProject: false,
+    text: 'change a server, an SSH key, a git credential, a registry, a backup destination or a webhook: its name, or its secret, also while it is used',
     options: [
       new Option('--name <name>', 'another name'),
-      new Option('--address <address>', 'of the machine of a server; none takes it away'),
+      new Option('--address <address>', 'of a registry; or of the machine of a server, where none takes it away'),
       new Option('--port <number>', 'of the SSH server on the machine of a server').argParser(port),
       new Option('--user <name>', 'as whom the machine of a server is logged in to'),
       new Option('--ssh-key <name>', 'by which the machine of a server is logged in to; none takes it away'),
       new Option('--log-retention-days <n>', 'how long a server keeps logs, from 1 to 365').argParser(days),
-      new Option('--projects <list>', 'who may use a server: names of projects with commas between, or all').argParser(
-        (text) => text.split(','),
-      ),
+      new Option('--ingress <on|off>', 'the proxy of a server, which leads domains to its applications').choices([
+        'on',
+        'off',
+      ]),
+      new Option('--acme-email <address>', 'whom the authority of certificates warns; none takes it away'),
       new Option('--generate <type>', 'replace an SSH key by a new one').choices(['ed25519', 'rsa']),
       new Option(
         '--private-key <file>',
@@ -139,10 +244,25 @@ export const verbs: readonly Verb[] = [
       ).conflicts(['generate', 'password']),
       new Option(
         '--password',
-        'replace an SSH key by a password, which is asked for, or read from standard input',
+        'replace an SSH key by a password, or that of a registry, which is asked for, or read from standard input',
       ).conflicts('generate'),
+      ...gitCredentialOptions,
+      ...destinationOptions,
+      new Option('--secret-key', 'replace that of a destination, which is asked for, or read from standard input'),
+      ...webhookOptions,
+      new Option('--secret', 'replace the secret of a webhook, which is asked for, or read from standard input'),
+      new Option(
+        '--new-secret',
+        'replace the secret of a webhook by one that is made, and print it this once',
+      ).conflicts('secret'),
     ],
     run: async (client, [kind, name], options) => (await import('./verbs/set.ts')).set(client, kind, name, options),
+  }),
+  verb<[kind: string, name: string]>({
+    use: 'test <kind> <name>',
+    text: 'log in to a registry with what is kept of it, and print what came of it',
+    inProject: false,
+    run: async (client, [kind, name]) => (await import('./verbs/registry.ts')).testRegistry(client, kind, name),
   }),
   verb<[server: string]>({
     use: 'join <server>',
@@ -176,6 +296,33 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, _args, options, signal) => (await import('./verbs/apply.ts')).apply(client, options, signal),
   }),
+  verb<[action: 'check', file: string], ComposeOptions>({
+    use: 'compose <action> <file>',
+    text: 'check: print what a compose file declares, and what of it is refused or means something else',
+    inProject: false,
+    options: [
+      new Option('--env <NAME=VALUE...>', 'variables of the application: the file can use no others').argParser(
+        variable,
+      ),
+      new Option('--in-repository', 'the file is in a git repository: services may be built of it'),
+      output,
+    ],
+    run: async (client, [action, file], options) =>
+      (await import('./verbs/compose.ts')).compose(client, action, file, options),
+  }),
+  verb<[webhook: string, delivery?: string], Scope & { output?: string }>({
+    use: 'deliveries <webhook> [delivery]',
+    text: 'print what a git host sent to a webhook, newest first, and what was decided; or all of one delivery',
+    options: [output],
+    run: async (client, [name, delivery], options) =>
+      (await import('./verbs/webhook.ts')).deliveries(client, name, delivery, options),
+  }),
+  verb<[webhook: string, delivery?: string], Scope>({
+    use: 'replay <webhook> [delivery]',
+    text: 'decide a delivery of a webhook again, by default the newest',
+    run: async (client, [name, delivery], options) =>
+      (await import('./verbs/webhook.ts')).replay(client, name, delivery, options),
+  }),
   verb<[application: string], Waiting>({
     use: 'deploy <application>',
     text: 'deploy an application and follow it to its end',
@@ -183,10 +330,18 @@ export const verbs: readonly Verb[] = [
     run: async (client, [name], options, signal) =>
       (await import('./verbs/deploy.ts')).deploy(client, name, options, signal),
   }),
-  verb<[application: string], Waiting>({
+  verb<[application: string], Scope & { output?: string }>({
+    use: 'dockerfile <application>',
+    text: 'print the Dockerfile that is generated for an application where dockerfile_path is auto; builds nothing',
+    options: [
+      new Option('-o, --output <file>', 'write it to a file that does not exist yet, to take it into the repository'),
+    ],
+    run: async (client, [name], options) => (await import('./verbs/dockerfile.ts')).dockerfile(client, name, options),
+  }),
+  verb<[application: string], Waiting & { to?: string }>({
     use: 'rollback <application>',
     text: 'return to what served before, and follow it to its end',
-    options: [noWait],
+    options: [new Option('--to <number>', 'the number of a deployment that succeeded'), noWait],
     run: async (client, [name], options, signal) =>
       (await import('./verbs/deploy.ts')).rollback(client, name, options, signal),
   }),
@@ -229,15 +384,18 @@ export const verbs: readonly Verb[] = [
     options: [],
     run: async (client, [name], options) => (await import('./verbs/volume.ts')).unbind(client, name, options),
   }),
-  verb<[application?: string, server?: string], LogsOptions>({
-    use: 'logs [application] [server]',
-    text: 'print the output of an application, or of all on a server: logs server NAME; of all applications: logs -f',
+  verb<[application?: string, name?: string], LogsOptions>({
+    use: 'logs [application] [server|database]',
+    text: 'print the output of an application; logs database NAME: of a database; logs server NAME: of all on a server; logs -f: of all applications',
     options: [
       new Option('-f, --follow', 'go on; without a name, with all applications'),
       new Option('--tail <n>', 'lines to begin with').default('200').argParser(lineCount),
       new Option('--search <text>', 'lines that have this text'),
       new Option('--level <level>', 'lines of these levels, with commas between'),
       new Option('--source <id>', 'of a server: lines of its agent (agent), or of what has this id'),
+      new Option('--instance <id>', 'of an application: lines of one instance'),
+      new Option('--service <name>', 'of an application of a compose file: lines of one service'),
+      new Option('--previous', 'of an application: lines of the deployment before the one that serves'),
     ],
     run: async (client, [first, second], options, signal) =>
       (await import('./verbs/logs.ts')).logs(client, first, second, options, signal),
@@ -247,15 +405,38 @@ export const verbs: readonly Verb[] = [
     text: 'print what servers or applications use now of processor, memory, disk and network, the busiest first',
     run: async (client, [what], options) => (await import('./verbs/top.ts')).top(client, what, options),
   }),
+  verb<[application: string], TrafficOptions>({
+    use: 'traffic <application>',
+    text: 'print the requests to an application by its domains: statuses, latencies, bytes; by steps, then by instances',
+    options: [
+      new Option('-f, --follow', 'go on, every 5 s'),
+      new Option('--since <time>', 'from when on: at most the last hour, as 15m').default('15m'),
+      new Option('--step <time>', 'from 5s to 1h').default('1m'),
+    ],
+    run: async (client, [name], options, signal) =>
+      (await import('./verbs/traffic.ts')).traffic(client, name, options, signal),
+  }),
   verb<[application: string, ...command: string[]], Scope & { instance?: string; shell?: string }>({
     use: 'exec <application> [command...]',
     text: 'open a shell on a terminal in an application, or run a command: APP -- COMMAND; exits with its code',
     options: [
       new Option('--instance <id>', 'the instance; by default the first that is ready'),
-      new Option('--shell <path>', 'the shell; by default the first of /bin/bash and /bin/sh that is there'),
+      new Option('--shell <path>', 'the shell; by default the first of bash, ash, sh and busybox that is there'),
     ],
     run: async (client, [name, ...command], options, signal) =>
       (await import('./verbs/exec.ts')).exec(client, name, command, options, signal),
+  }),
+  verb<[application: string, ...command: string[]], Scope & Omit<Run.RunOptions, 'project'>>({
+    use: 'run <application> [command...]',
+    text: 'run a command once in a container of its own, as the application is deployed: APP -- COMMAND; exits with its code',
+    options: [
+      new Option('--timeout <seconds>', 'how long it may take; by default 3600').argParser(seconds),
+      new Option('--env <pairs...>', 'further variables: NAME=VALUE'),
+      new Option('--read-only-volumes', 'also while instances run that may write to a volume'),
+      new Option('--detach', 'do not wait for its end'),
+    ],
+    run: async (client, [name, ...command], options, signal) =>
+      (await import('./verbs/run.ts')).run(client, name, command, options, signal),
   }),
   verb<[server: string], { shell?: string }>({
     use: 'shell <server>',
@@ -264,6 +445,87 @@ export const verbs: readonly Verb[] = [
     options: [new Option('--shell <path>', 'the shell; by default that of the user of the agent')],
     run: async (client, [name], options, signal) =>
       (await import('./verbs/exec.ts')).shell(client, name, options, signal),
+  }),
+  verb<[action: string, name?: string], Waiting & PreviewOptions>({
+    use: 'preview <action> [name]',
+    text: 'list; create NAME: copy an environment for a branch; approve NAME: a commit of a fork; extend NAME: its time; delete NAME',
+    options: [
+      new Option('--branch <branch>', 'create: what is shown'),
+      new Option('--environment <name>', 'create: what is copied, in --project; by default the default environment'),
+      new Option('--repository <url>', 'create: of the applications that have the branch, if there are several'),
+      new Option('--fork <url>', 'create: the branch is of this repository, and waits for an approval'),
+      new Option('--commit <id>', 'create: of a fork; approve: the commit that was looked at'),
+      new Option('--request <number>', 'create: of the pull request or merge request').argParser(requestNumber),
+      new Option(
+        '--ttl <hours>',
+        'create, extend: how long it lives from now on; created, by default a week',
+      ).argParser(hours),
+      yes,
+      noWait,
+    ],
+    run: async (client, [action, name], options, signal) =>
+      (await import('./verbs/preview.ts')).preview(client, action, name, options, signal),
+  }),
+  verb<
+    [action: string, database: string, ...values: string[]],
+    Waiting & ArchiveOptions & { tail?: string; port?: number; password?: boolean }
+  >({
+    use: 'db <action> <database> [values...]',
+    text: 'start, stop, restart; credentials: how clients log in; connect: an address of this machine that leads to it; rotate-password: another password; parameters [NAME=VALUE…]: of its engine; logs: what it wrote; shell: its own client, logged in; archive, unarchive: whether it can be brought to any instant; window: to which ones',
+    options: [
+      new Option('--tail <number>', 'logs: how many lines, by default 200').argParser(lineCount),
+      new Option('--port <number>', 'connect: of this machine; by default a free one').argParser(port),
+      new Option('--password', 'rotate-password: ask for the password, in place of a generated one'),
+      noWait,
+    ],
+    run: async (client, [action, name, ...values], options, signal) =>
+      (await import('./verbs/db.ts')).db(client, action, name, values, options, signal),
+  }),
+  verb<
+    [name: string],
+    Waiting & { to?: string; every?: string; timezone?: string; keep?: number; destination?: string; on?: string }
+  >({
+    use: 'backup <name>',
+    text: 'back up a database, a volume or the volumes of an application to a bucket, now or, with --every, again and again; import --destination NAME: take up what another installation made',
+    options: [
+      new Option('--destination <name>', 'import: the bucket that has them'),
+      new Option('--on <server>', 'import: where they are restored; by default that of the project'),
+      new Option('--to <destination>', 'by default the only one that there is'),
+      new Option('--every <cron>', 'minute, hour, day of the month, month, day of the week, such as "30 3 * * *"'),
+      new Option('--timezone <name>', 'of --every, such as Europe/Berlin; by default UTC'),
+      new Option('--keep <number>', 'of --every: good backups that stay, by default 7').argParser(keptBackups),
+      noWait,
+    ],
+    run: async (client, [name], options) => (await import('./verbs/backup.ts')).backup(client, name, options),
+  }),
+  verb<[backup: string], Waiting & { into?: string; as?: string; for?: string; at?: string; yes?: boolean }>({
+    use: 'restore <backup>',
+    text: 'bring a backup back into its database or its volume, beside what is there; asks before it does',
+    options: [
+      new Option('--into <database>', 'another one of the same type, version and user').conflicts('as'),
+      new Option('--as <name>', 'a new database or volume, beside the one that it is of'),
+      new Option('--for <application>', 'of a volume: a new one, which this application mounts'),
+      new Option('--at <path>', 'of --for: where it is mounted'),
+      yes,
+      noWait,
+    ],
+    run: async (client, [name], options) => (await import('./verbs/restore.ts')).restore(client, name, options),
+  }),
+  verb<[database: string], Waiting & { to?: string; as?: string }>({
+    use: 'pitr <database>',
+    text: 'bring a copy of a database whose writes are archived to an instant, beside what it serves',
+    options: [
+      new Option('--to <time>', 'the instant, within its recovery window, such as 2026-11-27T01:30:00Z'),
+      new Option('--as <name>', 'as a new database, which serves it at once'),
+      noWait,
+    ],
+    run: async (client, [name], options) => (await import('./verbs/recover.ts')).pitr(client, name, options),
+  }),
+  verb<[database: string], Scope & { back?: string; yes?: boolean }>({
+    use: 'switch <database>',
+    text: 'let a database serve what setpoint pitr recovered for it; asks before it does',
+    options: [new Option('--back <volume>', 'the id of a former volume of it, to go back to'), yes],
+    run: async (client, [name], options) => (await import('./verbs/recover.ts')).switchTo(client, name, options),
   }),
   verb<[kind: string, name: string], Waiting & { yes?: boolean; force?: boolean }>({
     use: 'delete <kind> <name>',
@@ -385,10 +647,34 @@ function port(text: string): number {
   return number;
 }
 
+function seconds(text: string): number {
+  const number = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (number < 1 || number > 86_400) throw new InvalidArgumentError('It must be a number of seconds from 1 to 86400.');
+  return number;
+}
+
+function requestNumber(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a number, such as 12.');
+  return Number(text);
+}
+
+function hours(text: string): number {
+  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (number < 1 || number > 720) throw new InvalidArgumentError('It must be a number of hours from 1 to 720.');
+  return number;
+}
+
 function days(text: string): number {
   const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (number < 1 || number > 365) throw new InvalidArgumentError('It must be a number of days from 1 to 365.');
   return number;
+}
+
+/** One of several `NAME=VALUE`, with those before it. */
+function variable(text: string, before: Record<string, string> | undefined): Record<string, string> {
+  const [name = ''] = text.split('=', 1);
+  if (name === '' || name === text) throw new InvalidArgumentError('It must be NAME=VALUE.');
+  return { ...before, [name]: text.slice(name.length + 1) };
 }
 
 function portList(text: string): number[] {
@@ -407,6 +693,11 @@ function bindings(text: string): { port: number; project: string }[] {
     if (at < 1 || at === one.length - 1) throw new InvalidArgumentError('It must be PORT=PROJECT, such as 80=shop.');
     return { port: port(one.slice(0, at)), project: one.slice(at + 1) };
   });
+}
+
+function keptBackups(text: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError('It must be 1 to 365, such as 7.');
+  return Number(text);
 }
 
 function lineCount(text: string): string {

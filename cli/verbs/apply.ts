@@ -1,12 +1,11 @@
-import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { ApplicationManifest } from '../../manifests/application.ts';
 import { parseApplications } from '../../manifests/application.ts';
 import { changesOf } from '../application-change.ts';
-import type { Change } from '../application-change.ts';
+import type { Change, References } from '../application-change.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { Refused } from '../client.ts';
+import { contentOf } from '../file-content.ts';
 import { findObject, listObjects } from '../objects.ts';
 import { followDeployment } from './deploy.ts';
 
@@ -17,6 +16,7 @@ interface Options {
   deploy?: boolean;
 }
 
+const ComposeFile = z.object({ compose_file: z.string().nullable() });
 const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.boolean() });
 
 /**
@@ -25,15 +25,6 @@ const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.bo
 export async function apply(client: Client, options: Options & { file: string }, signal: AbortSignal): Promise<void> {
   const content = await contentOf(options.file);
   for (const manifest of parse(options.file, content)) await applyApplication(client, manifest, options, signal);
-}
-
-/** Reads a file; `-` is standard input, which may be a socket and then cannot be opened by name. */
-async function contentOf(file: string): Promise<string> {
-  try {
-    return await (file === '-' ? text(process.stdin) : readFile(file, 'utf8'));
-  } catch (error) {
-    throw new Error(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
 }
 
 function parse(file: string, content: string): ApplicationManifest[] {
@@ -70,6 +61,8 @@ export async function applyApplication(
 
 interface Plan {
   places: { project: ApiObject; environment: ApiObject; server: ApiObject };
+  /** Fields of the body with the ids of what the manifest names. */
+  references: References;
   /** Absent: it is to be created. */
   existing: ApiObject | undefined;
   changes: readonly Change[];
@@ -94,10 +87,11 @@ async function planOf(client: Client, manifest: ApplicationManifest): Promise<Pl
   const environment = await findObject(client, 'environments', spec.environment, project.id);
   const server = await findObject(client, 'servers', spec.server);
   const places = { project, environment, server };
+  const references = await referencesOf(client, spec);
   const existing = (await listObjects(client, 'applications', project.id)).find(
     (it) => it.name === metadata.name && it['environment_id'] === environment.id,
   );
-  if (existing === undefined) return { places, existing, changes: [] };
+  if (existing === undefined) return { places, references, existing, changes: [] };
   if (existing['server_id'] !== server.id)
     throw new Error(
       `${metadata.name} runs on another server than ${spec.server}: it cannot be moved. Name its present server, or delete the application and apply again`,
@@ -106,7 +100,23 @@ async function planOf(client: Client, manifest: ApplicationManifest): Promise<Pl
     spec.env === undefined
       ? undefined
       : Variables.parse(await client.request('GET', `/api/v1/applications/${existing.id}/env`));
-  return { places, existing, changes: changesOf(manifest, existing, variables) };
+  const file =
+    spec.compose_file === undefined
+      ? undefined
+      : ComposeFile.parse(await client.request('GET', `/api/v1/applications/${existing.id}/compose`));
+  const changes = changesOf(manifest, { ...existing, ...file }, variables, references);
+  return { places, references, existing, changes };
+}
+
+/** @throws Error if nothing has the name */
+async function referencesOf(client: Client, spec: ApplicationManifest['spec']): Promise<References> {
+  const idOf = async (kind: 'git-credentials' | 'registries', name: string) =>
+    (await findObject(client, kind, name)).id;
+  const { git_credential, registry } = spec;
+  return {
+    ...(git_credential !== undefined && { git_credential_id: await idOf('git-credentials', git_credential) }),
+    ...(registry !== undefined && { registry_id: await idOf('registries', registry) }),
+  };
 }
 
 /** @throws Error with the name of the application that a refusal left unchanged. */
@@ -134,14 +144,14 @@ async function deploymentOf(client: Client, app: ApiObject, plan: Plan): Promise
   return typeof started === 'string' ? client.object('GET', `/api/v1/deployments/${started}`) : undefined;
 }
 
-function create(client: Client, manifest: ApplicationManifest, { places }: Plan): Promise<ApiObject> {
+function create(client: Client, manifest: ApplicationManifest, { places, references }: Plan): Promise<ApiObject> {
   const { project, environment, server } = places;
   return client.object('POST', '/api/v1/applications', {
     project_id: project.id,
     environment_id: environment.id,
     server_id: server.id,
     name: manifest.metadata.name,
-    ...bodyOf(manifest),
+    ...bodyOf(manifest, references),
   });
 }
 
@@ -150,13 +160,13 @@ async function change(
   client: Client,
   manifest: ApplicationManifest,
   existing: ApiObject,
-  { changes }: Plan,
+  { changes, references }: Plan,
 ): Promise<ApiObject> {
   if (changes.length === 0) return existing;
   const version = String(existing['resource_version']);
   const path = `/api/v1/applications/${existing.id}`;
   try {
-    return await client.object('PUT', path, bodyOf(manifest), { 'if-match': version });
+    return await client.object('PUT', path, bodyOf(manifest, references), { 'if-match': version });
   } catch (error) {
     if (!(error instanceof Refused && error.message.includes('If-Match'))) throw error;
     throw new Error(`${manifest.metadata.name} was changed by another request meanwhile: apply again`, {
@@ -165,7 +175,7 @@ async function change(
   }
 }
 
-function bodyOf({ spec, metadata }: ApplicationManifest): Record<string, unknown> {
-  const { project: _p, environment: _e, server: _s, ...fields } = spec;
-  return { ...fields, ...(metadata.labels !== undefined && { labels: metadata.labels }) };
+function bodyOf({ spec, metadata }: ApplicationManifest, references: References): Record<string, unknown> {
+  const { project: _p, environment: _e, server: _s, git_credential: _g, registry: _r, ...fields } = spec;
+  return { ...fields, ...references, ...(metadata.labels !== undefined && { labels: metadata.labels }) };
 }

@@ -2,7 +2,18 @@ import { z } from 'zod';
 import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
 import { findObject, kindOf, typedKind } from '../objects.ts';
+import { placeOf } from '../place.ts';
+import { createDatabase } from './db.ts';
+import type { DatabaseOptions } from './db.ts';
+import { createDestination } from './destination.ts';
+import type { DestinationOptions } from './destination.ts';
+import { createGitCredential } from './git-credential.ts';
+import type { GitCredentialOptions } from './git-credential.ts';
 import { followProvisioning, printProvisioning } from './provision.ts';
+import { createWebhook } from './webhook.ts';
+import type { WebhookOptions } from './webhook.ts';
+import { createRegistry } from './registry.ts';
+import type { RegistryOptions } from './registry.ts';
 import { createSshKey } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
 
@@ -25,12 +36,18 @@ export interface ServerOptions {
   wait?: boolean;
 }
 
-/** Creates a project, an environment, a volume, an SSH key or a server; for a server it prints how its agent joins. */
+/** Creates an object of a kind; for a server it prints how its agent joins, for a webhook its address and its secret. */
 export async function create(
   client: Client,
   word: string,
   name: string,
-  options: { project?: string; on?: string } & ServerOptions & SshKeyOptions,
+  options: { project?: string; on?: string } & ServerOptions &
+    SshKeyOptions &
+    GitCredentialOptions &
+    RegistryOptions &
+    WebhookOptions &
+    DatabaseOptions &
+    DestinationOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const kind = kindOf(word);
@@ -49,26 +66,48 @@ export async function create(
       await createServer(client, name, options, signal);
       return;
     case 'volumes': {
-      if (options.project === undefined) throw new Error('A volume is created in a project: name it by --project');
-      const project = await findObject(client, 'projects', options.project);
-      if (options.on === undefined && project['default_server_id'] === null)
-        throw new Error('A volume is on a server, and the project has no default one: name a server by --on');
-      const server =
-        options.on === undefined ? {} : { server_id: (await findObject(client, 'servers', options.on)).id };
-      await client.request('POST', '/api/v1/volumes', { project_id: project.id, ...server, name });
+      await client.request('POST', '/api/v1/volumes', { ...(await placeOf(client, 'volume', options)), name });
       break;
     }
+    case 'databases':
+      await createDatabase(client, name, options);
+      break;
+    case 'git-webhooks':
+      await createWebhook(client, name, options);
+      return;
     case 'ssh-keys':
       await createSshKey(client, name, options);
       return;
+    case 'git-credentials':
+      await createGitCredential(client, name, options);
+      return;
+    case 'registries':
+      await createRegistry(client, name, options);
+      return;
+    case 'backup-destinations':
+      await createDestination(client, name, options);
+      return;
     case 'applications':
     case 'deployments':
-      throw new Error(
-        `Cannot create ${kind} by this command: use \`setpoint ${kind === 'applications' ? 'apply -f FILE' : 'deploy APPLICATION'}\``,
-      );
+    case 'runs':
+    case 'previews':
+    case 'backups':
+    case 'backup-schedules':
+    case 'restores':
+      throw new Error(`Cannot create ${kind} by this command: use \`setpoint ${otherwise[kind]}\``);
   }
   console.log(`${typedKind(kind)} ${name} is created`);
 }
+
+const otherwise = {
+  applications: 'apply -f FILE',
+  deployments: 'deploy APPLICATION',
+  runs: 'run APPLICATION -- COMMAND',
+  previews: 'preview create NAME --branch BRANCH',
+  backups: 'backup DATABASE',
+  restores: 'restore BACKUP',
+  'backup-schedules': 'backup DATABASE --every "30 3 * * *"',
+} as const;
 
 async function createServer(client: Client, name: string, options: ServerOptions, signal: AbortSignal): Promise<void> {
   const { directPorts, address, sshKey, hostKey, port, user } = options;

@@ -1,6 +1,6 @@
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
-import { resumed } from '../resume.ts';
+import { gapLine, resumed } from '../resume.ts';
 import { printServerAway } from '../server-away.ts';
 
 interface Options {
@@ -13,20 +13,35 @@ export async function deploy(client: Client, name: string, options: Options, sig
   await bring(client, name, 'deploy', options, signal);
 }
 
-/** Returns to the deployment that served before and waits for the end. @throws Error if it did not succeed. */
-export async function rollback(client: Client, name: string, options: Options, signal: AbortSignal): Promise<void> {
+/** Returns to a deployment, by default the one that served before, and waits for the end. @throws Error if it did not succeed. */
+export async function rollback(
+  client: Client,
+  name: string,
+  options: Options & { to?: string },
+  signal: AbortSignal,
+): Promise<void> {
   await bring(client, name, 'rollback', options, signal);
+}
+
+/** The body that names the deployment of that number. @throws Error if there is none, with those that there are */
+async function numbered(client: Client, app: ApiObject, number: string): Promise<object> {
+  const all = await client.list(`/api/v1/applications/${app.id}/deployments`);
+  const found = all.find((it) => String(it['number']) === number);
+  if (found !== undefined) return { deployment_id: found.id };
+  const kept = all.map((it) => String(it['number'])).join(', ');
+  throw new Error(`There is no deployment ${number} of ${app.name ?? app.id}: kept are ${kept}`);
 }
 
 async function bring(
   client: Client,
   name: string,
   what: 'deploy' | 'rollback',
-  options: Options,
+  options: Options & { to?: string },
   signal: AbortSignal,
 ): Promise<void> {
   const app = await findObject(client, 'applications', name, options.project);
-  const deployment = await client.object('POST', `/api/v1/applications/${app.id}/${what}`, {});
+  const body = options.to === undefined ? {} : await numbered(client, app, options.to);
+  const deployment = await client.object('POST', `/api/v1/applications/${app.id}/${what}`, body);
   console.log(`Deployment ${String(deployment['number'])} of ${app.name ?? name}: ${deployment.status ?? 'queued'}`);
   if (options.wait !== false) await followDeployment(client, app, deployment, signal);
 }
@@ -42,7 +57,7 @@ export async function followDeployment(
   let last = deployment.status;
   for await (const frame of resumed(client, `/ws/deployments/${deployment.id}/logs`, {}, {}, signal)) {
     if (frame['type'] === 'log') console.log(`  ${String(frame['message'])}`);
-    else if (frame['type'] === 'gap') console.log(`  … ${String(frame['dropped'])} lines were dropped`);
+    else if (frame['type'] === 'gap') console.log(`  ${gapLine(frame)}`);
     else if (frame['type'] === 'status' && frame['status'] !== last) {
       last = String(frame['status']);
       console.log(last);

@@ -15,6 +15,7 @@ const Events = z.array(
 const Instances = z.array(
   z.looseObject({
     id: z.string(),
+    service: z.string().nullish(),
     replica: z.number(),
     status: z.string(),
     ready: z.boolean(),
@@ -77,7 +78,8 @@ async function partsOf(client: Client, kind: CliKind, it: ApiObject): Promise<Re
   };
 }
 
-function fieldsOf(it: ApiObject): string {
+/** The fields of an object that have a value, a line each. */
+export function fieldsOf(it: ApiObject): string {
   const width = Math.max(...Object.keys(it).map((field) => field.length)) + 3;
   return Object.entries(it)
     .filter(([field, value]) => field !== 'conditions' && value !== null && value !== undefined)
@@ -94,11 +96,13 @@ function shown(value: unknown): string {
 async function printInstances(client: Client, it: ApiObject, now: Date): Promise<void> {
   const instances = Instances.parse(await client.request('GET', `${pathOf('applications', it)}/instances`));
   if (instances.length === 0) return;
+  const hasServices = instances.some(({ service }) => typeof service === 'string');
   console.log('\nInstances');
   console.log(
     table(
-      ['replica', 'status', 'ready', 'restarts', 'exit code', 'age', 'id'],
+      [...(hasServices ? ['service'] : []), 'replica', 'status', 'ready', 'restarts', 'exit code', 'age', 'id'],
       instances.map((one) => [
+        ...(hasServices ? [one.service ?? ''] : []),
         String(one.replica),
         one.status,
         one.ready ? 'yes' : 'no',

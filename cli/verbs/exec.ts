@@ -40,7 +40,7 @@ export async function exec(
     ...(options.shell !== undefined && { shell: options.shell }),
     ...(options.instance !== undefined && { instance_id: options.instance }),
   };
-  await attached(client, `/api/v1/applications/${app.id}/terminal`, body, signal);
+  await openTerminal(client, `/api/v1/applications/${app.id}/terminal`, body, signal);
 }
 
 /** Runs a login shell of a server's agent on a terminal, as {@link exec} does in an instance. */
@@ -52,11 +52,11 @@ export async function shell(
 ): Promise<void> {
   const server = await findObject(client, 'servers', name);
   const body = options.shell === undefined ? {} : { shell: options.shell };
-  await attached(client, `/api/v1/servers/${server.id}/terminal`, body, signal);
+  await openTerminal(client, `/api/v1/servers/${server.id}/terminal`, body, signal);
 }
 
 /** Makes a terminal and joins it with that of this process until it ends. @throws Error if it ends without a code */
-async function attached(client: Client, path: string, body: object, signal: AbortSignal): Promise<void> {
+export async function openTerminal(client: Client, path: string, body: object, signal: AbortSignal): Promise<void> {
   const made = await client.request('POST', path, { ...body, ...sizeHere() });
   const socket = await client.socket(`/ws/terminal/${Made.parse(made).sessionId}`, { output: 'binary' });
   using _ = joined(socket, !('command' in body), signal);

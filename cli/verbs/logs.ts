@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { displayable } from '../../api/streams/log-frames.ts';
 import type { Client } from '../client.ts';
 import { findObject, kindOf } from '../objects.ts';
-import { resumed } from '../resume.ts';
+import { gapLine, resumed } from '../resume.ts';
 
 const Line = z.looseObject({ timestamp: z.string(), stream: z.string(), message: z.string() });
 const Page = z.object({ lines: z.array(Line) });
@@ -24,11 +24,14 @@ export interface LogsOptions {
   search?: string;
   level?: string;
   source?: string;
+  previous?: boolean;
+  instance?: string;
+  service?: string;
 }
 
 /**
- * Prints lines of an application (`APP`), of a server with all that runs there (`server NAME`), or of all applications of
- * a project (no name); with `follow`, continues until interrupted and resumes a broken stream.
+ * Prints lines of an application (`APP`), of a database (`database NAME`), of a server with all that runs there (`server
+ * NAME`), or of all applications of a project (no name); with `follow`, continues until interrupted and resumes a broken stream.
  */
 export async function logs(
   client: Client,
@@ -42,28 +45,58 @@ export async function logs(
   switch (kindOf(first)) {
     case 'applications':
       return ofApplication(client, second, options, signal);
+    case 'databases':
+      return ofDatabase(client, second, options, signal);
     case 'servers':
       return ofServer(client, second, options, signal);
     default:
-      throw new Error(`Only an application or a server has logs: got ${first}`);
+      throw new Error(`Only an application, a database or a server has logs: got ${first}`);
   }
 }
 
 async function ofApplication(client: Client, name: string, options: LogsOptions, signal: AbortSignal): Promise<void> {
   const app = await findObject(client, 'applications', name, options.project);
-  const query = { tail: options.tail, ...filter(options) };
+  const { instance, service, previous } = options;
+  const query = {
+    tail: options.tail,
+    ...filter(options),
+    ...(instance !== undefined && { instance_id: instance }),
+    ...(service !== undefined && { service }),
+  };
   if (options.follow !== true) {
+    const stored = { ...query, ...(previous && { previous: 'true' }) };
     const answer = await client.request(
       'GET',
-      `/api/v1/applications/${app.id}/runtime-logs?${new URLSearchParams(query).toString()}`,
+      `/api/v1/applications/${app.id}/runtime-logs?${new URLSearchParams(stored).toString()}`,
     );
     for (const line of Page.parse(answer).lines) print(line);
     return;
   }
-  const path = `/ws/applications/${app.id}/logs`;
+  if (previous === true) throw new Error('--follow goes on with what serves: leave out --previous');
+  await followOne(client, `/ws/applications/${app.id}/logs`, query, signal);
+}
+
+async function ofDatabase(client: Client, name: string, options: LogsOptions, signal: AbortSignal): Promise<void> {
+  const it = await findObject(client, 'databases', name, options.project);
+  const query = { tail: options.tail, ...filter(options) };
+  if (options.follow === true) return followOne(client, `/ws/databases/${it.id}/logs`, query, signal);
+  const answer = await client.request(
+    'GET',
+    `/api/v1/databases/${it.id}/logs?${new URLSearchParams(query).toString()}`,
+  );
+  for (const line of Page.parse(answer).lines) print(line);
+}
+
+/** Prints the lines of a stream of one workload, until interrupted. */
+async function followOne(
+  client: Client,
+  path: string,
+  query: Record<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
   for await (const frame of resumed(client, path, query, { tail: '0' }, signal)) {
     if (frame['type'] === 'log') print(Line.parse(frame));
-    else if (frame['type'] === 'gap') console.error(`… ${String(frame['dropped'])} lines were dropped`);
+    else if (frame['type'] === 'gap') console.error(gapLine(frame));
     else if (frame['type'] === 'end') console.error(`The stream ended: ${String(frame['reason'])}`);
   }
 }
@@ -119,9 +152,7 @@ function printMerged(frame: MergedFrame, printed: Map<string, number>): void {
       console.error(`… ${frame.left_out} applications are left out, as ${frame.sources} are followed: name a project`);
       return;
     case 'gap':
-      console.error(
-        `… ${frame.source === undefined ? '' : `${nameOf(frame.source)}: `}${frame.dropped ?? 'older'} lines were dropped`,
-      );
+      console.error(gapLine(frame) + (frame.source === undefined ? '' : ` of ${nameOf(frame.source)}`));
       return;
     case 'end':
       console.error(`The stream ended: ${frame.reason}`);

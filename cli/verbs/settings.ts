@@ -15,7 +15,7 @@ export async function settings(client: Client, action: string, changes: readonly
 const path = '/api/v1/settings';
 
 /** Settings that are lists; their values are separated by commas. */
-const lists = new Set(['registries']);
+const lists = new Set(['registries', 'backup_endpoints']);
 
 /** The body of a change. An empty value resets to the default. @throws Error if a text is not `NAME=VALUE` */
 export function bodyOf(changes: readonly string[]): Record<string, unknown> {

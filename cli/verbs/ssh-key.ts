@@ -1,7 +1,7 @@
-import { readFile, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { Refused } from '../client.ts';
 import type { Client } from '../client.ts';
+import { fileText } from '../file-text.ts';
 import { Secrets } from '../secrets.ts';
 
 export interface SshKeyOptions {
@@ -10,7 +10,6 @@ export interface SshKeyOptions {
   password?: boolean;
 }
 
-const maxFileBytes = 64 * 1024;
 const Made = z.object({ type: z.string(), public_key: z.string().nullable() });
 
 /** Creates an SSH key, and prints the line for `authorized_keys`. */
@@ -40,18 +39,9 @@ export async function withSecret(
   await using secrets = new Secrets();
   if (password === true) return await send({ password: await secrets.next('Password') });
   if (privateKey === undefined) return await send(generate === undefined ? {} : { generate });
-  const key = await contentOf(privateKey);
+  const key = await fileText(privateKey, 'private key');
   return await send({ private_key: key }).catch(async (error: unknown) => {
     if (!(error instanceof Refused) || !error.reasons.includes('passphrase_required')) throw error;
     return send({ private_key: key, passphrase: await secrets.next(`Passphrase of ${privateKey}`) });
   });
-}
-
-async function contentOf(file: string): Promise<string> {
-  const { size } = await stat(file).catch((error: NodeJS.ErrnoException) => {
-    const why = error.code === 'ENOENT' ? 'there is no such file' : error.message;
-    throw new Error(`Cannot read the private key ${file}: ${why}`, { cause: error });
-  });
-  if (size > maxFileBytes) throw new Error(`${file} is no private key: it has ${size} bytes`);
-  return readFile(file, 'utf8');
 }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Refused } from '../client.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { kindOf, listObjects } from '../objects.ts';
+import { bytes } from '../bytes.ts';
 import { table } from '../table.ts';
 
 const parallelRequests = 8;
@@ -154,13 +155,4 @@ function share(value: z.infer<typeof Share> | undefined): string {
 
 function rate(value: number | null | undefined): string {
   return value == null ? '-' : `${bytes(value)}/s`;
-}
-
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
-
-function bytes(value: number | null | undefined): string {
-  if (value == null) return '-';
-  const power = Math.min(units.length - 1, value < 1 ? 0 : Math.floor(Math.log2(value) / 10));
-  const scaled = value / 1024 ** power;
-  return `${power === 0 || scaled >= 100 ? Math.round(scaled) : scaled.toFixed(1)} ${units[power] ?? 'B'}`;
 }

@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import { bytes } from '../bytes.ts';
+import { ApiObject } from '../client.ts';
+import type { Client } from '../client.ts';
+import { findObject, listObjects } from '../objects.ts';
+import { placeOf } from '../place.ts';
+import { whileServerIsAway } from '../server-away.ts';
+import { waiting } from '../settled.ts';
+
+interface Options {
+  project?: string;
+  wait?: boolean;
+  /** Name of a destination. */
+  to?: string;
+  /** A cron expression. */
+  every?: string;
+  timezone?: string;
+  /** Good backups that stay. */
+  keep?: number;
+  /** Name of the destination whose backups are imported. */
+  destination?: string;
+  /** Name of the server where they are restored. */
+  on?: string;
+}
+
+const Imported = z.object({
+  imported: z.array(ApiObject),
+  known: z.number(),
+  skipped: z.array(z.object({ manifest_key: z.string(), reason: z.string() })),
+  next: z.string().nullable(),
+});
+
+/** Backs up a database, a volume or the volumes of an application now, or, with `every`, again and again. @throws Error if the backup failed */
+export async function backup(client: Client, name: string, options: Options): Promise<void> {
+  const { to, every, timezone, keep, destination: from } = options;
+  if (from !== undefined) {
+    if (name !== 'import') throw new Error('--destination is of backup import: name the bucket of a backup by --to');
+    return importBackups(client, from, options);
+  }
+  const { kind, it } = await backedUp(client, name, options.project);
+  const destination =
+    to === undefined ? {} : { destination_id: (await findObject(client, 'backup-destinations', to)).id };
+  if (every !== undefined) {
+    const made = await client.object('POST', '/api/v1/backup-schedules', {
+      [`${kind}_id`]: it.id,
+      ...destination,
+      cron_expression: every,
+      ...(timezone !== undefined && { timezone }),
+      ...(keep !== undefined && { retention_count: keep }),
+    });
+    console.log(`backup-schedule ${made.id} is created: ${name} is backed up at ${every} ${timezone ?? 'UTC'}`);
+    return;
+  }
+  if (timezone !== undefined || keep !== undefined)
+    throw new Error('--timezone and --keep are of a schedule: name its times by --every');
+  const query = options.wait === false ? '' : `?${waiting}`;
+  if (kind === 'application') return ofVolumes(client, it, destination);
+  const path = kind === 'database' ? `databases/${it.id}/backups` : `volumes/${it.id}/backup`;
+  const asking = client.object('POST', `/api/v1/${path}${query}`, destination);
+  print(await whileServerIsAway(client, it, asking), name);
+}
+
+/** Backs up all volumes that an application mounts, without waiting. */
+async function ofVolumes(client: Client, { id }: ApiObject, destination: object): Promise<void> {
+  const made = await client.request('POST', `/api/v1/applications/${id}/volume-backups`, destination);
+  for (const one of made as ApiObject[]) print(one, one.name ?? one.id); // as its endpoint answers
+}
+
+const backedUpKinds = { databases: 'database', volumes: 'volume', applications: 'application' } as const;
+
+/** What has that name or id. @throws Error unless one thing that can be backed up has it */
+async function backedUp(client: Client, name: string, project: string | undefined) {
+  const found = await Promise.all(
+    (['databases', 'volumes', 'applications'] as const).map(async (kinds) => {
+      const all = await listObjects(client, kinds, project);
+      // the volume of a database has the name of that one, and no backups of its own
+      const isOwn = (it: ApiObject): boolean => typeof it['database_id'] !== 'string';
+      return all
+        .filter((it) => (it.id === name || it.name === name) && isOwn(it))
+        .map((it) => ({ kind: backedUpKinds[kinds], it }));
+    }),
+  );
+  const [first, second] = found.flat();
+  if (first === undefined) throw new Error(`No database, volume or application is called ${name}`);
+  if (second === undefined) return first;
+  const each = found.flat().map(({ kind, it }) => `${it.id} (${kind})`);
+  throw new Error(`Several are called ${name}: name one by its id, ${each.join(' or ')}`);
+}
+
+/** Takes up the backups that the bucket of a destination has into a project, and prints them. */
+async function importBackups(client: Client, destination: string, options: Options): Promise<void> {
+  const { id } = await findObject(client, 'backup-destinations', destination);
+  const place = await placeOf(client, 'backup', options);
+  let [taken, known, after]: [number, number, string | null] = [0, 0, null];
+  do {
+    const body = { ...place, ...(after !== null && { after }) };
+    const page = Imported.parse(
+      await client.request('POST', `/api/v1/settings/backup-destinations/${id}/import`, body),
+    );
+    for (const one of page.imported) console.log(`backup ${one.id} of ${one.name ?? ''} is taken up`);
+    for (const one of page.skipped) console.error(`${one.manifest_key} is left out: ${whySkipped(one.reason)}`);
+    taken += page.imported.length;
+    known += page.known;
+    after = page.next;
+  } while (after !== null);
+  console.log(`${taken} ${taken === 1 ? 'backup is' : 'backups are'} new here, ${known} known: setpoint get backups`);
+}
+
+function whySkipped(reason: string): string {
+  switch (reason) {
+    case 'not_readable':
+      return 'it describes no dump and no snapshot';
+    case 'too_many':
+      return 'there are as many of the same as there can be';
+    default:
+      return 'its engine has no backups';
+  }
+}
+
+function print(made: ApiObject, name: string): void {
+  const error = made['error'] as { message: string } | null; // of the schema Backup
+  switch (made.status) {
+    case 'completed':
+      console.log(`backup ${made.id} of ${name} is completed: ${bytes(made['size_bytes'] as number)} in its bucket`);
+      return;
+    case 'failed':
+      throw new Error(`The backup of ${name} failed: ${error?.message ?? 'the reason is not known'}`);
+    default:
+      console.log(`backup ${made.id} of ${name} is ${made.status ?? 'requested'}: setpoint describe backup ${made.id}`);
+  }
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { displayable } from '../../api/streams/log-frames.ts';
+import type { ApiObject, Client } from '../client.ts';
+import { findObject } from '../objects.ts';
+import { gapLine, resumed } from '../resume.ts';
+import { printServerAway } from '../server-away.ts';
+
+const Line = z.looseObject({ stream: z.string(), message: z.string() });
+
+export interface RunOptions {
+  project?: string;
+  timeout?: number;
+  env?: readonly string[];
+  readOnlyVolumes?: boolean;
+  detach?: boolean;
+}
+
+/**
+ * Runs a command once with the image and the configuration of an application, prints its output and exits with its code.
+ * An interrupt cancels it. @throws Error if it did not end with a code
+ */
+export async function run(
+  client: Client,
+  name: string,
+  command: readonly string[],
+  options: RunOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (command.length === 0) throw new Error('Name the command: setpoint run APP -- COMMAND');
+  const app = await findObject(client, 'applications', name, options.project);
+  const env = Object.fromEntries((options.env ?? []).map(assignmentOf));
+  const made = await client.object('POST', `/api/v1/applications/${app.id}/run`, {
+    command,
+    ...(options.timeout !== undefined && { timeout_seconds: options.timeout }),
+    ...(options.env !== undefined && { env }),
+    ...(options.readOnlyVolumes === true && { read_only_volumes: true }),
+  });
+  if (options.detach === true) {
+    console.log(`Run ${made.id} is requested: setpoint describe run ${made.id} shows how it ends`);
+    return;
+  }
+  await printServerAway(client, app);
+  for await (const frame of resumed(client, `/ws/runs/${made.id}/logs`, {}, {}, signal)) {
+    if (frame['type'] === 'log') print(Line.parse(frame));
+    else if (frame['type'] === 'gap') console.error(gapLine(frame));
+  }
+  if (signal.aborted) {
+    await client.object('POST', `/api/v1/runs/${made.id}/cancel`, {});
+    throw new Error('The command is cancelled: its process is being ended');
+  }
+  await exitAs(await client.object('GET', `/api/v1/runs/${made.id}`));
+}
+
+async function exitAs(ended: ApiObject): Promise<void> {
+  const code = ended['exit_code'];
+  const error = z.object({ message: z.string() }).nullable().parse(ended['error']);
+  if (typeof code !== 'number') throw new Error(error?.message ?? `The command is ${ended.status ?? 'unknown'}`);
+  if (error !== null && ended.status !== 'succeeded') console.error(error.message);
+  process.exitCode = code === 0 && ended.status !== 'succeeded' ? 1 : code;
+}
+
+function assignmentOf(text: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw new Error(`Must be NAME=VALUE: ${text}`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function print({ stream, message }: z.infer<typeof Line>): void {
+  const write = stream === 'stdout' ? console.log : console.error;
+  write(displayable(message));
+}
