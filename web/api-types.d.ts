@@ -458,6 +458,498 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/settings/git-credentials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What private repositories are read with, without secrets; users of projects see name, host and type */
+        get: operations["listGitCredentials"];
+        put?: never;
+        /** Keep a token for https, or import or generate a deploy key for ssh, for repositories of one host */
+        post: operations["createGitCredential"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/git-credentials/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A git credential with its public half, and the applications that use it */
+        get: operations["getGitCredential"];
+        /** Change a git credential, also while applications use it: the next build reads with it. Another host needs its secret anew, and no application that uses it */
+        put: operations["updateGitCredential"];
+        post?: never;
+        /** Delete a git credential that no application uses */
+        delete: operations["deleteGitCredential"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/registries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What images of private registries are pulled with; users of projects see name and address */
+        get: operations["listRegistries"];
+        put?: never;
+        /** Keep what images of a registry are pulled with, once a login with it has succeeded */
+        post: operations["createRegistry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/registries/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A registry, and the applications that use it */
+        get: operations["getRegistry"];
+        /** Change a registry, also while applications use it: the next pull logs in with it. Another address or user name needs the password anew */
+        put: operations["updateRegistry"];
+        post?: never;
+        /** Delete a registry that no application uses */
+        delete: operations["deleteRegistry"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/registries/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Log in to a registry with what is kept of it, and say what came of it */
+        post: operations["testRegistry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/backup-destinations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where backups go; owners and admins of projects see name and provider */
+        get: operations["listBackupDestinations"];
+        put?: never;
+        /** Keep a bucket for backups, once an object was written, read, listed, deleted and uploaded in parts there */
+        post: operations["createBackupDestination"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/backup-destinations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A backup destination, and whether its bucket can be used */
+        get: operations["getBackupDestination"];
+        /** Change a backup destination, once the changed one could be used. Another endpoint, ca or access_key needs the secret key anew */
+        put: operations["updateBackupDestination"];
+        post?: never;
+        /** Delete a backup destination that nothing refers to; what is in its bucket stays */
+        delete: operations["deleteBackupDestination"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/backup-destinations/{id}/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take up backups of another installation that the bucket has, into a project: at most 30 at a time, by their manifests */
+        post: operations["importBackups"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a backup that has not ended, and remove what was sent of it */
+        post: operations["cancelBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Backups of a database */
+        get: operations["listBackupsOfDatabase"];
+        put?: never;
+        /** Back up a database now: what it holds goes to a bucket, while it goes on serving */
+        post: operations["createBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/applications/{id}/volume-backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Backups of the volumes that an application mounts */
+        get: operations["listBackupsOfApplication"];
+        put?: never;
+        /** Back up all volumes that an application mounts now */
+        post: operations["createBackupsOfApplication"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes/{id}/backup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Back up a volume now: its files go to a bucket, while they are used */
+        post: operations["createVolumeBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A backup, and how far it is */
+        get: operations["getBackup"];
+        /** Keep a backup whatever its schedule says, or change when its time is over */
+        put: operations["updateBackup"];
+        post?: never;
+        /** Delete a backup with what it has in its bucket; not while a restore reads it */
+        delete: operations["deleteBackup"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a backup, newest first */
+        get: operations["listBackupEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Backups that one may see, also of databases and volumes that are gone */
+        get: operations["listBackups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes/{id}/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Backups of a volume */
+        get: operations["listBackupsOfVolume"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backup-schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Backup schedules that one may see */
+        get: operations["listBackupSchedules"];
+        put?: never;
+        /** Back up a database, a volume, or all volumes of an application again and again */
+        post: operations["createBackupSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backup-schedules/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A backup schedule, and when it is next */
+        get: operations["getBackupSchedule"];
+        /** Change when a schedule backs up, where to, and how many backups stay */
+        put: operations["updateBackupSchedule"];
+        post?: never;
+        /** Delete a backup schedule; its backups stay */
+        delete: operations["deleteBackupSchedule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backup-schedules/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a backup schedule, newest first */
+        get: operations["listBackupScheduleEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backup-schedules/{id}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a backup of a schedule now, which counts among those that stay */
+        post: operations["runBackupSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/restores/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a restore that has not ended; the database serves what it served before */
+        post: operations["cancelRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/restores/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A restore, and how far it is */
+        get: operations["getRestore"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/restores/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a restore, newest first */
+        get: operations["listRestoreEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/restores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Restores that one may see */
+        get: operations["listRestores"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups/database/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring a backup back: into the database that it is of, into another one, or into one that is made for it */
+        post: operations["restoreBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring a backup back into a database: beside what it serves, which it goes on to serve until all was read and checked */
+        post: operations["restoreDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups/volume/{id}/clone": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a volume of a backup, for an application or for none, on any server of a project */
+        post: operations["cloneVolumeBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups/volume/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring a backup back into its volume: beside its data, which stays for a week, and mounted once all is there */
+        post: operations["restoreVolumeBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/projects": {
         parameters: {
             query?: never;
@@ -1114,8 +1606,42 @@ export interface paths {
         /** Change fields of an application; a changed configuration is rolled out at once, a changed source at the next deploy */
         put: operations["updateApplication"];
         post?: never;
-        /** Delete an application and its deployments */
+        /** Delete an application and its deployments; one that others refer to only with force=true */
         delete: operations["deleteApplication"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/applications/{id}/dockerfile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The Dockerfile that a build with dockerfile_path auto would generate for the head of the branch; builds nothing */
+        post: operations["generateDockerfile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/applications/{id}/compose": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The compose file of an application, as it may have secrets, and what its newest deployment made of it */
+        get: operations["getComposeFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1215,7 +1741,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Output of the builds of an application */
+        /** How the images of an application were built or pulled */
         get: operations["readBuildLogs"];
         put?: never;
         post?: never;
@@ -1251,6 +1777,23 @@ export interface paths {
         };
         /** Processor, memory, network and disk of the instances of an application together, or of one of them */
         get: operations["getApplicationMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/applications/{id}/traffic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Requests to an application by its domains, of the last hour, in steps of at least 5 s: statuses, latencies, bytes */
+        get: operations["getApplicationTraffic"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1319,7 +1862,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Return to image and configuration of the deployment that succeeded before the one that serves */
+        /** Return to image and configuration of a deployment that succeeded, by default the one before that which serves */
         post: operations["rollbackApplication"];
         delete?: never;
         options?: never;
@@ -1395,6 +1938,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/compose/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What a compose file declares here: what of it is refused, and what means something else. Changes nothing */
+        post: operations["validateCompose"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/system/diagnose": {
         parameters: {
             query?: never;
@@ -1436,7 +1996,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A deployment */
+        /** A deployment, with what its configuration changed of the one before */
         get: operations["getDeployment"];
         put?: never;
         post?: never;
@@ -1470,7 +2030,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Output of the build of a deployment */
+        /** How the image of a deployment was built or pulled */
         get: operations["readDeploymentBuildLogs"];
         put?: never;
         post?: never;
@@ -1487,7 +2047,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Output of a deployment: of its build and of its instances */
+        /** Output of a deployment: how its image was built or pulled, and of its instances */
         get: operations["readDeploymentLogs"];
         put?: never;
         post?: never;
@@ -1508,6 +2068,400 @@ export interface paths {
         get: operations["readDeploymentRuntimeLogs"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Databases that one may see */
+        get: operations["listDatabases"];
+        put?: never;
+        /** Create a database with an empty volume of its own, and start it */
+        post: operations["createDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A database, without its password */
+        get: operations["getDatabase"];
+        /** Change the name of a database to which no variable refers, its limits or parameters; other ones and another port restart it, its data stays */
+        put: operations["updateDatabase"];
+        post?: never;
+        /** Delete a database with its data; not while variables of applications refer to it */
+        delete: operations["deleteDatabase"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a database, newest first */
+        get: operations["listDatabaseEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop the database, and start it again */
+        post: operations["restartDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let the database run */
+        post: operations["startDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop the database by its own graceful end; its data stays */
+        post: operations["stopDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/credentials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How clients log in, from its environment and, where its server opens a port for it, from outside */
+        get: operations["getDatabaseCredentials"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Connections by the engine’s own query, and the history of processor, memory, network and disk */
+        get: operations["getDatabaseMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What its databases take by the engine’s own query, and what its volume takes on the disk of its server */
+        get: operations["getDatabaseStorage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/dependencies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is linked to a database: applications whose variables refer to it, and its volumes */
+        get: operations["listDatabaseDependencies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a database wrote, also before its last restart */
+        get: operations["readDatabaseLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/rotate-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give a database another password: it ends all connections, and starts again on the same data */
+        post: operations["rotateDatabasePassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/pitr-clone": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a database of what a database held at an instant */
+        post: operations["cloneDatabaseAt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/recovery-window": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The instants that a database can be brought to, and what of its log is missing */
+        get: operations["getRecoveryWindow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/pitr": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring a copy of a database to an instant, beside what it serves; POST /databases/ID/switch lets it serve that */
+        post: operations["recoverDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/switch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a database serve what was recovered for it, or, with volume_id, a former volume of it; what it served before stays for a week */
+        post: operations["switchDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/terminal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a terminal with the client of the engine, logged in: its creator attaches once, within 60 seconds */
+        post: operations["createDatabaseTerminal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a command that has not ended */
+        post: operations["cancelRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A command that runs once, and its end */
+        get: operations["getRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a command, newest first */
+        get: operations["listRunEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/applications/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Commands that were run with an application */
+        get: operations["listRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Output of a command */
+        get: operations["readRunLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/applications/{id}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run a command once in a container of its own, with image and configuration of a deployment */
+        post: operations["runApplication"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1602,6 +2556,166 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/previews/{id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a commit of a fork be built and run with the secrets of the environment */
+        post: operations["approvePreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/previews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Previews that one may see */
+        get: operations["listPreviews"];
+        put?: never;
+        /** Copy an environment for a branch, secrets included and data empty, and deploy it, for a time */
+        post: operations["createPreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/previews/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A preview and its addresses */
+        get: operations["getPreview"];
+        /** Change when a preview ends, or its labels */
+        put: operations["updatePreview"];
+        post?: never;
+        /** Delete a preview with its environment and all that is in it */
+        delete: operations["deletePreview"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/previews/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a preview, newest first */
+        get: operations["listPreviewEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/git": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Webhooks of git hosts that one may see, without their secrets */
+        get: operations["listGitWebhooks"];
+        put?: never;
+        /** Create an address that a git host calls at each push to a repository; its secret is in this answer only */
+        post: operations["createGitWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/git/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A webhook of a git host */
+        get: operations["getGitWebhook"];
+        /** Change a webhook; secret replaces its secret */
+        put: operations["updateGitWebhook"];
+        /** Called by a git host: what it announces is kept, and decided after the answer. Only its signature counts */
+        post: operations["callGitWebhook"];
+        /** Delete a webhook with its deliveries: calls of its address are refused */
+        delete: operations["deleteGitWebhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/deliveries/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a git host sent at once, with the decision for each application */
+        get: operations["getWebhookDelivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/git/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a git host sent, newest first, with the decision and its reason */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/deliveries/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decide a delivery again, as another one: also a commit whose deployment failed is deployed */
+        post: operations["replayWebhookDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/notifications": {
         parameters: {
             query?: never;
@@ -1682,6 +2796,82 @@ export interface components {
             message: string;
             observed_generation: number;
             last_transition_at: string;
+        };
+        ServerIngressInput: {
+            enabled?: boolean;
+            http_port?: number;
+            https_port?: number;
+            /** @description Of the authority; null: the usual public one */
+            acme_directory?: string | null;
+            acme_email?: string | null;
+            /** @description Certificates of the authority's own server */
+            acme_ca?: string | null;
+            /** @description A domain all of whose names lead to the server: every web application with a port gets one */
+            wildcard_domain?: string | null;
+        };
+        DomainInput: {
+            host: string;
+            path?: string | null;
+            service?: string | null;
+            port?: number | null;
+            tls?: ("on" | "off" | "internal") | null;
+            redirect_to?: string | null;
+            basic_auth?: {
+                username: string;
+                /** @description Needed for a new user; without it the present one stays */
+                password?: string;
+            }[] | null;
+            /** @description Changes of the headers of answers */
+            headers?: {
+                set?: {
+                    [key: string]: string;
+                };
+                remove?: string[];
+            } | null;
+            max_body_bytes?: number | null;
+            /** @description Until the first byte of an answer */
+            timeout_seconds?: number | null;
+        };
+        /** @description How an instance shows that it is ready. Absent settings have the defaults of the agent */
+        HealthCheck: {
+            /** @constant */
+            type: "http";
+            path: string;
+            port?: number;
+            interval_seconds?: number;
+            timeout_seconds?: number;
+            failures?: number;
+            successes?: number;
+            start_seconds?: number;
+        } | {
+            /** @constant */
+            type: "tcp";
+            port?: number;
+            interval_seconds?: number;
+            timeout_seconds?: number;
+            failures?: number;
+            successes?: number;
+            start_seconds?: number;
+        } | {
+            /** @constant */
+            type: "command";
+            command: string[];
+            interval_seconds?: number;
+            timeout_seconds?: number;
+            failures?: number;
+            successes?: number;
+            start_seconds?: number;
+        } | {
+            /** @constant */
+            type: "image";
+            interval_seconds?: number;
+            timeout_seconds?: number;
+            failures?: number;
+            successes?: number;
+            start_seconds?: number;
+        } | {
+            /** @constant */
+            type: "none";
         };
         VolumeBinding: {
             /** @enum {string} */
@@ -1811,6 +3001,8 @@ export interface components {
             server_terminals: "admins" | "superadmins";
             /** @description Registries that images may come from: HOST, HOST:PORT, or *.HOST for those below a name */
             registries: string[];
+            /** @description HOST or HOST:PORT: endpoints of backup destinations that may be on the machine of the control plane, in a private network, or asked by plain http */
+            backup_endpoints: string[];
             budgets: {
                 project: components["schemas"]["Budget"];
                 user: components["schemas"]["Budget"];
@@ -1914,6 +3106,308 @@ export interface components {
             /** @enum {string} */
             status: "unused" | "used";
         };
+        GitCredential: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            name: string;
+            description: string | null;
+            /** @description The host that it is sent to, and its port if that is not the usual one */
+            host: string;
+            /** @enum {string} */
+            type: "token" | "ssh";
+            /** @description What a token is sent with; null for ssh */
+            username: string | null;
+            /** @description PEM of the authority of the host; null: what the server trusts */
+            ca_certificate: string | null;
+            /** @description The deploy key to add at the host; null for a token */
+            public_key: string | null;
+            /** @description SHA256:… of the public key; null for a token */
+            fingerprint: string | null;
+            /** @description The keys that the host may show by ssh; none for a token */
+            host_keys: string[];
+            /** @description Projects that may use it */
+            allowed_projects: "all" | string[];
+            /** @description Applications whose repository is read with it */
+            application_ids: string[];
+            /** @enum {string} */
+            status: "unused" | "used";
+        };
+        GitCredentialSummary: {
+            id: string;
+            name: string;
+            host: string;
+            /** @enum {string} */
+            type: "token" | "ssh";
+        };
+        Registry: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            name: string;
+            description: string | null;
+            /** @description HOST or HOST:PORT, as images name it; docker.io for the default one */
+            address: string;
+            username: string;
+            /** @description Projects that may use it */
+            allowed_projects: "all" | string[];
+            /** @description Applications whose images are pulled with it */
+            application_ids: string[];
+            /** @enum {string} */
+            status: "unused" | "used";
+        };
+        RegistrySummary: {
+            id: string;
+            name: string;
+            address: string;
+        };
+        BackupDestination: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            name: string;
+            /** @enum {string} */
+            provider: "s3" | "r2" | "minio" | "b2" | "wasabi" | "custom";
+            bucket: string;
+            region: string;
+            /** @description Where the bucket is asked: as given, or the usual one of the provider */
+            endpoint: string;
+            account_id: string | null;
+            jurisdiction: string | null;
+            /** @description What all keys begin with */
+            path_prefix: string | null;
+            /** @description The bucket is in the path of addresses, not in the name of the host */
+            path_style: boolean;
+            /** @description Certificates in PEM of the authority of the endpoint */
+            ca: string | null;
+            storage_class: string | null;
+            /** @description **** and its last four characters */
+            access_key: string;
+            /** @description null: it was not probed yet */
+            last_probe_at: string | null;
+            /** @enum {string} */
+            status: "pending" | "reachable" | "unreachable";
+        };
+        BackupDestinationSummary: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            provider: "s3" | "r2" | "minio" | "b2" | "wasabi" | "custom";
+        };
+        BackupsImported: {
+            /** @description They are completed once their objects were found, too */
+            imported: components["schemas"]["Backup"][];
+            /** @description Backups that the tenant has already */
+            known: number;
+            /** @description not_readable: no manifest of a dump or of a snapshot. too_many: what it is of has as many as it can have. no_backups: of an engine that none is taken of */
+            skipped: {
+                manifest_key: string;
+                /** @enum {string} */
+                reason: "not_readable" | "too_many" | "no_backups";
+            }[];
+            /** @description Send it as `after`; null: the bucket has no more */
+            next: string | null;
+        };
+        Backup: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            /**
+             * @description What it is of
+             * @enum {string}
+             */
+            kind: "database" | "volume";
+            /** @description The database or the volume that it is of, which may be gone */
+            resource_id: string;
+            /** @description The name that what it is of had */
+            name: string;
+            /** @description Of a database */
+            type: ("postgres" | "mysql" | "mariadb" | "redis" | "mongodb") | null;
+            /** @description Of a database */
+            version: string | null;
+            schedule_id: string | null;
+            destination_id: string;
+            /**
+             * @description logical: a dump of a database. physical: the files of a database. snapshot: the files of a volume
+             * @enum {string}
+             */
+            method: "logical" | "physical" | "snapshot";
+            /** @enum {string} */
+            trigger: "manual" | "schedule";
+            /** @enum {string} */
+            status: "pending" | "running" | "verifying" | "completed" | "failed" | "expired" | "deleting";
+            /** @description null unless its server sends it */
+            progress: components["schemas"]["BackupProgress"] | null;
+            /** @description Of the object in the bucket */
+            size_bytes: number | null;
+            /** @description Of the dump before it was compressed */
+            dump_bytes: number | null;
+            /** @description Of a volume: files that changed or went while they were read */
+            changed_files: number | null;
+            /** @description Of a volume: sockets, which no archive has */
+            left_out: number | null;
+            /** @description Some of these files */
+            notes: string | null;
+            /** @description Of the object in the bucket, in hexadecimal */
+            checksum_sha256: string | null;
+            /** @description In the bucket, below path_prefix of the destination */
+            object_key: string;
+            /** @description It stays whatever its schedule says */
+            pinned: boolean;
+            requested_by: string | null;
+            requested_at: string;
+            started_at: string | null;
+            /** @description When it ended, in any way */
+            completed_at: string | null;
+            /** @description When the bucket was last found to have the object */
+            verified_at: string | null;
+            /** @description From then on its object is removed, unless it is the last good one; null: it stays */
+            expires_at: string | null;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        };
+        BackupProgress: {
+            /** @description Of the dump, before it is compressed */
+            done_bytes: number;
+            /** @description Since it began */
+            bytes_per_second: number;
+        };
+        Events: {
+            /** @enum {string} */
+            type: "normal" | "warning";
+            reason: string;
+            about?: string;
+            message: string;
+            count: number;
+            first_at: string;
+            last_at: string;
+        }[];
+        BackupSchedule: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            /** @description The name of what it backs up */
+            name: string;
+            database_id: string | null;
+            volume_id: string | null;
+            /** @description All volumes that it mounts are backed up */
+            application_id: string | null;
+            destination_id: string;
+            cron_expression: string;
+            timezone: string;
+            retention_count: number;
+            is_paused: boolean;
+            /**
+             * @description overdue: none of its backups was good for twice the time between two of them
+             * @enum {string}
+             */
+            status: "active" | "overdue" | "paused" | "deleting";
+            next_run_at: string | null;
+            last_run_at: string | null;
+            last_backup_id: string | null;
+            last_success_at: string | null;
+            /** @description Backups that were left out since it was made */
+            missed: number;
+        };
+        Restore: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            /** @description The name of the database or the volume */
+            name: string;
+            /** @enum {string} */
+            kind: "database" | "volume";
+            /** @description The database or the volume that gets the data */
+            resource_id: string;
+            backup_id: string;
+            database_id: string | null;
+            /** @description The new volume, which it is restored into */
+            volume_id: string;
+            /** @description What has the former data; it stays for a week. null until what was restored is in its place */
+            former_volume_id: string | null;
+            /**
+             * @description Until switching the database serves what it served before
+             * @enum {string}
+             */
+            status: "pending" | "preparing" | "restoring" | "verifying" | "ready_to_switch" | "switching" | "completed" | "failed" | "deleting";
+            progress: components["schemas"]["RestoreProgress"];
+            /** @description The instant that it is brought to; null: that of the backup */
+            target_time: string | null;
+            /** @description When the last transaction in it was committed */
+            recovered_until: string | null;
+            /** @description Where its environment reaches what was recovered, while it is ready_to_switch */
+            internal_host: string | null;
+            requested_by: string | null;
+            requested_at: string;
+            started_at: string | null;
+            finished_at: string | null;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        };
+        /** @description Of the dump; null unless it is being read */
+        RestoreProgress: {
+            done_bytes: number;
+            total_bytes: number;
+            bytes_per_second: number;
+        } | null;
         Project: {
             id: string;
             generation: number;
@@ -2039,6 +3533,8 @@ export interface components {
                     project_id: string;
                 }[];
             };
+            /** @description Its proxy, which leads domains to applications */
+            ingress: components["schemas"]["ServerIngress"] | null;
             /** @description Projects that may use the server */
             allowed_projects: "all" | string[];
             join_token: string;
@@ -2046,6 +3542,15 @@ export interface components {
             install_command: string;
             /** @description Why the command does not serve another machine, or what it exposes; each in sentences */
             install_warnings: string[];
+        };
+        ServerIngress: {
+            enabled: boolean;
+            http_port: number;
+            https_port: number;
+            acme_directory: string | null;
+            acme_email: string | null;
+            acme_ca: string | null;
+            wildcard_domain: string | null;
         };
         Server: {
             id: string;
@@ -2094,6 +3599,8 @@ export interface components {
                     project_id: string;
                 }[];
             };
+            /** @description Its proxy, which leads domains to applications */
+            ingress: components["schemas"]["ServerIngress"] | null;
             /** @description Projects that may use the server */
             allowed_projects: "all" | string[];
         };
@@ -2105,16 +3612,6 @@ export interface components {
             /** @enum {string} */
             agent_status: "connected" | "disconnected" | "unknown";
         };
-        Events: {
-            /** @enum {string} */
-            type: "normal" | "warning";
-            reason: string;
-            about?: string;
-            message: string;
-            count: number;
-            first_at: string;
-            last_at: string;
-        }[];
         LogStorage: {
             total_bytes: number;
             retention_days: number;
@@ -2125,7 +3622,7 @@ export interface components {
             /** @description The largest first */
             workloads: {
                 /** @enum {string} */
-                kind: "agent" | "application" | "volume" | "deleted";
+                kind: "agent" | "application" | "volume" | "run" | "server" | "database" | "backup" | "restore" | "wal_archive" | "deleted";
                 /** @description Of the object; of the server for its agent */
                 id: string;
                 /** @description null for an object that does not exist any more */
@@ -2155,7 +3652,7 @@ export interface components {
                 instance_id: string;
                 source: {
                     /** @enum {string} */
-                    kind: "agent" | "application" | "volume" | "deleted";
+                    kind: "agent" | "application" | "volume" | "run" | "server" | "database" | "backup" | "restore" | "wal_archive" | "deleted";
                     /** @description Of the object; of the server for its agent */
                     id: string;
                     /** @description null for an object that does not exist any more */
@@ -2384,6 +3881,8 @@ export interface components {
             registry_id: string | null;
             name: string;
             internal_id: string;
+            /** @description Beside internal_id, the name by which its environment reaches it */
+            host_name: string | null;
             /** @enum {string} */
             app_type: "web" | "worker" | "static";
             /** @enum {string} */
@@ -2392,20 +3891,40 @@ export interface components {
             branch: string | null;
             dockerfile_path: string | null;
             build_context: string | null;
+            /** @description Ids of its build secrets, whose values no answer has */
+            build_secret_ids: string[];
+            /** @description What its repository is read with; null: it is public */
+            git_credential_id: string | null;
+            /** @description Whether its submodules are fetched; null: it has none */
+            submodules: boolean | null;
             image_url: string | null;
+            /** @description Always null: GET /applications/:id/compose has it */
             compose_file: string | null;
             compose_path: string | null;
+            /** @description The service that requests are for; null: the first with a port */
+            compose_service: string | null;
             replicas: number;
             ready_replicas: number;
             exposed_port: number | null;
             autodeploy: boolean;
+            /** @description Seconds between two looks at the branch; 0: none */
+            autodeploy_interval: number;
             watch_paths: string | null;
             healthcheck_path: string | null;
+            healthcheck: components["schemas"]["HealthCheck"] | null;
             /** @enum {string} */
-            restart_policy: "always" | "on-failure" | "no";
+            restart_policy: "always" | "on-failure" | "never";
             start_command: string | null;
             memory_limit: string | null;
             cpu_limit: string | null;
+            /** @description Instances beyond replicas while others take their place */
+            max_surge: number;
+            /** @description How long an instance is ready before it replaces another one */
+            min_healthy_seconds: number;
+            /** @description Seconds in which a new instance must have been ready for so long */
+            healthy_deadline: number;
+            /** @description Most seconds for open connections before an instance is stopped */
+            drain_seconds: number;
             /**
              * @description Whether it shall run; status shows whether it does
              * @enum {string}
@@ -2418,7 +3937,49 @@ export interface components {
             current_deployment_id: string | null;
             /** @description The newest deployment */
             deployment_id: string | null;
+            /** @description Names that lead to it */
+            domains: components["schemas"]["Domain"][];
+            /** @description Addresses by which it is reached */
+            urls: string[];
             consecutive_failures: number;
+        };
+        Domain: {
+            host: string;
+            path: string;
+            service: string | null;
+            port: number | null;
+            /** @enum {string} */
+            tls: "on" | "off" | "internal";
+            redirect_to: string | null;
+            basic_auth: {
+                username: string;
+            }[];
+            headers: {
+                set: {
+                    [key: string]: string;
+                };
+                remove: string[];
+            };
+            max_body_bytes: number | null;
+            timeout_seconds: number | null;
+        };
+        ComposeFile: {
+            /** @description null: its source is no compose file, or one in a repository */
+            compose_file: string | null;
+            deployment_id: string | null;
+            /** @description The one that requests are for first */
+            services: {
+                name: string;
+                image: string | null;
+                image_digest: string | null;
+                ports: {
+                    port: number;
+                    publish: number | null;
+                }[];
+                depends_on: string[];
+            }[];
+            /** @description What of it means something else here than to compose */
+            notes: string[];
         };
         Env: {
             env: {
@@ -2448,6 +4009,8 @@ export interface components {
             trigger: "manual" | "webhook" | "rollback" | "template" | "config";
             commit: string | null;
             commit_message: string | null;
+            /** @description The Dockerfile that was generated for its build, if one was */
+            dockerfile: string | null;
             branch: string | null;
             image: string | null;
             image_digest: string | null;
@@ -2477,6 +4040,8 @@ export interface components {
         };
         Instance: {
             id: string;
+            /** @description Of its compose file; null for an application without one */
+            service: string | null;
             replica: number;
             deployment_id: string;
             server_id: string;
@@ -2557,6 +4122,472 @@ export interface components {
                 disk_write_bps: number | null;
             };
         };
+        ApplicationTraffic: {
+            application_id: string;
+            server_id: string;
+            /** @description false: requests do not come by the proxy, and so are not counted */
+            available: boolean;
+            reason: ("NoIngress" | "NoDomain") | null;
+            /** @description Why there are no figures, and what to do */
+            message: string | null;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            step_seconds: number;
+            /** @description null: nothing is known of that time */
+            total: {
+                /** @description false: requests may be missing, as the log was not read in time */
+                complete: boolean;
+                /** @description That ended in that time. A WebSocket ends when it is closed */
+                requests: number;
+                /** @description Requests per second */
+                rps: number;
+                /** @description 1xx: WebSockets. A request whose client left before an answer began is in none */
+                status: {
+                    [key: string]: number;
+                };
+                /** @description Until the end of the answer, within 5 % of the true value; null: nothing was answered. WebSockets and answers that were cut are not in it */
+                latency_ms: {
+                    p50: number | null;
+                    p95: number | null;
+                    p99: number | null;
+                };
+                /** @description Bodies of requests, and what came in by WebSockets */
+                bytes_in: number;
+                /** @description Bodies of answers, and what went out by WebSockets */
+                bytes_out: number;
+                /** @description What the proxy itself answered; unavailable: no instance was ready, or it did not answer */
+                refused: {
+                    unavailable: number;
+                    unauthorized: number;
+                    body_too_large: number;
+                };
+                /** @description The client left before it was answered */
+                aborted: number;
+                /** @description The answer ended before it was whole */
+                cut: number;
+            } | null;
+            /** @description A time that nothing is known of has no point; one without requests has zeros */
+            points: components["schemas"]["TrafficPoint"][];
+            /** @description Also those that are gone. What reached no instance is in the total only */
+            instances: components["schemas"]["InstanceTraffic"][];
+        };
+        TrafficPoint: {
+            /**
+             * Format: date-time
+             * @description When its step begins
+             */
+            timestamp: string;
+            /** @description false: requests may be missing, as the log was not read in time */
+            complete: boolean;
+            /** @description That ended in that time. A WebSocket ends when it is closed */
+            requests: number;
+            /** @description Requests per second */
+            rps: number;
+            /** @description 1xx: WebSockets. A request whose client left before an answer began is in none */
+            status: {
+                [key: string]: number;
+            };
+            /** @description Until the end of the answer, within 5 % of the true value; null: nothing was answered. WebSockets and answers that were cut are not in it */
+            latency_ms: {
+                p50: number | null;
+                p95: number | null;
+                p99: number | null;
+            };
+            /** @description Bodies of requests, and what came in by WebSockets */
+            bytes_in: number;
+            /** @description Bodies of answers, and what went out by WebSockets */
+            bytes_out: number;
+            /** @description What the proxy itself answered; unavailable: no instance was ready, or it did not answer */
+            refused: {
+                unavailable: number;
+                unauthorized: number;
+                body_too_large: number;
+            };
+            /** @description The client left before it was answered */
+            aborted: number;
+            /** @description The answer ended before it was whole */
+            cut: number;
+        };
+        InstanceTraffic: {
+            instance_id: string;
+            /** @description That ended in that time. A WebSocket ends when it is closed */
+            requests: number;
+            /** @description Requests per second */
+            rps: number;
+            /** @description 1xx: WebSockets. A request whose client left before an answer began is in none */
+            status: {
+                [key: string]: number;
+            };
+            /** @description Until the end of the answer, within 5 % of the true value; null: nothing was answered. WebSockets and answers that were cut are not in it */
+            latency_ms: {
+                p50: number | null;
+                p95: number | null;
+                p99: number | null;
+            };
+            /** @description Bodies of requests, and what came in by WebSockets */
+            bytes_in: number;
+            /** @description Bodies of answers, and what went out by WebSockets */
+            bytes_out: number;
+            /** @description What the proxy itself answered; unavailable: no instance was ready, or it did not answer */
+            refused: {
+                unavailable: number;
+                unauthorized: number;
+                body_too_large: number;
+            };
+            /** @description The client left before it was answered */
+            aborted: number;
+            /** @description The answer ended before it was whole */
+            cut: number;
+        };
+        ComposeReport: {
+            valid: boolean;
+            /** @description What is refused, by its key; at most 100 */
+            errors: components["schemas"]["ComposeFinding"][];
+            /** @description What means something else here; at most 100 */
+            warnings: components["schemas"]["ComposeFinding"][];
+            /** @description Empty unless the file is valid */
+            services: components["schemas"]["ComposeService"][];
+            volumes: string[];
+            networks: string[];
+        };
+        ComposeFinding: {
+            /** @description Such as services.web.ports.0; empty for the file as a whole */
+            path: string;
+            key: string;
+            line: number;
+            column: number;
+            message: string;
+        };
+        ComposeService: {
+            name: string;
+            /** @description null: it is built */
+            image: string | null;
+            build: {
+                context: string;
+                dockerfile_path: string;
+                target: string | null;
+            } | null;
+            entrypoint: string[] | null;
+            command: string[] | null;
+            /** @description Names of its variables */
+            env: string[];
+            env_files: string[];
+            ports: {
+                port: number;
+                publish: number | null;
+            }[];
+            mounts: ({
+                /** @constant */
+                type: "volume";
+                volume: string;
+                path: string;
+                read_only: boolean;
+                copy: boolean;
+            } | {
+                /** @constant */
+                type: "tmpfs";
+                path: string;
+                size_bytes: number;
+                mode: number;
+            })[];
+            /** @description Paths of the files that it is given */
+            files: string[];
+            depends_on: {
+                service: string;
+                /** @enum {string} */
+                condition: "service_started" | "service_healthy" | "service_completed_successfully";
+            }[];
+            healthcheck: {
+                command?: string[];
+                interval_seconds: number;
+                timeout_seconds: number;
+                failures: number;
+                start_seconds: number;
+            } | null;
+            /** @enum {string} */
+            restart_policy: "always" | "on-failure" | "no";
+            replicas: number;
+            memory_bytes: number | null;
+            nano_cpus: number | null;
+            networks: {
+                name: string;
+                aliases: string[];
+            }[];
+        };
+        DeploymentDetail: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            application_id: string;
+            project_id: string;
+            number: number;
+            /** @enum {string} */
+            status: "queued" | "building" | "deploying" | "succeeded" | "failed" | "cancelled" | "superseded";
+            /** @enum {string} */
+            trigger: "manual" | "webhook" | "rollback" | "template" | "config";
+            commit: string | null;
+            commit_message: string | null;
+            /** @description The Dockerfile that was generated for its build, if one was */
+            dockerfile: string | null;
+            branch: string | null;
+            image: string | null;
+            image_digest: string | null;
+            is_current: boolean;
+            rollback_of: string | null;
+            triggered_by: string | null;
+            queued_at: string;
+            started_at: string | null;
+            built_at: string | null;
+            finished_at: string | null;
+            duration_ms: number | null;
+            progress: components["schemas"]["TaskProgress"] | null;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+            /** @description Differences to the deployment before it; `null` where that is not kept */
+            changes: {
+                /** @description Such as `image_url`, `healthcheck.path` or `env.NAME` */
+                field: string;
+                /** @enum {string} */
+                change: "added" | "changed" | "removed";
+                /** @description `null` for a secret */
+                before: string | number | boolean | null;
+                after: string | number | boolean | null;
+            }[] | null;
+            /** @description What of its compose file means something else here than to compose */
+            notes: string[];
+        };
+        Database: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            server_id: string;
+            name: string;
+            display_name: string | null;
+            /** @description The name by which its environment reaches it */
+            internal_id: string;
+            /** @enum {string} */
+            type: "postgres" | "mysql" | "mariadb" | "redis" | "mongodb";
+            version: string;
+            /** @description What it is run of */
+            image: string;
+            /** @description Pinned at its first start */
+            image_digest: string | null;
+            database_name: string;
+            database_user: string;
+            memory_limit: string | null;
+            cpu_limit: string | null;
+            /** @description Settings of its engine that were given */
+            parameters: {
+                [key: string]: string;
+            };
+            /** @description Port of its server that leads to it, where the server opens ports; null: only its environment does */
+            exposed_port: number | null;
+            /** @description The volume that its data is in */
+            data_volume_id: string;
+            /**
+             * @description pitr: its writes are archived, so that it can be brought to any instant. scheduled: it has a schedule
+             * @enum {string}
+             */
+            backup_mode: "none" | "scheduled" | "pitr";
+            pitr_enabled: boolean;
+            /** @description Of its archive, or of its first schedule */
+            backup_destination_id: string | null;
+            /** @description When base backups of its archive are made; null: once a day. Or the times of its first schedule */
+            backup_schedule: string | null;
+            backup_retention_count: number | null;
+            /**
+             * @description Whether it shall run; status shows whether it does
+             * @enum {string}
+             */
+            run: "running" | "stopped";
+            /** @enum {string} */
+            status: "running" | "stopped" | "provisioning" | "error" | "deleting";
+        };
+        DatabaseCredentials: {
+            /** @description Outside of its environment; null: it is not reached there */
+            host: string | null;
+            port: number | null;
+            username: string;
+            password: string;
+            /** @description Its engine does not have the password yet that was asked for last; this is the former one */
+            password_pending: boolean;
+            database: string;
+            connection_string: string | null;
+            internal_host: string;
+            internal_port: number;
+            internal_connection_string: string;
+        };
+        DatabaseMetrics: {
+            cpu_percent: number | null;
+            memory_used_bytes: number | null;
+            memory_limit_bytes: number | null;
+            connections: number | null;
+            max_connections: number | null;
+            uptime_seconds: number | null;
+            /** Format: date-time */
+            collected_at: string;
+            series: components["schemas"]["WorkloadMetrics"];
+        };
+        WorkloadMetrics: {
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description At least the step that was asked for */
+            step_seconds: number;
+            points: components["schemas"]["WorkloadMetricsPoint"][];
+        };
+        DatabaseStorage: {
+            /** @description The sum of its databases */
+            used_bytes: number;
+            volume_bytes: number | null;
+            databases: {
+                name: string;
+                bytes: number;
+            }[];
+        };
+        DatabasePasswordRotation: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            server_id: string;
+            name: string;
+            display_name: string | null;
+            /** @description The name by which its environment reaches it */
+            internal_id: string;
+            /** @enum {string} */
+            type: "postgres" | "mysql" | "mariadb" | "redis" | "mongodb";
+            version: string;
+            /** @description What it is run of */
+            image: string;
+            /** @description Pinned at its first start */
+            image_digest: string | null;
+            database_name: string;
+            database_user: string;
+            memory_limit: string | null;
+            cpu_limit: string | null;
+            /** @description Settings of its engine that were given */
+            parameters: {
+                [key: string]: string;
+            };
+            /** @description Port of its server that leads to it, where the server opens ports; null: only its environment does */
+            exposed_port: number | null;
+            /** @description The volume that its data is in */
+            data_volume_id: string;
+            /**
+             * @description pitr: its writes are archived, so that it can be brought to any instant. scheduled: it has a schedule
+             * @enum {string}
+             */
+            backup_mode: "none" | "scheduled" | "pitr";
+            pitr_enabled: boolean;
+            /** @description Of its archive, or of its first schedule */
+            backup_destination_id: string | null;
+            /** @description When base backups of its archive are made; null: once a day. Or the times of its first schedule */
+            backup_schedule: string | null;
+            backup_retention_count: number | null;
+            /**
+             * @description Whether it shall run; status shows whether it does
+             * @enum {string}
+             */
+            run: "running" | "stopped";
+            /** @enum {string} */
+            status: "running" | "stopped" | "provisioning" | "error" | "deleting";
+            /** @description Their variables refer to the database: they have the former password until they are deployed */
+            applications: {
+                id: string;
+                name: string;
+            }[];
+        };
+        RecoveryWindow: {
+            available: boolean;
+            /** @description Of the window that goes on, or of the last one */
+            earliest_time: string | null;
+            latest_time: string | null;
+            /** @description When its bucket last took a part of its log */
+            last_wal_at: string | null;
+            /** @description Between the windows: no instant within can be recovered to */
+            gaps: {
+                from: string;
+                to: string;
+            }[];
+            /** @description All of them, the earliest first */
+            windows: {
+                earliest_time: string;
+                latest_time: string;
+            }[];
+        };
+        /** @description A command that runs once in a container of its own */
+        Run: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            application_id: string;
+            project_id: string;
+            /** @description The deployment whose image and configuration it has */
+            deployment_id: string;
+            /** @description The service of its compose file whose image it has */
+            service: string | null;
+            /** @description The command in one line */
+            name: string;
+            command: string[];
+            /**
+             * @description lost: it is not known what became of the command, which is never begun again by itself
+             * @enum {string}
+             */
+            status: "pending" | "running" | "succeeded" | "failed" | "cancelled" | "lost";
+            exit_code: number | null;
+            timeout_seconds: number;
+            read_only_volumes: boolean;
+            requested_by: string | null;
+            requested_at: string;
+            started_at: string | null;
+            finished_at: string | null;
+            duration_ms: number | null;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        };
         Volume: {
             id: string;
             generation: number;
@@ -2575,13 +4606,179 @@ export interface components {
             name: string;
             /** @description What mounts it */
             bindings: components["schemas"]["VolumeBindingOutput"][];
+            /** @description The database whose data it has */
+            database_id: string | null;
             /** @description What it began as a copy of: a Docker volume of its server; null where it began empty */
             copy_from: {
                 docker_volume: string;
                 containers: string[];
             } | null;
+            /** @description Name at the engine of its server; a restore changes it */
+            docker_volume: string;
+            /** @description It has the former data of another volume since a restore, and is deleted then; null: it stays */
+            expires_at: string | null;
             /** @enum {string} */
             status: "pending" | "available" | "bound" | "error" | "deleting";
+        };
+        /** @description A copy of an environment for a branch, for a time */
+        Preview: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            name: string;
+            /** @description The environment that it is a copy of */
+            source_environment_id: string;
+            /** @description Its own environment; null: there is none yet */
+            preview_environment_id: string | null;
+            repository_url: string;
+            branch: string;
+            request_number: number | null;
+            fork_url: string | null;
+            /** @description Of a fork: the commit that is asked for */
+            commit: string | null;
+            approved_commit: string | null;
+            approved_by: string | null;
+            requested_by: string | null;
+            expires_at: string;
+            /** @description Addresses of its applications */
+            urls: string[];
+            /** @enum {string} */
+            status: "awaiting_approval" | "creating" | "deploying" | "ready" | "failed" | "deleting";
+        };
+        NewGitWebhook: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            name: string;
+            /** @enum {string} */
+            provider: "github" | "gitlab" | "gitea" | "bitbucket" | "generic";
+            repository_url: string;
+            /** @description The address that the git host calls, below that of the control plane */
+            path: string;
+            /** @description What previews of requests are copies of; null: there are none */
+            previews: {
+                environment_id: string;
+                ttl_seconds: number;
+            } | null;
+            /** @description Calls without the right signature, at least */
+            refused: number;
+            last_refused_at: string | null;
+            refused_because: string | null;
+            /** @enum {string} */
+            status: "active";
+            /** @description The address to enter at the git host */
+            url: string;
+            /** @description The secret to enter at the git host; it is in this answer only */
+            secret: string;
+        };
+        GitWebhook: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            name: string;
+            /** @enum {string} */
+            provider: "github" | "gitlab" | "gitea" | "bitbucket" | "generic";
+            repository_url: string;
+            /** @description The address that the git host calls, below that of the control plane */
+            path: string;
+            /** @description What previews of requests are copies of; null: there are none */
+            previews: {
+                environment_id: string;
+                ttl_seconds: number;
+            } | null;
+            /** @description Calls without the right signature, at least */
+            refused: number;
+            last_refused_at: string | null;
+            refused_because: string | null;
+            /** @enum {string} */
+            status: "active";
+        };
+        WebhookDelivery: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            webhook_id: string;
+            project_id: string;
+            /** @description Its id at the git host */
+            delivery_key: string;
+            event: string;
+            /** @constant */
+            verified: true;
+            /** @description What was pushed first */
+            ref: string | null;
+            commit: string | null;
+            pushes: {
+                ref: string;
+                commit?: string;
+                /** @constant */
+                deleted?: true;
+                before?: string;
+            }[];
+            /** @description The pull request or merge request that it is about */
+            request: {
+                /** @enum {string} */
+                action: "open" | "close";
+                number: number;
+                branch: string;
+                commit?: string;
+                source_url?: string;
+                /** Format: date-time */
+                updated_at?: string;
+            } | null;
+            received_at: string;
+            replay_of: string | null;
+            requested_by: string | null;
+            /** @enum {string} */
+            status: "pending" | "decided";
+            decision: ("ping" | "ignored" | "no_application" | "evaluated") | null;
+            reason: string | null;
+            applications: components["schemas"]["DeliveredApplication"][];
+            decided_at: string | null;
+        };
+        DeliveredApplication: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            decision: "up_to_date" | "not_matched" | "autodeploy_off" | "stopped" | "already_tried" | "refused" | "would_deploy" | "deploying" | "deployed" | "pending" | "superseded" | "failed";
+            reason: string;
+            commit: string | null;
+            deployment_id: string | null;
         };
         Notification: {
             id: string;
@@ -2626,7 +4823,7 @@ export interface components {
             }[];
             /** @description Further objects that were changed */
             omitted: number;
-            /** @description Of a terminal that was opened or closed */
+            /** @description Of a terminal or a tunnel that was opened or closed */
             terminal: {
                 /** @enum {string} */
                 event: "opened" | "closed";
@@ -4042,6 +6239,7 @@ export interface operations {
                     new_addresses?: ("users" | "admins") | null;
                     server_terminals?: ("admins" | "superadmins") | null;
                     registries?: string[] | null;
+                    backup_endpoints?: string[] | null;
                     budgets?: {
                         project?: {
                             stored_bytes?: number | null;
@@ -4573,6 +6771,2274 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listGitCredentials: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("unused" | "used")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: (components["schemas"]["GitCredential"] | components["schemas"]["GitCredentialSummary"])[];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createGitCredential: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name: string;
+                    description?: string | null;
+                    /** @description It is sent to this host only: repositories of others are never read with it */
+                    host: string;
+                    /**
+                     * @description token: for https; ssh: a deploy key. It never changes
+                     * @enum {string}
+                     */
+                    type: "token" | "ssh";
+                    /** @description What the token is sent with; by default x-access-token, which most hosts accept */
+                    username?: string | null;
+                    /** @description A token that may read; it is never shown again */
+                    token?: string | null;
+                    /** @description PEM of the authority of a host with a certificate that servers do not trust by themselves */
+                    ca_certificate?: string | null;
+                    /** @description Make a deploy key of this type */
+                    generate?: ("ed25519" | "rsa") | null;
+                    /** @description Import this deploy key: OpenSSH or PEM. It is never shown again */
+                    private_key?: string | null;
+                    /** @description What private_key is encrypted with; it is not kept */
+                    passphrase?: string | null;
+                    /** @description For ssh: the keys that the host may show, as ssh-keyscan prints them. Compare them with what the host publishes: they are never learnt from a connection */
+                    host_keys?: string[] | null;
+                    /** @description Projects that may use it; an application that has it keeps it until its next deployment */
+                    allowed_projects?: ("all" | string[]) | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["GitCredential"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getGitCredential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["GitCredential"] | components["schemas"]["GitCredentialSummary"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateGitCredential: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    description?: string | null;
+                    /** @description It is sent to this host only: repositories of others are never read with it */
+                    host?: string;
+                    /**
+                     * @description token: for https; ssh: a deploy key. It never changes
+                     * @enum {string}
+                     */
+                    type?: "token" | "ssh";
+                    /** @description What the token is sent with; by default x-access-token, which most hosts accept */
+                    username?: string | null;
+                    /** @description A token that may read; it is never shown again */
+                    token?: string | null;
+                    /** @description PEM of the authority of a host with a certificate that servers do not trust by themselves */
+                    ca_certificate?: string | null;
+                    /** @description Make a deploy key of this type */
+                    generate?: ("ed25519" | "rsa") | null;
+                    /** @description Import this deploy key: OpenSSH or PEM. It is never shown again */
+                    private_key?: string | null;
+                    /** @description What private_key is encrypted with; it is not kept */
+                    passphrase?: string | null;
+                    /** @description For ssh: the keys that the host may show, as ssh-keyscan prints them. Compare them with what the host publishes: they are never learnt from a connection */
+                    host_keys?: string[] | null;
+                    /** @description Projects that may use it; an application that has it keeps it until its next deployment */
+                    allowed_projects?: ("all" | string[]) | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    public_key?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    fingerprint?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    application_ids?: string[];
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "unused" | "used";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["GitCredential"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteGitCredential: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listRegistries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("unused" | "used")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: (components["schemas"]["Registry"] | components["schemas"]["RegistrySummary"])[];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createRegistry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name: string;
+                    description?: string | null;
+                    /** @description The password is sent to this registry only, and to its own token server */
+                    address: string;
+                    username: string;
+                    /** @description Password or token that may pull; it is never shown again */
+                    password: string;
+                    /** @description Projects that may use it; an application that has it keeps it until its next deployment */
+                    allowed_projects?: ("all" | string[]) | null;
+                    /** @description true: accept it also if the control plane cannot log in, as to a registry that only servers reach */
+                    untested?: boolean | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Registry"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getRegistry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Registry"] | components["schemas"]["RegistrySummary"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateRegistry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    description?: string | null;
+                    /** @description The password is sent to this registry only, and to its own token server */
+                    address?: string;
+                    username?: string;
+                    /** @description Password or token that may pull; it is never shown again */
+                    password?: string;
+                    /** @description Projects that may use it; an application that has it keeps it until its next deployment */
+                    allowed_projects?: ("all" | string[]) | null;
+                    /** @description true: accept it also if the control plane cannot log in, as to a registry that only servers reach */
+                    untested?: boolean | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    application_ids?: string[];
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "unused" | "used";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Registry"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteRegistry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    testRegistry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            ok: boolean;
+                            /** @description Such as wrong_credentials, unreachable or not_allowed */
+                            reason: string | null;
+                            message: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackupDestinations: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "reachable" | "unreachable")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: (components["schemas"]["BackupDestination"] | components["schemas"]["BackupDestinationSummary"])[];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createBackupDestination: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name: string;
+                    /**
+                     * @description What is usual for endpoint, region and path_style; custom: any other product that speaks S3
+                     * @enum {string}
+                     */
+                    provider: "s3" | "r2" | "minio" | "b2" | "wasabi" | "custom";
+                    bucket: string;
+                    region?: string | null;
+                    /** @description Scheme, host and perhaps port; by http, on this machine or in a private network only if the settings name it */
+                    endpoint?: string | null;
+                    account_id?: string | null;
+                    jurisdiction?: string | null;
+                    path_prefix?: string | null;
+                    path_style?: boolean | null;
+                    ca?: string | null;
+                    storage_class?: string | null;
+                    access_key: string;
+                    /** @description It is never shown again; needed anew with another endpoint, ca or access_key */
+                    secret_key: string;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupDestination"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getBackupDestination: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupDestination"] | components["schemas"]["BackupDestinationSummary"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateBackupDestination: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    /**
+                     * @description What is usual for endpoint, region and path_style; custom: any other product that speaks S3
+                     * @enum {string}
+                     */
+                    provider?: "s3" | "r2" | "minio" | "b2" | "wasabi" | "custom";
+                    bucket?: string;
+                    region?: string | null;
+                    /** @description Scheme, host and perhaps port; by http, on this machine or in a private network only if the settings name it */
+                    endpoint?: string | null;
+                    account_id?: string | null;
+                    jurisdiction?: string | null;
+                    path_prefix?: string | null;
+                    path_style?: boolean | null;
+                    ca?: string | null;
+                    storage_class?: string | null;
+                    access_key?: string;
+                    /** @description It is never shown again; needed anew with another endpoint, ca or access_key */
+                    secret_key?: string;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    last_probe_at?: string | null;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "pending" | "reachable" | "unreachable";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupDestination"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteBackupDestination: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    importBackups: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    environment_id?: string | null;
+                    server_id?: string | null;
+                    /** @description To go on: the `next` of the answer before */
+                    after?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupsImported"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    cancelBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackupsOfDatabase: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "running" | "verifying" | "completed" | "failed" | "expired" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default that of a schedule of it, else the only one that there is */
+                    destination_id?: string | null;
+                    expires_at?: string | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackupsOfApplication: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "running" | "verifying" | "completed" | "failed" | "expired" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createBackupsOfApplication: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default that of a schedule of it, else the only one that there is */
+                    destination_id?: string | null;
+                    expires_at?: string | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"][];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createVolumeBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default that of a schedule of it, else the only one that there is */
+                    destination_id?: string | null;
+                    expires_at?: string | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getBackup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    pinned?: boolean;
+                    expires_at?: string | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackupEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackups: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "running" | "verifying" | "completed" | "failed" | "expired" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackupsOfVolume: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "running" | "verifying" | "completed" | "failed" | "expired" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackupSchedules: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at";
+                status?: ("active" | "overdue" | "paused" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupSchedule"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createBackupSchedule: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    database_id?: string | null;
+                    volume_id?: string | null;
+                    /** @description All volumes that it mounts; retention_count is of each. One of the three is sent */
+                    application_id?: string | null;
+                    destination_id?: string | null;
+                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily */
+                    cron_expression: string;
+                    timezone?: string | null;
+                    retention_count?: number | null;
+                    is_paused?: boolean | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupSchedule"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getBackupSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupSchedule"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateBackupSchedule: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description By default the only one that there is
+                     */
+                    destination_id?: string;
+                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily */
+                    cron_expression?: string;
+                    /** @description Such as Europe/Berlin; by default UTC */
+                    timezone?: string;
+                    /** @description Good backups that stay; by default 7 */
+                    retention_count?: number;
+                    is_paused?: boolean;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["BackupSchedule"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteBackupSchedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listBackupScheduleEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    runBackupSchedule: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Backup"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    cancelRestore: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getRestore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listRestoreEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listRestores: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "preparing" | "restoring" | "verifying" | "ready_to_switch" | "switching" | "completed" | "failed" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    restoreBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default the database that it is of */
+                    database_id?: string | null;
+                    /** @description Of a database that is made for it, beside the one that it is of */
+                    new_name?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    restoreDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    backup_id: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    cloneVolumeBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of the new volume; by default that of the former one */
+                    name?: string | null;
+                    workload_type?: "application" | null;
+                    /** @description What is to mount it; it is then on the server of that */
+                    workload_id?: string | null;
+                    /** @description Needed with workload_id */
+                    mount_path?: string | null;
+                    read_only?: boolean | null;
+                    /** @description Without workload_id: by default that of the backup */
+                    project_id?: string | null;
+                    environment_id?: string | null;
+                    server_id?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    restoreVolumeBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
             };
             400: components["responses"]["BAD_REQUEST"];
             401: components["responses"]["UNAUTHORIZED"];
@@ -6031,6 +10497,8 @@ export interface operations {
                             project_id: string;
                         }[];
                     } | null;
+                    /** @description null: the server has no proxy */
+                    ingress?: components["schemas"]["ServerIngressInput"] | null;
                     /** @description Projects that may use the server; what runs there already goes on until its next deployment */
                     allowed_projects?: ("all" | string[]) | null;
                     labels?: {
@@ -6150,6 +10618,8 @@ export interface operations {
                             project_id: string;
                         }[];
                     } | null;
+                    /** @description null: the server has no proxy */
+                    ingress?: components["schemas"]["ServerIngressInput"] | null;
                     /** @description Projects that may use the server; what runs there already goes on until its next deployment */
                     allowed_projects?: ("all" | string[]) | null;
                     labels?: {
@@ -7265,14 +11735,24 @@ export interface operations {
                     project_id: string;
                     environment_id?: string | null;
                     server_id?: string | null;
+                    /** @description A registry of the tenant (/settings/registries) for the one of image_url, or for images that a build begins with; null: none. The next pull uses it, and nothing restarts */
                     registry_id?: string | null;
                     /** @enum {string} */
                     source_type: "git" | "image" | "compose";
                     name: string;
+                    host_name?: string | null;
                     app_type?: ("web" | "worker" | "static") | null;
                     replicas?: number | null;
                     autodeploy?: boolean | null;
+                    /** @description While autodeploy is on, seconds between two looks at the branch: 60 to 86400, or 0: only webhooks and requests lead to a look. null: 300 */
+                    autodeploy_interval?: number | null;
                     watch_paths?: string | null;
+                    max_surge?: number | null;
+                    min_healthy_seconds?: number | null;
+                    healthy_deadline?: number | null;
+                    drain_seconds?: number | null;
+                    /** @description Names that lead to it; a change needs no deployment. null: none */
+                    domains?: components["schemas"]["DomainInput"][] | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -7283,12 +11763,26 @@ export interface operations {
                     build_args?: {
                         [key: string]: string;
                     } | null;
+                    /** @description Secrets for RUN --mount=type=secret,id=… of the Dockerfile, by id: in no layer, history, log or answer. They replace those of before; null: none. A secret does not make a step run again that the cache has */
+                    build_secrets?: {
+                        [key: string]: string;
+                    } | null;
+                    /** @description A git credential of the tenant (/settings/git-credentials) for the host of repository_url; null: none. It is used from the next deployment on */
+                    git_credential_id?: string | null;
+                    /** @description Fetch the submodules of the repository, at most 20 of them, 3 deep; null: no. git_credential_id is used for those of the same host alone */
+                    submodules?: boolean | null;
                     image_url?: string | null;
+                    /** @description A compose file, at most 256 KiB; null: as it is */
                     compose_file?: string | null;
+                    /** @description The service that requests are for; null: the one with exposed_port, or the first with a port */
+                    compose_service?: string | null;
+                    /** @description A compose file in the repository, in place of compose_file: each deployment reads it there, and builds its services of it */
                     compose_path?: string | null;
                     exposed_port?: number | null;
                     healthcheck_path?: string | null;
-                    restart_policy?: ("always" | "on-failure" | "no") | null;
+                    healthcheck?: components["schemas"]["HealthCheck"] | null;
+                    /** @description no is another word for never */
+                    restart_policy?: ("always" | "on-failure" | "never" | "no") | null;
                     start_command?: string | null;
                     memory_limit?: string | null;
                     cpu_limit?: (string | number) | null;
@@ -7387,12 +11881,22 @@ export interface operations {
                 "application/json": {
                     /** @enum {string} */
                     source_type?: "git" | "image" | "compose";
+                    /** @description A registry of the tenant (/settings/registries) for the one of image_url, or for images that a build begins with; null: none. The next pull uses it, and nothing restarts */
                     registry_id?: string | null;
                     name?: string;
+                    host_name?: string | null;
                     app_type?: ("web" | "worker" | "static") | null;
                     replicas?: number | null;
                     autodeploy?: boolean | null;
+                    /** @description While autodeploy is on, seconds between two looks at the branch: 60 to 86400, or 0: only webhooks and requests lead to a look. null: 300 */
+                    autodeploy_interval?: number | null;
                     watch_paths?: string | null;
+                    max_surge?: number | null;
+                    min_healthy_seconds?: number | null;
+                    healthy_deadline?: number | null;
+                    drain_seconds?: number | null;
+                    /** @description Names that lead to it; a change needs no deployment. null: none */
+                    domains?: components["schemas"]["DomainInput"][] | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -7403,12 +11907,26 @@ export interface operations {
                     build_args?: {
                         [key: string]: string;
                     } | null;
+                    /** @description Secrets for RUN --mount=type=secret,id=… of the Dockerfile, by id: in no layer, history, log or answer. They replace those of before; null: none. A secret does not make a step run again that the cache has */
+                    build_secrets?: {
+                        [key: string]: string;
+                    } | null;
+                    /** @description A git credential of the tenant (/settings/git-credentials) for the host of repository_url; null: none. It is used from the next deployment on */
+                    git_credential_id?: string | null;
+                    /** @description Fetch the submodules of the repository, at most 20 of them, 3 deep; null: no. git_credential_id is used for those of the same host alone */
+                    submodules?: boolean | null;
                     image_url?: string | null;
+                    /** @description A compose file, at most 256 KiB; null: as it is */
                     compose_file?: string | null;
+                    /** @description The service that requests are for; null: the one with exposed_port, or the first with a port */
+                    compose_service?: string | null;
+                    /** @description A compose file in the repository, in place of compose_file: each deployment reads it there, and builds its services of it */
                     compose_path?: string | null;
                     exposed_port?: number | null;
                     healthcheck_path?: string | null;
-                    restart_policy?: ("always" | "on-failure" | "no") | null;
+                    healthcheck?: components["schemas"]["HealthCheck"] | null;
+                    /** @description no is another word for never */
+                    restart_policy?: ("always" | "on-failure" | "never" | "no") | null;
                     start_command?: string | null;
                     memory_limit?: string | null;
                     cpu_limit?: (string | number) | null;
@@ -7438,6 +11956,8 @@ export interface operations {
                     /** @description Read-only: it may be sent back, and changes nothing */
                     internal_id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
+                    build_secret_ids?: string[];
+                    /** @description Read-only: it may be sent back, and changes nothing */
                     ready_replicas?: number;
                     /**
                      * @description Read-only: it may be sent back, and changes nothing
@@ -7455,6 +11975,8 @@ export interface operations {
                     current_deployment_id?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     deployment_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    urls?: string[];
                     /** @description Read-only: it may be sent back, and changes nothing */
                     consecutive_failures?: number;
                 };
@@ -7493,6 +12015,7 @@ export interface operations {
     deleteApplication: {
         parameters: {
             query?: {
+                force?: "true" | "false";
                 /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
@@ -7531,6 +12054,95 @@ export interface operations {
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
             409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    generateDockerfile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            dockerfile: string;
+                            /** @description What stays out of the build context, as lines of .dockerignore */
+                            ignore: string[];
+                            language: string;
+                            /** @description What was found and what follows from it, a sentence each */
+                            reasons: string[];
+                            commit: string;
+                            branch: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getComposeFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ComposeFile"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];
@@ -7754,6 +12366,11 @@ export interface operations {
                                 id: string;
                                 name: string;
                             } | null;
+                            /** @description Applications whose variables refer to this one */
+                            referenced_by: {
+                                id: string;
+                                name: string;
+                            }[];
                         };
                     };
                 };
@@ -7822,7 +12439,10 @@ export interface operations {
     };
     listInstances: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only of this service of its compose file */
+                service?: string;
+            };
             header?: never;
             path: {
                 id: string;
@@ -7924,6 +12544,8 @@ export interface operations {
                 instance_id?: string;
                 /** @description Of the deployment before the one that serves */
                 previous?: "true" | "false";
+                /** @description Only of this service of its compose file */
+                service?: string;
             };
             header?: never;
             path: {
@@ -8005,6 +12627,51 @@ export interface operations {
             503: components["responses"]["SERVICE_UNAVAILABLE"];
         };
     };
+    getApplicationTraffic: {
+        parameters: {
+            query?: {
+                since?: string;
+                until?: string;
+                /** @description From 5s to 1h: seconds, or 30s, 5m, 1h. What is kept for that time may be coarser: see step_seconds */
+                step?: string;
+                /** @description Also of one that is gone; by default all of them */
+                instance_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ApplicationTraffic"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
     syncDeployments: {
         parameters: {
             query?: never;
@@ -8017,7 +12684,17 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description Only say what would be done: nothing is deployed
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                };
+            };
+        };
         responses: {
             /** @description Done */
             200: {
@@ -8044,6 +12721,14 @@ export interface operations {
                             changed_files_known: boolean;
                             /** @description There is another commit, and a changed file is one of watch_paths */
                             matched: boolean;
+                            /**
+                             * @description What was done, or why nothing was
+                             * @enum {string}
+                             */
+                            decision: "up_to_date" | "not_matched" | "autodeploy_off" | "stopped" | "already_tried" | "refused" | "would_deploy" | "deploying" | "deployed";
+                            /** @description The decision in words */
+                            reason: string;
+                            /** @description The deployment that this request made */
                             deployment_id: string | null;
                         };
                     };
@@ -8166,7 +12851,13 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": {
+                    deployment_id?: string | null;
+                };
+            };
+        };
         responses: {
             /** @description Done */
             200: {
@@ -8356,7 +13047,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description By default the first of /bin/bash and /bin/sh that the container has */
+                    /** @description By default the first of /bin/bash, /bin/ash, /bin/sh and busybox that the container has */
                     shell?: string;
                     /** @description Program and arguments, in place of a shell; no shell reads them */
                     command?: string[];
@@ -8365,6 +13056,8 @@ export interface operations {
                      * @description By default the ready instance with the lowest number
                      */
                     instance_id?: string;
+                    /** @description Of its compose file; by default the one that requests are for */
+                    service?: string;
                     /** @default 80 */
                     cols?: number;
                     /** @default 24 */
@@ -8391,6 +13084,61 @@ export interface operations {
                             sessionId: string;
                             expires_at: string;
                         };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    validateCompose: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description A compose file, at most 256 KiB */
+                    content: string;
+                    /** @description Variables of the application: the file can use no others */
+                    env?: {
+                        [key: string]: string;
+                    };
+                    /** @description The file is in a git repository, so that services can be built of it and be given files of it */
+                    in_repository?: boolean;
+                    /** @description Where the file is in its repository: its paths begin in the folder of it. Absent: the topmost folder */
+                    compose_path?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ComposeReport"];
                     };
                 };
             };
@@ -8526,7 +13274,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: components["schemas"]["Deployment"];
+                        data: components["schemas"]["DeploymentDetail"];
                     };
                 };
             };
@@ -8590,8 +13338,6 @@ export interface operations {
                 stream?: string;
                 level?: string;
                 instance_id?: string;
-                /** @description Of the deployment before the one that serves */
-                previous?: "true" | "false";
             };
             header?: never;
             path: {
@@ -8641,8 +13387,6 @@ export interface operations {
                 stream?: string;
                 level?: string;
                 instance_id?: string;
-                /** @description Of the deployment before the one that serves */
-                previous?: "true" | "false";
             };
             header?: never;
             path: {
@@ -8692,8 +13436,6 @@ export interface operations {
                 stream?: string;
                 level?: string;
                 instance_id?: string;
-                /** @description Of the deployment before the one that serves */
-                previous?: "true" | "false";
             };
             header?: never;
             path: {
@@ -8725,6 +13467,1356 @@ export interface operations {
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listDatabases: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("running" | "stopped" | "provisioning" | "error" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+                environmentId?: string;
+                serverId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    environment_id?: string | null;
+                    server_id?: string | null;
+                    /** @description pitr: of PostgreSQL only; to turn it on or off restarts the database */
+                    backup_mode?: ("none" | "scheduled" | "pitr") | null;
+                    pitr_enabled?: boolean | null;
+                    /** @description By default the only one that there is */
+                    backup_destination_id?: string | null;
+                    /** @description Five fields, in UTC */
+                    backup_schedule?: string | null;
+                    /** @description Good backups that stay; by default 7 */
+                    backup_retention_count?: number | null;
+                    display_name?: string | null;
+                    memory_limit?: string | null;
+                    cpu_limit?: (string | number) | null;
+                    parameters?: {
+                        [key: string]: string | number | null;
+                    } | null;
+                    exposed_port?: number | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    name: string;
+                    /** @enum {string} */
+                    type: "postgres" | "mysql" | "mariadb" | "redis" | "mongodb";
+                    /** @description By default the first: postgres 17, 18, 16, 15; mysql 8.4, 9; mariadb 11.8, 11.4, 10.11; redis 8, 7; mongodb 8, 7 */
+                    version?: string | null;
+                    database_name?: string | null;
+                    database_user?: string | null;
+                    /** @description By default a generated one */
+                    password?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getDatabase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description pitr: of PostgreSQL only; to turn it on or off restarts the database */
+                    backup_mode?: ("none" | "scheduled" | "pitr") | null;
+                    pitr_enabled?: boolean | null;
+                    /** @description By default the only one that there is */
+                    backup_destination_id?: string | null;
+                    /** @description Five fields, in UTC */
+                    backup_schedule?: string | null;
+                    /** @description Good backups that stay; by default 7 */
+                    backup_retention_count?: number | null;
+                    display_name?: string | null;
+                    memory_limit?: string | null;
+                    cpu_limit?: (string | number) | null;
+                    parameters?: {
+                        [key: string]: string | number | null;
+                    } | null;
+                    exposed_port?: number | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    name?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    environment_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    server_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    internal_id?: string;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    type?: "postgres" | "mysql" | "mariadb" | "redis" | "mongodb";
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    image?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    image_digest?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    database_name?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    database_user?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    data_volume_id?: string;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    run?: "running" | "stopped";
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "running" | "stopped" | "provisioning" | "error" | "deleting";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listDatabaseEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    restartDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    startDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    stopDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getDatabaseCredentials: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DatabaseCredentials"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getDatabaseMetrics: {
+        parameters: {
+            query?: {
+                since?: string;
+                until?: string;
+                /** @description From 5s to 1h: seconds, or 30s, 5m, 1h. What is kept for that time may be coarser: see step_seconds */
+                step?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DatabaseMetrics"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getDatabaseStorage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DatabaseStorage"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listDatabaseDependencies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            applications: {
+                                id: string;
+                                name: string;
+                            }[];
+                            databases: {
+                                id: string;
+                                name: string;
+                            }[];
+                            volumes: {
+                                id: string;
+                                name: string;
+                            }[];
+                            functions: {
+                                id: string;
+                                name: string;
+                            }[];
+                            template_instance: {
+                                id: string;
+                                name: string;
+                            } | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    readDatabaseLogs: {
+        parameters: {
+            query?: {
+                tail?: number;
+                /** @description RFC 3339, or an age such as 15m */
+                since?: string;
+                /** @description RFC 3339, or an age such as 15m */
+                until?: string;
+                cursor?: string;
+                search?: string;
+                stream?: string;
+                level?: string;
+                instance_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Logs"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    rotateDatabasePassword: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default a generated one */
+                    password?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["DatabasePasswordRotation"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    cloneDatabaseAt: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: date-time
+                     * @description Within the recovery window; all that was committed until then is there
+                     */
+                    target_time: string;
+                    new_name: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getRecoveryWindow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["RecoveryWindow"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    recoverDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: date-time
+                     * @description Within the recovery window; all that was committed until then is there
+                     */
+                    target_time: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    switchDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The database itself, which is also what absent means */
+                    target_database_id?: string | null;
+                    /** @description A former volume of the database: the way back */
+                    volume_id?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Database"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createDatabaseTerminal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description A program of the container in place of the client */
+                    shell?: string;
+                    /** @default 80 */
+                    cols?: number;
+                    /** @default 24 */
+                    rows?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            sessionId: string;
+                            expires_at: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    cancelRun: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Run"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Run"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listRunEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listRuns: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "running" | "succeeded" | "failed" | "cancelled" | "lost")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+                serverId?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Run"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    readRunLogs: {
+        parameters: {
+            query?: {
+                tail?: number;
+                /** @description RFC 3339, or an age such as 15m */
+                since?: string;
+                /** @description RFC 3339, or an age such as 15m */
+                until?: string;
+                cursor?: string;
+                search?: string;
+                stream?: string;
+                level?: string;
+                instance_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Logs"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    runApplication: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Program and arguments, or a text that is split into them; no shell reads it. The entrypoint stays */
+                    command: string[] | string;
+                    /**
+                     * Format: uuid
+                     * @description By default the one that serves
+                     */
+                    deployment_id?: string;
+                    /** @description Of its compose file; by default the one that requests are for */
+                    service?: string;
+                    /** @default 3600 */
+                    timeout_seconds?: number;
+                    /** @description In addition to the variables of the deployment, and as they are */
+                    env?: {
+                        [key: string]: string;
+                    };
+                    /**
+                     * @description Needed while instances run that may write to a volume
+                     * @default false
+                     */
+                    read_only_volumes?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Run"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];
@@ -8979,10 +15071,16 @@ export interface operations {
                     /** @description Read-only: it may be sent back, and changes nothing */
                     bindings?: components["schemas"]["VolumeBinding"][];
                     /** @description Read-only: it may be sent back, and changes nothing */
+                    database_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
                     copy_from?: {
                         docker_volume: string;
                         containers: string[];
                     } | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    docker_volume?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    expires_at?: string | null;
                     /**
                      * @description Read-only: it may be sent back, and changes nothing
                      * @enum {string}
@@ -9145,6 +15243,870 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Volume"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    approvePreview: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The commit that was looked at: it must be the one that is asked for */
+                    commit: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Preview"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listPreviews: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("awaiting_approval" | "creating" | "deploying" | "ready" | "failed" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Preview"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createPreview: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    /** @description What is copied; by default the default environment */
+                    environment_id?: string | null;
+                    name: string;
+                    branch: string;
+                    /** @description Of the applications that are built of the branch; not needed if all git sources are of one repository */
+                    repository_url?: string | null;
+                    request_number?: number | null;
+                    /** @description The branch is of this repository: nothing is made before a person approves the commit */
+                    fork_url?: string | null;
+                    /** @description Of a fork: what is to be built */
+                    commit?: string | null;
+                    /**
+                     * @description When it is over, its environment is removed with all that is in it
+                     * @default 604800
+                     */
+                    ttl_seconds?: number;
+                    /** @description Must be absent: data begins empty */
+                    from_backup?: string | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Preview"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getPreview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Preview"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updatePreview: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description It ends that long from now on, whatever its end was before */
+                    ttl_seconds?: number;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    name?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    source_environment_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    preview_environment_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    repository_url?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    branch?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    request_number?: number | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    fork_url?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    commit?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    approved_commit?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    approved_by?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    requested_by?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    expires_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    urls?: string[];
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "awaiting_approval" | "creating" | "deploying" | "ready" | "failed" | "deleting";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Preview"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deletePreview: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Preview"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listPreviewEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listGitWebhooks: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["GitWebhook"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createGitWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    name: string;
+                    /** @enum {string} */
+                    provider: "github" | "gitlab" | "gitea" | "bitbucket" | "generic";
+                    repository_url: string;
+                    /** @description At least 16 characters; absent: one is made. It is never shown again */
+                    secret?: string;
+                    /** @description Each pull request or merge request gets a preview, which is a copy of this environment, until it is closed; one of a fork only once a person approves it. null: none */
+                    previews?: {
+                        /** Format: uuid */
+                        environment_id: string;
+                        /** @default 604800 */
+                        ttl_seconds?: number;
+                    } | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["NewGitWebhook"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getGitWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["GitWebhook"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateGitWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    /** @enum {string} */
+                    provider?: "github" | "gitlab" | "gitea" | "bitbucket" | "generic";
+                    repository_url?: string;
+                    /** @description At least 16 characters; absent: one is made. It is never shown again */
+                    secret?: string;
+                    /** @description Each pull request or merge request gets a preview, which is a copy of this environment, until it is closed; one of a fork only once a person approves it. null: none */
+                    previews?: {
+                        /** Format: uuid */
+                        environment_id: string;
+                        /** @default 604800 */
+                        ttl_seconds?: number;
+                    } | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    path?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    refused?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    last_refused_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    refused_because?: string | null;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "active";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["GitWebhook"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    callGitWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            delivery_id: string;
+                            /** @enum {string} */
+                            status: "accepted" | "ignored" | "duplicate";
+                            reason: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteGitWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookDelivery"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at";
+                status?: ("pending" | "decided")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookDelivery"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    replayWebhookDelivery: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookDelivery"];
                     };
                 };
             };

@@ -148,9 +148,22 @@ class Follower {
       application: byId(applications),
       environment: byId(environments.flat()),
       deployment: new Map(),
+      // no page shows them
+      database: new Map(),
       volume: byId(volumes),
+      // no page shows them
+      run: new Map(),
       // no page shows them, and only admins of the tenant may read their list
       ssh_key: new Map(),
+      git_credential: new Map(),
+      // no page shows them
+      git_webhook: new Map(),
+      preview: new Map(),
+      registry: new Map(),
+      backup_destination: new Map(),
+      backup_schedule: new Map(),
+      backup: new Map(),
+      restore: new Map(),
     };
   }
 

@@ -8,8 +8,18 @@ export type Environment = Schemas['Environment'];
 export type Server = Schemas['Server'] | Schemas['ServerSummary'];
 export type Application = Schemas['Application'];
 export type Deployment = Schemas['Deployment'];
+export type Database = Schemas['Database'];
 export type Volume = Schemas['Volume'];
+export type Run = Schemas['Run'];
+export type GitWebhook = Schemas['GitWebhook'];
+export type Preview = Schemas['Preview'];
 export type SshKey = Schemas['SshKey'];
+export type Registry = Schemas['Registry'];
+export type Backup = Schemas['Backup'];
+export type BackupSchedule = Schemas['BackupSchedule'];
+export type Restore = Schemas['Restore'];
+export type BackupDestination = Schemas['BackupDestination'];
+export type GitCredential = Schemas['GitCredential'];
 export type Instance = Schemas['Instance'];
 export type Condition = Application['conditions'][number];
 export type Invite = Schemas['Invite'];
@@ -23,8 +33,18 @@ function emptyMaps() {
     server: new Map<string, Server>(),
     application: new Map<string, Application>(),
     deployment: new Map<string, Deployment>(),
+    database: new Map<string, Database>(),
     volume: new Map<string, Volume>(),
+    run: new Map<string, Run>(),
     ssh_key: new Map<string, SshKey>(),
+    git_credential: new Map<string, GitCredential>(),
+    git_webhook: new Map<string, GitWebhook>(),
+    preview: new Map<string, Preview>(),
+    registry: new Map<string, Registry>(),
+    backup_destination: new Map<string, BackupDestination>(),
+    backup_schedule: new Map<string, BackupSchedule>(),
+    backup: new Map<string, Backup>(),
+    restore: new Map<string, Restore>(),
   };
 }
 

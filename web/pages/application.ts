@@ -198,7 +198,7 @@ function Deployments(props: {
 
 function DeploymentLog({ login, of }: { login: Login; of: Deployment }): VNode {
   const lines = useLog(login, `/ws/deployments/${of.id}/logs`);
-  const empty = of.finished_at === null ? 'No line yet.' : 'Nothing was built.';
+  const empty = of.finished_at === null ? 'No line yet.' : 'Nothing was built or pulled.';
   return html`<section>
     <h2>Log of deployment ${of.number}</h2>
     <${Log} lines=${lines} label=${`Log of deployment ${of.number}`} empty=${empty} />
