@@ -25,8 +25,10 @@ etcdctl etcd-client
 openssl openssl
 docker docker-cli|docker.io
 mkfs.ext4 e2fsprogs
+mmdebstrap mmdebstrap
 mount mount
 sshd openssh-server
+docker-registry docker-registry
 sudo sudo
 aiosmtpd python3-aiosmtpd
 prometheus prometheus
@@ -37,10 +39,17 @@ needs_fresh="$needs_test
 debootstrap debootstrap
 qemu-aarch64-static qemu-user-static
 "
+# Programs that a later Debian has, and the packages that have them. They run here as they are: they need only libc.
+later_test='
+caddy caddy
+pebble pebble
+pebble-challtestsrv pebble
+'
 # Services that packages of the tests enable. The tests start these programs themselves, on ports of their own.
 services_of_tests='
 etcd-server etcd.service
 openssh-server ssh.service
+docker-registry docker-registry.service
 prometheus prometheus.service
 '
 engine_log=/var/log/setpoint-dockerd.log
@@ -100,6 +109,37 @@ stop_services_of() {
   done
 }
 
+# Installs programs of a later Debian from the mirror that this machine uses, without changing its own packages.
+ensure_later() {
+  # shellcheck disable=SC2046 # one word per package
+  set -- $(missing_packages "$1" | sort -u)
+  [ $# -gt 0 ] || return 0
+  command -v apt-get >/dev/null || fail "Missing on this machine, and not installed as it has no apt-get: $*"
+  [ "$(id -u)" = 0 ] || fail "Missing on this machine, to be installed by root: $*"
+  mirror=$(mirror_of_debian)
+  [ -n "$mirror" ] || fail "Missing on this machine, whose apt sources name no mirror of Debian: $*"
+  echo "Installing programs of Debian sid: $*"
+  later=$(mktemp -d)
+  mkdir -p "$later/lists/partial" "$later/cache/archives/partial" "$later/etc/apt.conf.d" "$later/etc/preferences.d" "$later/files"
+  : >"$later/status"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$later/etc/sources.list"
+  later_apt update && (cd "$later" && later_apt download "$@") || fail "Cannot download from $mirror: $*"
+  for file in "$later"/*.deb; do dpkg -x "$file" "$later/files"; done
+  cp "$later"/files/usr/bin/* /usr/local/bin/
+  rm -rf "$later"
+}
+
+later_apt() {
+  apt-get -q -o APT::Sandbox::User=root -o "Dir::Etc=$later/etc" -o "Dir::State=$later" -o "Dir::State::Lists=$later/lists" \
+    -o "Dir::Cache=$later/cache" -o "Dir::State::Status=$later/status" -o Acquire::Check-Valid-Until=false "$@"
+}
+
+# The first source of apt that is a mirror of Debian itself.
+mirror_of_debian() {
+  cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list /etc/apt/sources.list 2>/dev/null |
+    grep -oE '^(URIs:|deb ).*' | grep -oE '[a-z+]+://[^ ]+' | grep -v -- '-security' | head -n 1
+}
+
 engine_answers() {
   curl --silent --fail --max-time 5 --unix-socket /var/run/docker.sock --output /dev/null http://localhost/_ping
 }
@@ -131,8 +171,8 @@ list_packages() {
 case "$*" in
   check) ensure_packages "$needs_check" ;;
   run) ensure_packages "$needs_run"; ensure_engine ;;
-  test) ensure_packages "$needs_test"; ensure_engine ;;
-  fresh) ensure_packages "$needs_fresh"; ensure_engine ;;
+  test) ensure_packages "$needs_test"; ensure_later "$later_test"; ensure_engine ;;
+  fresh) ensure_packages "$needs_fresh"; ensure_later "$later_test"; ensure_engine ;;
   'list check') list_packages "$needs_check" ;;
   'list run') list_packages "$needs_run" ;;
   'list test') list_packages "$needs_test" ;;
