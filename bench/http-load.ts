@@ -9,6 +9,8 @@ const headEnd = Buffer.from('\r\n\r\n');
 export interface LoadRequest {
   method: string;
   path: string;
+  /** Asked for in place of the host of the address. */
+  host?: string;
   token?: string;
   body?: string;
 }
@@ -34,9 +36,9 @@ class LoadClient {
   }
 
   /** @throws Error for a status of 400 and above */
-  async send({ method, path, token, body }: LoadRequest): Promise<void> {
+  async send({ method, path, host = this.#host, token, body }: LoadRequest): Promise<void> {
     const socket = this.#socket ?? (await this.#connect());
-    const lines = [`${method} ${path} HTTP/1.1`, `host: ${this.#host}`];
+    const lines = [`${method} ${path} HTTP/1.1`, `host: ${host}`];
     if (token !== undefined) lines.push(`authorization: Bearer ${token}`);
     if (body !== undefined) lines.push('content-type: application/json', `content-length: ${Buffer.byteLength(body)}`);
     this.#waiting = Promise.withResolvers();

@@ -80,6 +80,7 @@ export function seedApplication(
     config,
     autodeploy: false,
     mounts: [],
+    domains: [],
     replicas: 1,
     run: options.deployed ? 'running' : 'stopped',
     ...(options.deployed && { deployment_id: deployment }),
