@@ -2,6 +2,7 @@
  * Compares `docs/kinds.md`, a page of all kinds, with what their declarations give.
  * Usage: node test/kinds-page.ts [--write]
  */
+import { z } from 'zod';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -31,11 +32,21 @@ const escaped = (text: string): string => text.replaceAll('|', '\\|').replaceAll
 const code = (text: string): string => `\`${text}\``;
 const list = (texts: readonly string[]): string => (texts.length === 0 ? '–' : texts.join(', '));
 
-/** Any desired state: each field contains its own name. */
-const anyDesired = new Proxy({}, { get: (_, field) => String(field) });
+/** Any desired state: each field contains its own name; `of` is of the given kind. */
+function anyDesired(kind: string | undefined): object {
+  const of = { kind, id: 'of.id' };
+  return new Proxy({}, { get: (_, field) => (field === 'of' && kind !== undefined ? of : String(field)) });
+}
+
+/** The kinds of which an object may be that says so in `of`. */
+function kindsOfOf({ desired }: Definition<KindName>): readonly (string | undefined)[] {
+  const of = desired instanceof z.ZodObject ? desired.shape['of'] : undefined;
+  const kind = of instanceof z.ZodObject ? of.shape['kind'] : undefined;
+  return kind instanceof z.ZodEnum ? kind.options.map(String) : [undefined];
+}
 
 function ownersOf(definition: Definition<KindName>): { kind: string; text: string }[] {
-  const owners = definition.owners?.(anyDesired as never) ?? [];
+  const owners = kindsOfOf(definition).flatMap((kind) => definition.owners?.(anyDesired(kind) as never) ?? []);
   return owners.map(({ kind, id, blocks }) => ({
     kind,
     text: `${code(kind)} (${id}${blocks ? '' : ', does not take it along'})`,
@@ -127,7 +138,7 @@ function cliVerbsOf(kind: KindName): string[] {
   const plural = kindWords().find((one) => singular(one) === kind);
   const row = plural === undefined ? undefined : rowOfKind(plural);
   const refused = row === undefined ? [] : [row.hasEvents ? '' : 'events', row.takes === undefined ? 'delete' : ''];
-  const argument = new RegExp(`[<[]${kind}[\\]>]`);
+  const argument = new RegExp(`[<[](\\w+\\|)*${kind}(\\|\\w+)*[\\]>]`);
   return cliVerbs
     .filter(({ use }) => argument.test(use) || (row !== undefined && use.includes('<kind>')))
     .map(({ use }) => use.split(' ')[0] ?? '')

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { ApplicationManifest, parseApplications } from '../manifests/application.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -73,5 +74,22 @@ describe('the pages of the project', () => {
       }
     expect(count).toBeGreaterThan(50);
     expect(missing).toEqual([]);
+  });
+});
+
+describe('the page of manifests', () => {
+  test('names each field, and no other', async () => {
+    const text = await textOf('docs/manifests.md');
+    const rows = [...text.matchAll(/^\| (`.*?) \|/gm)].map(([, cell = '']) => cell);
+    const named = rows.flatMap((cell) => [...cell.matchAll(/`(?:spec\.)?([a-z_.]+)`/g)].map(([, name = '']) => name));
+    const { spec, metadata } = ApplicationManifest.shape;
+    const fields = [...Object.keys(metadata.shape).map((name) => `metadata.${name}`), ...Object.keys(spec.shape)];
+    expect(named.toSorted()).toEqual(fields.toSorted());
+  });
+
+  test('has an example that is one', async () => {
+    const [, example = ''] =
+      /^```yaml\n(.*?)^```$/ms.exec(await readFile(join(root, 'docs/manifests.md'), 'utf8')) ?? [];
+    expect(parseApplications(example)).toMatchObject([{ metadata: { name: 'shop' } }]);
   });
 });

@@ -28,13 +28,13 @@ const checks = {
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
 };
 /**
- * Stages run one after the other, the lanes of a stage side by side: what computes beside what waits for an engine, an
- * etcd or a disk. What looks at an installation as its users do has the machine for itself.
+ * Stages run one after the other, the lanes of a stage side by side: what computes beside what waits for an engine or a
+ * program. The lanes of a stage take about as long as each other. What looks at an installation as its users do has the machine for itself.
  */
 const stages: readonly (readonly (readonly string[])[])[] = [
   [
-    ['unit', 'api', 'sim'],
-    ['check', 'programs', 'contract', 'api-etcd'],
+    ['unit', 'api', 'sim', 'api-etcd'],
+    ['check', 'programs', 'contract'],
   ],
   [['e2e', 'browser', 'long', 'fresh']],
 ];

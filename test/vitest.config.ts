@@ -1,15 +1,19 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './longest-first.ts';
 
 /** A folder is a layer; all that is in none of the layers is `unit`, so that no test file is left out. */
 const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long', 'fresh'];
 /** The layer `programs`: what starts the command, a store, an engine, git or a compiler. In `unit` that is an error. */
 const programs = [
-  'test/agent/engine/volume-copier.test.ts',
+  'test/agent/dockerfiles/site-server.test.ts',
+  'test/agent/engine/volume-{archiver,copier}.test.ts',
+  'test/agent/ingress/{frozen,refusals,rolled-log,sign-in,unanswered}.test.ts',
   'test/agent/machine/*.test.ts',
   'test/agent/ports/iptables-publisher.test.ts',
   'test/agent/runtime/docker*.test.ts',
-  'test/agent/tasks/{build,git,git-hosts}.test.ts',
+  'test/agent/tasks/{build,generated-build,git,git-access,git-clones,git-hosts,git-submodules,read-repository}.test.ts',
+  'test/agent/transfer/tls.test.ts',
   'test/agent/update/crash.test.ts',
   'test/cli/**/*.test.ts',
   'test/clients/*.test.ts',
@@ -20,6 +24,7 @@ const programs = [
   'test/controllers/ssh/{connection,sudo}.test.ts',
   'test/layers.test.ts',
   'test/manifests/*.test.ts',
+  'test/network/{bucket-probe,registry-login}.test.ts',
   'test/store/etcd/*.test.ts',
   'test/store/open.test.ts',
   'test/store/sqlite/{crash,open}.test.ts',
@@ -76,6 +81,7 @@ const setup: Readonly<Record<string, string[]>> = {
 export default defineConfig({
   test: {
     root,
+    sequence: { sequencer: LongestFirst },
     projects: ['unit', 'programs', ...folders, apiOnEtcd].map((name) => {
       const onMachine = ['e2e', 'browser', 'long', 'fresh'].includes(name);
       const isAlone = name === 'long' || name === 'fresh';

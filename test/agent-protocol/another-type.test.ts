@@ -91,7 +91,9 @@ beforeAll(async () => {
   vi.resetModules();
   vi.doMock(table, async (original) => {
     const { tasksWith } = await original<typeof TaskTable>();
-    return { tasksWith: (secret: z.ZodType) => ({ ...tasksWith(secret), ...rows(secret) }) };
+    return {
+      tasksWith: (secret: z.ZodType, gitAccess: z.ZodType) => ({ ...tasksWith(secret, gitAccess), ...rows(secret) }),
+    };
   });
   vi.doMock(works, async (original) => {
     const { tasksOf } = await original<typeof Works>();

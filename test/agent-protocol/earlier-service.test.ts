@@ -67,6 +67,8 @@ describe('the settings of a service in the form of earlier releases', () => {
     ['a read-only root', { read_only_root: true }],
     ['a dropped capability', { capabilities: { drop: ['KILL'], add: [] } }],
     ['a stop signal', { stop_signal: 'SIGINT' }],
+    ['a working directory', { working_dir: '/srv' }],
+    ['a first process', { init: true }],
   ])('cannot say %s: nothing is sent in place of it', (_, change) => {
     expect(toEarlier(plain)).toBeDefined();
     expect(toEarlier({ ...plain, ...change })).toBeUndefined();

@@ -53,6 +53,7 @@ async function conversation(capabilities: readonly string[]) {
   control.delta(deltaOf(5, 6, [], ['a']));
   control.delta(deltaOf(9, 10, [], ['b'])); // one that does not continue the chain
   if (capabilities.includes('images.keep')) control.keepImages({ web: ['sha256:1'] }, true);
+  if (capabilities.includes('logs.keep')) control.keepLogs({ whole: true, more: false, workloads: { web: {} } });
   control.settings({
     logRetentionDays: 9,
     ports,

@@ -22,7 +22,7 @@ describe.each(types)('the row of the task type %s in agent-protocol/task-table.t
 
   it('names the fields that hold secrets, which are sealed in the store', () => {
     const open = Object.entries(taskTypes[type].spec.shape);
-    const closed = new Map<string, z.ZodType>(Object.entries(tasksWith(z.never())[type].spec.shape));
+    const closed = new Map<string, z.ZodType>(Object.entries(tasksWith(z.never(), z.never())[type].spec.shape));
     const takes = (field: z.ZodType | undefined) => field?.safeParse({ NAME: 'secret' }).success === true;
     const secret = open.filter(([name, field]) => takes(field) && !takes(closed.get(name))).map(([name]) => name);
     expect(row.secrets.map(({ field }) => field).toSorted(), 'secrets').toEqual(secret.toSorted());

@@ -63,12 +63,12 @@ test('a call of an unknown method is answered as unsupported, one without what i
 
 test('a stream of an unknown kind is reset as unsupported', async () => {
   const { toAgent, answers, agentEnds } = await session();
-  await toAgent({ type: 'stream.open', stream: 9, params: { kind: 'tunnel', port: 5432 }, credit: 1000 });
+  await toAgent({ type: 'stream.open', stream: 9, params: { kind: 'teleport', port: 5432 }, credit: 1000 });
   expect(answers().at(-1)).toEqual({
     type: 'stream.reset',
     stream: 9,
     code: 'unsupported',
-    message: 'The agent does not know kind tunnel: upgrade the agent',
+    message: 'The agent does not know kind teleport: upgrade the agent',
   });
   expect(agentEnds).toEqual([]);
 });

@@ -56,6 +56,14 @@ export class RecordedPorts implements PortPublisher {
   /** What every application asked for. */
   readonly history: string[] = [];
 
+  admit(): void {
+    // the machine in memory has no packet filter
+  }
+
+  async forgetEnded(): Promise<void> {
+    // nor connections
+  }
+
   async apply(
     ports: ReadonlyMap<number, readonly PortBackend[]>,
     signal: AbortSignal,
@@ -105,6 +113,9 @@ export class AgentWorld implements AsyncDisposable {
       images: await openImages(runtime, this.dir, () => Promise.resolve(this.disk), clock),
       build: () => Promise.reject(new Error('No build is expected')),
       gitHead: () => Promise.reject(new Error('No git is expected')),
+      dockerfiles: () => Promise.reject(new Error('No git is expected')),
+      gitVersion: async () => ({ major: 2, minor: 37, text: '2.37.0' }),
+      repositories: () => Promise.reject(new Error('No git is expected')),
       disk: () => Promise.resolve(this.disk),
       logBytes: 1024 ** 3,
       version: '0.0.0',

@@ -162,11 +162,48 @@ describe('a service that exits', () => {
     expect(world.report(item)).toMatchObject({ crash_loop: false, exit_code: 1, ready: false });
     await world.until('crash loop', () => world.report(item)?.crash_loop === true, 15_000);
     expect(world.report(item)?.error).toEqual(error);
+    expect(world.report(item)?.last_output).toBe('cannot open database');
     const before = done('start');
     await world.pass(60_000, 500);
     expect(done('start') - before).toBeLessThanOrEqual(5);
     expect(done('create')).toBe(1);
     expect(world.container(item)?.mutable.restart).toBe('no');
+  });
+
+  test('again after it ran well is reported with the output of its latest series of exits', async () => {
+    let says: string | undefined = 'no database';
+    const fails = (text: string) => ({
+      runForMs: 100,
+      exitCode: 1,
+      output: [{ afterMs: 10, text, stream: 'stderr' as const }],
+    });
+    world.engine.addImage('moody:1', { local: true, runs: () => (says === undefined ? {} : fails(says)) });
+    await world.start();
+    const item = service({}, { image: 'moody:1' });
+    await world.snapshot(item);
+    const loops = (now: boolean): Promise<void> =>
+      world.until('crash loop', () => world.report(item)?.crash_loop === now, 400_000, 500);
+    await loops(true);
+    says = undefined;
+    await loops(false);
+    says = 'no queue';
+    world.engine.killByHand(world.container(item)!.id, 1);
+    await loops(true);
+    expect(world.report(item)?.last_output?.split('\n').at(-1)).toBe('no queue');
+    expect(world.report(item)?.error?.message).toContain('no queue');
+  });
+
+  test('and then runs for ten seconds is in no crash loop any more, also where it counts as stable sooner', async () => {
+    let isBroken = true;
+    world.engine.addImage('moody:1', { local: true, runs: () => (isBroken ? { runForMs: 100, exitCode: 1 } : {}) });
+    await world.start();
+    const item = service({}, { image: 'moody:1', min_healthy_seconds: 1 });
+    await world.snapshot(item);
+    await world.until('crash loop', () => world.report(item)?.crash_loop === true, 15_000);
+    isBroken = false;
+    await world.until('stable', () => world.report(item)?.stable === true, 30_000);
+    expect(world.report(item)?.crash_loop).toBe(true);
+    await world.until('no crash loop', () => world.report(item)?.crash_loop === false, 10_000);
   });
 
   test('where the engine cannot start it again, is replaced with the same delays and reports', async () => {

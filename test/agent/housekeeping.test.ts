@@ -1,4 +1,9 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { engineOf } from '../../agent/engine/engine.ts';
+import { noSteps } from '../../agent/ports/step-guard.ts';
 import { imagePolicy } from '../../agent/engine/image-collector.ts';
 import type { HealAction } from '../../agent-protocol/diagnosis.ts';
 import { AgentWorld, service } from './agent-world.ts';
@@ -67,4 +72,55 @@ test('healing the disk removes them, and tells how many', async () => {
     { check: 'disk', status: 'done', message: expect.stringContaining('Removed 1 images') },
   ]);
   expect(here()).toHaveLength(3);
+});
+
+test('an almost full disk loses the clones of repositories, and a deleted project its own', async () => {
+  const cleared: string[] = [];
+  const retained: string[][] = [];
+  const clones = {
+    clear: async () => void cleared.push('all'),
+    retain: async (projects: ReadonlySet<string>) => void retained.push([...projects]),
+  };
+  let isFull = false;
+  await world.start({ clones, disk: async () => ({ freeBytes: isFull ? 1e9 : 50e9, totalBytes: 100e9 }) });
+  const item = service();
+  await world.snapshot(item);
+  await world.pass(60 * minute, minute);
+  expect(retained.at(-1)).toEqual([item.project_id]);
+  expect(cleared).toEqual([]);
+  isFull = true;
+  await world.pass(minute + 1000, 1000);
+  expect(cleared).not.toEqual([]);
+});
+
+test('rules that a killed agent left of its builds go soon after the start', async () => {
+  const { clock, engine, ports } = world;
+  let swept = 0;
+  const steps = { ...noSteps, sweep: async () => void (swept += 1) };
+  await world.start({ engine: { ...(await engineOf({ type: 'mock', clock, engine, ports })), steps } });
+  expect(swept).toBe(0);
+  await world.pass(6000, 1000);
+  expect(swept).toBe(1);
+});
+
+test('a deleted workload loses its log, if the control plane that says so has proved itself', async () => {
+  await world.start();
+  const item = service();
+  const workload = randomUUID();
+  await world.snapshot(item);
+  await world.agent.backend.call(
+    { method: 'build.note', workload, instance: randomUUID(), lines: ['Cloning'] },
+    new AbortController().signal,
+  );
+  const logs = () => readdirSync(join(world.dir, 'logs'));
+  await world.until('it is written', () => logs().includes(workload));
+  const { backend } = world.agent;
+  backend.trusts(false);
+  backend.keepLogs({ whole: true, more: false, workloads: { [item.workload_id]: {} } });
+  backend.keepLogs({ whole: false, more: false, workloads: { [workload]: null } });
+  await world.pass(180 * minute, minute);
+  expect(logs()).toContain(workload);
+  backend.trusts(true);
+  backend.keepLogs({ whole: false, more: false, workloads: { [workload]: null } });
+  await world.until('it is gone', () => !logs().includes(workload), 10_000, 1000);
 });

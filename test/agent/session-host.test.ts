@@ -413,6 +413,31 @@ describe('housekeeping', () => {
     expect(left).toEqual([built[0], ...built.slice(3)]);
   });
 
+  test('removes all images of a workload that was deleted, once it knows which ones workloads return to', async () => {
+    await world.start();
+    const [present, stopped, deleted] = [service(), service(), service()];
+    const built: Record<string, string> = {};
+    for (const [name, { workload_id }] of Object.entries({ present, stopped, deleted })) {
+      const context = (async function* () {
+        yield Buffer.from(name);
+      })();
+      const own = { [labels.server]: world.server, [labels.workload]: workload_id };
+      const options = { context, dockerfile: 'Dockerfile', tag: `setpoint/${name}:1`, buildArgs: {}, labels: own };
+      built[name] = (await world.engine.build(options, () => undefined, signal())).id;
+    }
+    const left = () => Object.keys(built).filter((name) => world.engine.imageInfo(built[name]!) !== undefined);
+    const returnable = { [stopped.workload_id]: [built['stopped']!], [deleted.workload_id]: [built['deleted']!] };
+    await world.snapshot(present);
+    await world.pass(7_200_000, 600_000);
+    expect(left()).toEqual(['present', 'stopped', 'deleted']);
+    world.agent.backend.keepImages(returnable, true);
+    await world.pass(7_200_000, 600_000);
+    expect(left()).toEqual(['present', 'stopped', 'deleted']);
+    world.agent.backend.keepImages({ [deleted.workload_id]: [] }, false);
+    await world.until('it is gone', () => left().length < 3, 60_000, 1_000);
+    expect(left()).toEqual(['present', 'stopped']);
+  });
+
   test('keeps the newest stages of a project for a week, apart from its images, and all while it builds', async () => {
     const { begun, run } = scripted();
     await world.start({ build: run });

@@ -116,7 +116,7 @@ describe('a terminal', () => {
     await expect(terminal().end).rejects.toMatchObject({
       code: 'no_program',
       message:
-        'The container has neither /bin/bash nor /bin/sh, as images without a system do: name a program that it has, or ' +
+        'The container has none of /bin/bash, /bin/ash, /bin/sh, /bin/busybox, /busybox/sh, as images without a system do: name a program that it has, or ' +
         'add a shell to the image',
     });
     await expect(terminal({ shell: '/bin/zsh' }).end).rejects.toMatchObject({

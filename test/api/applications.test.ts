@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { application } from '../../store/kinds/application.ts';
 import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -73,6 +74,20 @@ const desired = async (id: string) => (await world.repo.get('application', id))!
 const deploymentOf = async (id: string) => (await world.repo.get('deployment', id))!.desired;
 
 describe('an application', () => {
+  it('gets the value of a new one for each field that is sent as null', async () => {
+    const more = { app_type: 'static', autodeploy: true, restart_policy: 'never', replicas: 3, max_surge: 2 };
+    const id = await anApplication({ source_type: 'image', ...more });
+    expect(await get(id)).toMatchObject(more);
+    const none = Object.fromEntries(Object.keys(more).map((field) => [field, null]));
+    expect((await owner.put(`/applications/${id}`, none)).data).toMatchObject({
+      app_type: 'web',
+      autodeploy: false,
+      restart_policy: 'always',
+      replicas: 1,
+      max_surge: 1,
+    });
+  });
+
   it('is stopped after its creation, shows every field, and no value of its environment', async () => {
     const id = await anApplication({
       name: 'Mein Büro-Blog!',
@@ -131,14 +146,18 @@ describe('an application', () => {
     [{ source_type: 'git', branch: 'a..b' }, 'branch'],
     [{ dockerfile_path: '../Dockerfile' }, 'dockerfile_path'],
     [{ dockerfile_path: '/etc/passwd' }, 'dockerfile_path'],
-    [{ source_type: 'compose', compose_file: 'x' }, 'source_type'],
+    [{ source_type: 'compose', image_url: null }, 'compose_file'],
+    [{ source_type: 'compose', image_url: null, compose_file: 'x' }, 'compose_file'],
+    [{ compose_file: 'services: {}' }, 'compose_file'],
     [{ source_type: 'zip' }, 'source_type'],
-    [{ registry_id: '00000000-0000-4000-8000-000000000000' }, 'registry_id'],
     [{ watch_paths: 'src/\u0007' }, 'watch_paths'],
     [{ watch_paths: '../src/**' }, 'watch_paths'],
     [{ watch_paths: '**/a/**/b/**' }, 'watch_paths'],
     [{ watch_paths: 'x'.repeat(257) }, 'watch_paths'],
     [{ watch_paths: 'a,'.repeat(33) }, 'watch_paths'],
+    [{ autodeploy_interval: 59 }, 'autodeploy_interval'],
+    [{ autodeploy_interval: -1 }, 'autodeploy_interval'],
+    [{ autodeploy_interval: 86_401 }, 'autodeploy_interval'],
     [{ replicas: 101 }, 'replicas'],
     [{ replicas: 1.5 }, 'replicas'],
     [{ exposed_port: 65_536 }, 'exposed_port'],
@@ -152,6 +171,8 @@ describe('an application', () => {
     [{ cpu_limit: '0.001' }, 'cpu_limit'],
     [{ cpu_limit: 0.000_000_1 }, 'cpu_limit'],
     [{ cpu_limit: '257' }, 'cpu_limit'],
+    [{ build_secrets: { 'a/b': 'x' } }, 'build_secrets.a/b'],
+    [{ build_secrets: { a: '' } }, 'build_secrets.a'],
     [{ env: { '1A': 'x' } }, 'env.1A'],
     [{ env: { A: 'x'.repeat(32 * 1024 + 1) } }, 'env.A'],
     [{ env: { A: 'a\0b' } }, 'env.A'],
@@ -180,6 +201,58 @@ describe('an application', () => {
     expect(other.body.error?.details).toMatchObject([{ field: 'image_url', reason: 'not_allowed' }]);
   });
 
+  it('keeps the secrets of its builds sealed, shows their ids alone, and takes them away by null', async () => {
+    const git = {
+      source_type: 'git',
+      image_url: undefined,
+      repository_url: 'https://git.example/shop.git',
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+    };
+    const build_secrets = { 'npm.token': 'KEEP-THIS-ONE', other: 'line one\nline two' };
+    const id = await anApplication({ ...git, build_secrets });
+    const at = `/applications/${id}`;
+    const stored = async () => {
+      const entry = await world.store.get(keys.desired('default', 'application', id));
+      return application.desired.parse(JSON.parse(entry?.value ?? '').desired).source;
+    };
+    const sealedIn = async () => {
+      const source = await stored();
+      return source.type === 'git' ? source.build_secrets : undefined;
+    };
+    const before = await sealedIn();
+    expect(JSON.stringify(before)).not.toContain('KEEP-THIS-ONE');
+    const shown = await owner.get(at);
+    expect(shown.data.build_secret_ids).toEqual(['npm.token', 'other']);
+    expect(JSON.stringify(shown.body)).not.toContain('KEEP-THIS-ONE');
+    await owner.put(at, { branch: 'next' });
+    expect(await sealedIn()).toEqual(before);
+    await owner.put(at, { build_secrets: { 'npm.token': 'KEEP-THIS-ONE' } });
+    expect(await sealedIn()).toEqual({ 'npm.token': before?.['npm.token'] });
+    expect((await owner.put(at, { build_secrets: null })).data.build_secret_ids).toEqual([]);
+    const refused = await owner.post('/applications', fields({ build_secrets }));
+    expect(refused.body.error?.details?.[0]).toMatchObject({ field: 'build_secrets', reason: 'unsupported' });
+  });
+
+  it('leaves the submodules of its repository out unless they are asked for', async () => {
+    const git = {
+      source_type: 'git',
+      image_url: null,
+      repository_url: 'https://example.com/x.git',
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+    };
+    const { data } = await owner.post('/applications', fields(git));
+    expect(data.submodules).toBe(false);
+    const at = `/applications/${data.id}`;
+    expect((await owner.put(at, { submodules: true })).data.submodules).toBe(true);
+    expect((await owner.put(at, { branch: 'next' })).data.submodules).toBe(true);
+    expect((await owner.put(at, { submodules: null })).data.submodules).toBe(false);
+    const refused = await owner.post('/applications', fields({ submodules: true }));
+    expect(refused.body.error?.details?.[0]).toMatchObject({ field: 'submodules', reason: 'unsupported' });
+    expect((await owner.post('/applications', fields())).data.submodules).toBeNull();
+  });
+
   it('refers to a project, environment and server that exist and belong together', async () => {
     const other = await world.place(owner);
     for (const [field, value, status] of [
@@ -205,6 +278,9 @@ describe('an application', () => {
       (await owner.get(`/applications/check-name?projectId=${place.project}&name=${name}`)).data;
     expect(await ask('TAKEN')).toEqual({ available: false, name: 'TAKEN', suggestion: 'TAKEN-2' });
     expect(await ask('free')).toEqual({ available: true, name: 'free', suggestion: null });
+    const long = `${'x'.repeat(89)}${'🦆'.repeat(5)}`;
+    await anApplication({ name: long });
+    expect((await ask(encodeURIComponent(long))).suggestion).toBe(`${'x'.repeat(89)}-2`);
     expect((await owner.get('/applications/check-name?name=x')).status).toBe(400);
     const staging = (await owner.post(`/projects/${place.project}/environments`, { name: 'staging' })).data;
     expect((await owner.post('/applications', fields({ name: 'taken', environment_id: staging.id }))).status).toBe(201);
@@ -217,6 +293,15 @@ describe('an application', () => {
     expect(renamed).toMatchObject({ internal_id: before.internal_id, name: `renamed ${id}`, watch_paths: null });
     const watched = (await owner.put(`/applications/${id}`, { watch_paths: 'src/**\n!src/**/*.md' })).data;
     expect(watched.watch_paths).toBe('src/**\n!src/**/*.md');
+    for (const [sent, shown] of [
+      [60, 60],
+      [0, 0],
+      [86_400, 86_400],
+      [null, 300],
+    ] as const)
+      expect((await owner.put(`/applications/${id}`, { autodeploy_interval: sent })).data.autodeploy_interval).toBe(
+        shown,
+      );
     const refused = await owner.put(`/applications/${id}`, { watch_paths: 'src//**' });
     expect(refused.body.error?.details?.[0]).toMatchObject({ field: 'watch_paths' });
     const back = await owner.put(`/applications/${id}`, { ...watched, replicas: 3 });
@@ -597,6 +682,79 @@ describe('environment variables', () => {
     expect((await owner.patch(`/applications/${id}/env`, many(500, 501))).status).toBe(400);
     expect((await owner.put(`/applications/${id}/env`, many(0, 501))).status).toBe(400);
   });
+
+  it('takes no as a word for never, and gives a worker no port', async () => {
+    const id = await anApplication({ restart_policy: 'no', app_type: 'worker' });
+    expect((await owner.get(`/applications/${id}`)).data.restart_policy).toBe('never');
+    const refused = await owner.put(`/applications/${id}`, { exposed_port: 8080 });
+    expect([refused.status, refused.body.error?.details?.[0]?.reason]).toEqual([400, 'not_for_workers']);
+    const created = await owner.post('/applications', fields({ app_type: 'worker', exposed_port: 8080 }));
+    expect(created.status).toBe(400);
+    const web = await anApplication({ exposed_port: 8080 });
+    expect((await owner.put(`/applications/${web}`, { app_type: 'worker' })).status).toBe(400);
+    expect((await owner.put(`/applications/${web}`, { app_type: 'worker', exposed_port: null })).status).toBe(200);
+  });
+
+  it('has a DNS name of its own in its environment, which a user may change', async () => {
+    const first = (await owner.get(`/applications/${await anApplication({ name: 'Ünï shop' })}`)).data;
+    const second = (await owner.get(`/applications/${await anApplication({ name: 'uni-shop' })}`)).data;
+    expect([first.host_name, second.host_name]).toEqual(['u-ni-shop', 'uni-shop']);
+    const third = (await owner.get(`/applications/${await anApplication({ name: 'uni shop' })}`)).data;
+    expect(third.host_name).toBe('uni-shop-2');
+    const taken = await owner.put(`/applications/${third.id}`, { host_name: 'uni-shop' });
+    expect(taken.status).toBe(409);
+    expect(taken.body.error?.details).toMatchObject([{ field: 'host_name', reason: 'taken' }]);
+    const asInternal = await owner.put(`/applications/${third.id}`, { host_name: second.internal_id });
+    expect(asInternal.status).toBe(409);
+    for (const host_name of ['Uni', 'a.b', '-a', 'localhost', '', 'a'.repeat(64)])
+      expect((await owner.put(`/applications/${third.id}`, { host_name })).status).toBe(400);
+    expect((await owner.put(`/applications/${third.id}`, { host_name: 'store' })).data.host_name).toBe('store');
+    expect((await owner.put(`/applications/${second.id}`, { host_name: null })).data.host_name).toBeNull();
+    expect((await owner.put(`/applications/${first.id}`, { host_name: 'uni-shop' })).status).toBe(200);
+  });
+
+  it('of several applications at once get a DNS name each, also if their names make the same one', async () => {
+    const made = await Promise.all(['At once', 'at-once', 'at.once'].map((name) => anApplication({ name })));
+    const names = await Promise.all(made.map(async (id) => (await owner.get(`/applications/${id}`)).data.host_name));
+    expect(new Set(names)).toEqual(new Set(['at-once', 'at-once-2', 'at-once-3']));
+  });
+
+  it('may refer to another application of the environment, and is refused with the name of the variable if there is none', async () => {
+    const target = await anApplication({ exposed_port: 8080 });
+    const { name } = (await owner.get(`/applications/${target}`)).data;
+    const id = await anApplication();
+    const path = `/applications/${id}/env`;
+    expect((await owner.put(path, { API: `\${applications."${name}".url}` })).status).toBe(200);
+    for (const [value, message] of [
+      ['${applications.nowhere.url}', 'its environment has no application named nowhere'],
+      [`\${applications."${name}".password}`, 'one can refer to host, port, url'],
+      ['${databases.main.url}', 'its environment has no database named main'],
+      ['${applications.web', 'is no reference'],
+    ]) {
+      const { status, body } = await owner.patch(path, { BAD: value });
+      expect(status).toBe(400);
+      expect(body.error?.details).toMatchObject([{ field: 'env.BAD', reason: 'invalid_reference' }]);
+      expect(body.error?.message).toContain(message);
+    }
+    const portless = (await owner.get(`/applications/${id}`)).data.name;
+    expect((await owner.patch(path, { BAD: `\${applications."${portless}".url}` })).body.error?.message).toContain(
+      'has no exposed_port',
+    );
+    expect((await owner.get(path)).data.env).toEqual({ API: `\${applications."${name}".url}` });
+  });
+
+  it('that refers to an application keeps it from being deleted without force', async () => {
+    const target = await anApplication({ exposed_port: 8080 });
+    const { name } = (await owner.get(`/applications/${target}`)).data;
+    await anApplication({ name: 'who refers', env: { API: `\${applications."${name}".host}` } });
+    const refused = await owner.delete(`/applications/${target}`);
+    expect(refused.status).toBe(409);
+    expect(refused.body.error).toMatchObject({
+      message: 'Variables of who refers refer to the application: change them, or send force=true',
+      details: [{ field: 'force', reason: 'force_needed' }],
+    });
+    expect((await owner.delete(`/applications/${target}?force=true`)).status).toBe(200);
+  });
 });
 
 describe('a deployment', () => {
@@ -663,6 +821,7 @@ describe('instances', () => {
     expect((await owner.get(`/applications/${id}/instances`)).data).toEqual([
       {
         id: one,
+        service: null,
         replica: 0,
         deployment_id: deployment,
         server_id: place.server,
@@ -689,5 +848,131 @@ describe('instances', () => {
       databases: [],
       template_instance: null,
     });
+  });
+});
+
+describe('how instances are found ready and take the place of others', () => {
+  it('has the defaults of Nomad, is changed without a deployment, and returns to them by null', async () => {
+    const id = await anApplication();
+    const defaults = { max_surge: 1, min_healthy_seconds: 10, healthy_deadline: 300, drain_seconds: 30 };
+    expect((await owner.get(`/applications/${id}`)).data).toMatchObject({ ...defaults, healthcheck: null });
+    const set = { max_surge: 3, min_healthy_seconds: 0, healthy_deadline: 60, drain_seconds: 0 };
+    expect((await owner.put(`/applications/${id}`, set)).data).toMatchObject({ ...set, deployment_id: null });
+    const none = { max_surge: null, min_healthy_seconds: null, healthy_deadline: null, drain_seconds: null };
+    expect((await owner.put(`/applications/${id}`, none)).data).toMatchObject(defaults);
+  });
+
+  it.each<[string, Record<string, unknown>, string, string]>([
+    ['no surge', { max_surge: 0 }, 'max_surge', 'from 1 to 20'],
+    ['too much surge', { max_surge: 21 }, 'max_surge', 'from 1 to 20'],
+    ['a drain of more than an hour', { drain_seconds: 3601 }, 'drain_seconds', 'from 0 to 3600'],
+    ['a deadline that no instance can meet', { healthy_deadline: 10 }, 'healthy_deadline', 'min_healthy_seconds (10)'],
+    ['a time that no instance can have', { min_healthy_seconds: 300 }, 'min_healthy_seconds', 'healthy_deadline (300)'],
+    [
+      'two health checks',
+      { healthcheck_path: '/up', exposed_port: 80, healthcheck: { type: 'tcp' } },
+      'healthcheck',
+      'both healthcheck and healthcheck_path',
+    ],
+    ['a check of no port', { healthcheck: { type: 'http', path: '/up' } }, 'healthcheck.port', 'exposed_port'],
+    ['a setting of another type', { healthcheck: { type: 'tcp', path: '/up' } }, 'healthcheck.path', 'path'],
+    ['a check of no known type', { healthcheck: { type: 'ping' } }, 'healthcheck.type', ''],
+    ['a command without words', { healthcheck: { type: 'command', command: [] } }, 'healthcheck.command', ''],
+  ])('refuses %s', async (_, more, field, words) => {
+    const answer = await owner.post('/applications', fields(more));
+    expect(answer.status).toBe(400);
+    expect(answer.body.error?.details?.[0]).toMatchObject({ field });
+    expect(JSON.stringify(answer.body.error)).toContain(words);
+  });
+
+  it('keeps a health check as it was sent, and takes it away by null', async () => {
+    const healthcheck = { type: 'http', path: '/up', port: 9000, interval_seconds: 3, successes: 2 };
+    const id = await anApplication({ healthcheck });
+    expect((await owner.get(`/applications/${id}`)).data.healthcheck).toEqual(healthcheck);
+    const refused = await owner.put(`/applications/${id}`, { healthcheck_path: '/' });
+    expect(refused.status).toBe(400);
+    const changed = await owner.put(`/applications/${id}`, { healthcheck: null, healthcheck_path: '/' });
+    expect(changed.data).toMatchObject({ healthcheck: null, healthcheck_path: '/' });
+  });
+});
+
+describe('a return to a deployment that is named', () => {
+  it('goes to any that succeeded, and says which did where one did not', async () => {
+    const id = await anApplication({ env: { VERSION: 'one' } });
+    const ids: string[] = [];
+    for (const version of ['one', 'two', 'three']) {
+      await owner.put(`/applications/${id}/env`, { VERSION: version });
+      ids.push(await deployed(id, `img-${version}`));
+    }
+    const answer = await owner.post(`/applications/${id}/rollback`, { deployment_id: ids[0] });
+    expect(answer.data).toMatchObject({ rollback_of: ids[0], image: 'img-one', trigger: 'rollback' });
+    expect((await owner.get(`/applications/${id}/env`)).data.env).toEqual({ VERSION: 'one' });
+    const unfinished = await owner.post(`/applications/${id}/rollback`, { deployment_id: answer.data.id });
+    expect(unfinished.status).toBe(409);
+    expect(unfinished.body.error?.message).toContain('it has not succeeded: those that did are ');
+  });
+
+  it('is refused for one of another application, and for what is no id', async () => {
+    const [id, other] = [await anApplication(), await anApplication()];
+    await deployed(id, 'img1');
+    const foreign = await deployed(other, 'img2');
+    const answer = await owner.post(`/applications/${id}/rollback`, { deployment_id: foreign });
+    expect(answer.status).toBe(404);
+    expect((await owner.post(`/applications/${id}/rollback`, { deployment_id: 'x' })).status).toBe(400);
+    expect((await owner.post(`/applications/${id}/rollback`, { other: 1 })).status).toBe(400);
+  });
+});
+
+describe('the changes of a deployment', () => {
+  it('are those of source and configuration to the one before, without a value of a secret', async () => {
+    const id = await anApplication({ env: { SAME: 'kept words', OLD: 'old words', GONE: 'lost words' } });
+    const first = await deployed(id, 'img1');
+    await owner.put(`/applications/${id}`, {
+      image_url: 'example/web:2',
+      memory_limit: '64m',
+      exposed_port: 8080,
+      healthcheck: { type: 'http', path: '/up', interval_seconds: 2 },
+      env: { SAME: 'kept words', OLD: 'new words', NEW: 'more words' },
+    });
+    const configured = (await get(id)).deployment_id;
+    expect((await owner.get(`/deployments/${first}`)).data.changes).toBeNull();
+    const { data } = await owner.get(`/deployments/${configured}`);
+    const { data: last } = await owner.get(`/deployments/${await deployed(id, 'img2')}`);
+    expect(last.changes).toEqual([
+      { field: 'image_url', change: 'changed', before: 'example/web:1', after: 'example/web:2' },
+    ]);
+    const secret = { before: null, after: null };
+    const added = { change: 'added', before: null };
+    expect(data.changes).toEqual([
+      { field: 'env.GONE', change: 'removed', ...secret },
+      { field: 'env.NEW', change: 'added', ...secret },
+      { field: 'env.OLD', change: 'changed', ...secret },
+      { field: 'exposed_port', ...added, after: 8080 },
+      { field: 'healthcheck.interval_seconds', ...added, after: 2 },
+      { field: 'healthcheck.path', ...added, after: '/up' },
+      { field: 'healthcheck.type', ...added, after: 'http' },
+      { field: 'memory_limit', ...added, after: '64m' },
+    ]);
+    expect(JSON.stringify(data)).not.toContain('words');
+    const back = await owner.post(`/applications/${id}/rollback`);
+    const { data: returned } = await owner.get(`/deployments/${back.data.id}`);
+    expect(returned.changes.map(({ field }: { field: string }) => field)).toContain('env.OLD');
+    expect(returned.changes.map(({ field }: { field: string }) => field)).not.toContain('env.SAME');
+  });
+
+  it('have no secret that was only sealed with another key since', async () => {
+    const id = await anApplication({ env: { SAME: 'kept words', OLD: 'old words' } });
+    const first = await deployed(id, 'img1');
+    await owner.put(`/applications/${id}`, { env: { SAME: 'kept words', OLD: 'new words' } });
+    const second = (await get(id)).deployment_id;
+    await world.keyring.addKey();
+    const key = keys.desired('default', 'deployment', first);
+    const { value } = (await world.store.get(key))!;
+    const renewed = world.keyring.resealRecord('default', value)!;
+    await world.store.txn({ if: [], then: [{ put: key, value: renewed }] });
+    expect(renewed).not.toBe(value);
+    await world.settled();
+    const { data } = await owner.get(`/deployments/${second}`);
+    expect(data.changes).toEqual([{ field: 'env.OLD', change: 'changed', before: null, after: null }]);
   });
 });

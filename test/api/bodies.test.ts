@@ -86,7 +86,8 @@ const foreignFields = [...new Set([...everyField, ...serverOwned])];
 const alsoNumbers: ReadonlySet<string> = new Set(['cpu_limit']);
 
 const writes = named.filter(
-  ([, endpoint]) => !['GET', 'DELETE'].includes(endpoint.method) && exampleOf(endpoint).upload !== true,
+  ([, endpoint]) =>
+    !['GET', 'DELETE'].includes(endpoint.method) && exampleOf(endpoint).upload !== true && endpoint.raw === undefined,
 );
 const withBody = writes.filter(([, endpoint]) => propertiesOf(endpoint).length > 0);
 
@@ -98,6 +99,12 @@ async function stageOf(name: string, endpoint: AnyEndpoint): Promise<Stage> {
   });
   await example.before?.(stage);
   return stage;
+}
+
+/** A length that no text of the field may have: only few fields take more than this, and these say how much. */
+function tooLong(schema: Property['schema']): number {
+  const forms = [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
+  return Math.max(300_000, ...forms.map(({ maxLength }) => (maxLength ?? 0) + 1));
 }
 
 function send(endpoint: AnyEndpoint, stage: Stage, body: unknown): Promise<Answer> {
@@ -177,7 +184,7 @@ describe.each(withBody)('a field of the body of %s', (name, endpoint) => {
     for (const { name: field, schema } of propertiesOf(endpoint)) {
       const types = typesOf(schema);
       if (types.has('string')) {
-        const answer = await send(endpoint, stage, { ...good(endpoint, stage), [field]: 'x'.repeat(300_000) });
+        const answer = await send(endpoint, stage, { ...good(endpoint, stage), [field]: 'x'.repeat(tooLong(schema)) });
         expect([field, answer.status]).toEqual([field, exampleOf(endpoint).wrongValue ?? 400]);
       }
       if (types.has('array'))

@@ -4,7 +4,7 @@ import { countLimits } from '../../api/rights/count-limits.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
-import { desiredState } from '../harness/states.ts';
+import { desiredState, ofDatabase } from '../harness/states.ts';
 
 /** Each number of what users make: one below it there is room for one more, at it and above there is none. */
 let world: ApiWorld | undefined;
@@ -71,6 +71,32 @@ const someId = crypto.randomUUID();
 const inviteTo = ({ owner, place }: Scene, name: string) =>
   owner.post(`/projects/${place.project}/invites`, { email: `${name}@example.test`, role: 'viewer' });
 
+/** The database whose backups are counted, and where they go. */
+const stored = crypto.randomUUID();
+const bucket = crypto.randomUUID();
+
+function makeData(unit: Unit, { project, environment, server }: Scene['place']): void {
+  const place = { project_id: project, environment_id: environment, server_id: server };
+  unit.create('database', stored, desiredState('database', place));
+  unit.create('backup_destination', bucket, desiredState('backup_destination', {}));
+}
+
+/** The application whose commands are counted. */
+const runner = crypto.randomUUID();
+const runnable = crypto.randomUUID();
+
+/** What a preview is built of. */
+const shown = {
+  type: 'git',
+  repository_url: 'https://git.example/shop.git',
+  branch: 'main',
+  dockerfile_path: 'Dockerfile',
+  build_context: '.',
+  build_args: {},
+} as const;
+
+const fork = { fork_url: 'https://git.example/anna.git', commit: 'a'.repeat(40) };
+
 const rows: Record<string, Row> = {
   'projects of a tenant': {
     route: 'POST /projects',
@@ -110,6 +136,47 @@ const rows: Record<string, Row> = {
     before: 0,
     make: (unit, _, n) => unit.create('ssh_key', crypto.randomUUID(), desiredState('ssh_key', { name: `k${n}` })),
     ask: ({ owner }, name) => owner.post('/settings/ssh-keys', { name, password: 'open sesame' }),
+  },
+  'git credentials of a tenant': {
+    route: 'POST /settings/git-credentials',
+    cap: countLimits.gitCredentialsPerTenant,
+    where: 'The tenant',
+    before: 0,
+    make: (unit, _, n) =>
+      unit.create('git_credential', crypto.randomUUID(), desiredState('git_credential', { name: `g${n}` })),
+    ask: ({ owner }, name) =>
+      owner.post('/settings/git-credentials', { name, host: 'git.example.test', type: 'token', token: 'sesame' }),
+  },
+  'registries of a tenant': {
+    route: 'POST /settings/registries',
+    cap: countLimits.registriesPerTenant,
+    where: 'The tenant',
+    before: 0,
+    make: (unit, _, n) => unit.create('registry', crypto.randomUUID(), desiredState('registry', { name: `r${n}` })),
+    ask: ({ owner }, name) =>
+      owner.post('/settings/registries', {
+        name,
+        address: 'registry.example.test',
+        username: 'reader',
+        password: 'sesame',
+      }),
+  },
+  'backup destinations of a tenant': {
+    route: 'POST /settings/backup-destinations',
+    cap: countLimits.backupDestinationsPerTenant,
+    where: 'The tenant',
+    before: 0,
+    make: (unit, _, n) =>
+      unit.create('backup_destination', crypto.randomUUID(), desiredState('backup_destination', { name: `d${n}` })),
+    ask: ({ owner }, name) =>
+      owner.post('/settings/backup-destinations', {
+        name,
+        provider: 'custom',
+        endpoint: 'https://s3.example.test',
+        bucket: 'backups',
+        access_key: 'AKIDEXAMPLE0',
+        secret_key: 'sesame',
+      }),
   },
   'environments of a project': {
     route: 'POST /projects/:projectId/environments',
@@ -165,6 +232,82 @@ const rows: Record<string, Row> = {
         image_url: 'example/web:1',
       }),
   },
+  'commands of an application that have not ended': {
+    route: 'POST /applications/:id/run',
+    cap: countLimits.activeRunsPerApplication,
+    where: 'The application',
+    before: 0,
+    make: (unit, { place }, n) => {
+      const { project: project_id, environment: environment_id, server: server_id } = place;
+      const where = { project_id, server_id };
+      if (n === 0) {
+        unit.create('application', runner, desiredState('application', { ...where, environment_id }));
+        const of = { ...where, environment_id, application_id: runner };
+        unit.create('deployment', runnable, desiredState('deployment', of));
+      }
+      unit.create('run', crypto.randomUUID(), desiredState('run', { ...where, application_id: runner }));
+    },
+    ask: async ({ world, owner }) => {
+      await world.observe('deployment', runnable, { phase: 'succeeded', image: 'web:1', image_digest: 'sha256:1' });
+      return owner.post(`/applications/${runner}/run`, { command: ['x'] });
+    },
+  },
+  'webhooks of a project': {
+    route: 'POST /webhooks/git',
+    cap: countLimits.webhooksPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) =>
+      unit.create(
+        'git_webhook',
+        crypto.randomUUID(),
+        desiredState('git_webhook', { project_id: place.project, name: `w${n}` }),
+      ),
+    ask: ({ owner, place: { project } }, name) =>
+      owner.post('/webhooks/git', {
+        project_id: project,
+        name,
+        provider: 'github',
+        repository_url: 'https://git.example/shop.git',
+      }),
+  },
+  'previews of a project': {
+    route: 'POST /previews',
+    cap: countLimits.previewsPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) => {
+      if (n === 0) {
+        const where = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+        unit.create('application', crypto.randomUUID(), desiredState('application', { ...where, source: shown }));
+      }
+      unit.create(
+        'preview',
+        crypto.randomUUID(),
+        desiredState('preview', { project_id: place.project, name: `p${n}` }),
+      );
+    },
+    ask: ({ owner, place: { project } }, name) => owner.post('/previews', { project_id: project, name, branch: 'one' }),
+  },
+  'previews of forks without an approval': {
+    route: 'POST /previews',
+    cap: countLimits.unapprovedPreviewsPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) => {
+      if (n === 0) {
+        const where = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+        unit.create('application', crypto.randomUUID(), desiredState('application', { ...where, source: shown }));
+      }
+      unit.create(
+        'preview',
+        crypto.randomUUID(),
+        desiredState('preview', { project_id: place.project, name: `p${n}`, fork_url: fork.fork_url }),
+      );
+    },
+    ask: ({ owner, place: { project } }, name) =>
+      owner.post('/previews', { project_id: project, name, branch: 'one', ...fork }),
+  },
   'volumes of a project': {
     route: 'POST /volumes',
     cap: countLimits.volumesPerProject,
@@ -183,6 +326,55 @@ const rows: Record<string, Row> = {
       ),
     ask: ({ owner, place: { project, environment, server } }, name) =>
       owner.post('/volumes', { project_id: project, environment_id: environment, server_id: server, name }),
+  },
+  'backups of a database that have not ended': {
+    route: 'POST /databases/:id/backups',
+    cap: countLimits.activeBackupsPerObject,
+    where: 'The database',
+    before: 0,
+    make: (unit, { place }, n) => {
+      if (n === 0) makeData(unit, place);
+      const of = { project_id: place.project, of: ofDatabase(stored), destination_id: bucket };
+      unit.create('backup', crypto.randomUUID(), desiredState('backup', of));
+    },
+    ask: ({ owner }) => owner.post(`/databases/${stored}/backups`, {}),
+  },
+  'backup schedules of a database': {
+    route: 'POST /backup-schedules',
+    cap: countLimits.schedulesPerObject,
+    where: 'The database',
+    before: 0,
+    make: (unit, { place }, n) => {
+      if (n === 0) makeData(unit, place);
+      const of = { project_id: place.project, of: { kind: 'database' as const, id: stored }, destination_id: bucket };
+      unit.create('backup_schedule', crypto.randomUUID(), desiredState('backup_schedule', of));
+    },
+    ask: ({ owner }) => owner.post('/backup-schedules', { database_id: stored, cron_expression: '@daily' }),
+  },
+  'databases of a project': {
+    route: 'POST /databases',
+    cap: countLimits.databasesPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) =>
+      unit.create(
+        'database',
+        crypto.randomUUID(),
+        desiredState('database', {
+          project_id: place.project,
+          environment_id: place.environment,
+          server_id: place.server,
+          name: `d${n}`,
+        }),
+      ),
+    ask: ({ owner, place: { project, environment, server } }, name) =>
+      owner.post('/databases', {
+        project_id: project,
+        environment_id: environment,
+        server_id: server,
+        name,
+        type: 'redis',
+      }),
   },
   'invites of a project, whatever became of them': {
     route: 'POST /projects/:id/invites',
@@ -209,6 +401,16 @@ const elsewhere: Record<string, string> = {
   'POST /settings/service-keys': 'countLimits.serviceKeysPerUser',
   'POST /projects/:projectId/environments/:envId/clone': 'countLimits.environmentsPerProject',
   'POST /applications/:id/terminal': 'countLimits.terminalsPerUser',
+  'POST /databases/:id/terminal': 'countLimits.terminalsPerUser',
+  'POST /databases/:id/restore': 'A database has one restore at a time, and few that have ended are kept',
+  'POST /databases/:id/pitr': 'as above',
+  'POST /databases/:id/pitr-clone': 'countLimits.databasesPerProject',
+  'POST /backups/database/:id/restore': 'countLimits.databasesPerProject, and one restore of a database at a time',
+  'POST /backup-schedules/:id/run': 'countLimits.activeBackupsPerObject',
+  'POST /volumes/:id/backup': 'countLimits.activeBackupsPerObject',
+  'POST /applications/:id/volume-backups': 'countLimits.activeBackupsPerObject of each volume',
+  'POST /backups/volume/:id/restore': 'A volume has one restore at a time, and few that have ended are kept',
+  'POST /backups/volume/:id/clone': 'countLimits.volumesPerProject',
   'POST /servers/:id/terminal': 'countLimits.terminalsPerUser',
 };
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { CallParams } from '../../agent-protocol/messages.ts';
 import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { routeName } from '../../api/endpoint/endpoint.ts';
@@ -12,7 +13,7 @@ import { agentIsThere, instanceOf } from '../harness/running-instance.ts';
 import type { Stage } from '../harness/stage.ts';
 import { openRepository } from '../../store/repo.ts';
 import { commit } from '../../store/unit.ts';
-import { desiredState } from '../harness/states.ts';
+import { desiredState, ofDatabase } from '../harness/states.ts';
 
 /** One request that its route grants: to the owner of the project, or to whom the table lets. */
 export interface Example {
@@ -42,19 +43,30 @@ const at =
   (stage) =>
     path.replaceAll(/:(\w+)/g, (_, name: keyof typeof places) => places[name](stage));
 
-const places = {
+export const places = {
   project: (it: Stage) => it.project,
   environment: (it: Stage) => it.environment,
   empty: (it: Stage) => it.emptyEnvironment,
   server: (it: Stage) => it.server,
   emptyServer: (it: Stage) => it.emptyServer,
   sshKey: (it: Stage) => it.sshKey,
+  gitCredential: (it: Stage) => it.gitCredential,
+  registry: (it: Stage) => it.registry,
+  backupDestination: (it: Stage) => it.backupDestination,
   application: (it: Stage) => it.application,
   current: (it: Stage) => it.deployments.current,
   queued: (it: Stage) => it.deployments.queued,
   key: (it: Stage) => it.actor.keyId,
   invite: (it: Stage) => it.invite,
+  run: (it: Stage) => runOf(it),
   volume: (it: Stage) => ownVolumes.get(it) ?? '',
+  database: (it: Stage) => databaseOf(it),
+  backup: (it: Stage) => ownBackups.get(it)?.backup ?? '',
+  schedule: (it: Stage) => ownBackups.get(it)?.schedule ?? '',
+  restore: (it: Stage) => ownBackups.get(it)?.restore ?? '',
+  preview: (it: Stage) => ownPreviews.get(it) ?? '',
+  webhook: (it: Stage) => ownWebhooks.get(it)?.webhook ?? '',
+  delivery: (it: Stage) => ownWebhooks.get(it)?.delivery ?? '',
   ownInvite: (it: Stage) => ownInvites.get(it) ?? '',
   /** Whoever may take nobody's role away may still leave. */
   leaver: (it: Stage) => (isPlainMember(it) ? it.actor.id : it.viewer.memberId),
@@ -107,6 +119,55 @@ async function inviteActor(stage: Stage): Promise<void> {
   ownInvites.set(stage, invite);
 }
 
+const ownWebhooks = new WeakMap<Stage, { webhook: string; delivery: string }>();
+
+const ownPreviews = new WeakMap<Stage, string>();
+
+/** A preview of a fork, and an application that one could be made of. */
+async function addPreview(stage: Stage): Promise<void> {
+  const { world, tenant, project, environment, server } = stage;
+  const id = crypto.randomUUID();
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const repository_url = 'https://git.example/shop.git';
+  const source = { type: 'git', repository_url, branch: 'main', dockerfile_path: 'Dockerfile' } as const;
+  const built = { source: { ...source, build_context: '.', build_args: {} } };
+  const at = { project_id: project, environment_id: environment, server_id: server };
+  unit.create('application', crypto.randomUUID(), desiredState('application', { ...at, ...built }));
+  const fork = { fork_url: 'https://git.example/fork.git', commit: 'a'.repeat(40) };
+  unit.create(
+    'preview',
+    id,
+    desiredState('preview', { project_id: project, source_environment_id: environment, expires_at: soon(), ...fork }),
+  );
+  await commit(unit);
+  await world.settled();
+  ownPreviews.set(stage, id);
+}
+
+function soon(): string {
+  return new Date(Date.now() + 3_600_000).toISOString();
+}
+
+async function addWebhook(stage: Stage): Promise<void> {
+  const { world, tenant, project } = stage;
+  const [webhook, delivery] = [crypto.randomUUID(), crypto.randomUUID()];
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const place = { tenant, kind: 'git_webhook', id: webhook, path: 'secret' };
+  const secret = world.keyring.seal('s'.repeat(64), place);
+  unit.create('git_webhook', webhook, desiredState('git_webhook', { project_id: project, secret, provider: 'gitlab' }));
+  const what = { webhook_id: webhook, project_id: project, pushes: [] };
+  const it = unit.create('webhook_delivery', delivery, desiredState('webhook_delivery', what));
+  await commit(unit);
+  await world.settled();
+  await openRepository(world.store, tenant, world.clock).observe(
+    it as never,
+    { phase: 'decided', applications: [], observedGeneration: 1, conditions: [] },
+    [],
+  );
+  await world.settled();
+  ownWebhooks.set(stage, { webhook, delivery });
+}
+
 const ownVolumes = new WeakMap<Stage, string>();
 
 async function addVolume(stage: Stage): Promise<void> {
@@ -118,6 +179,189 @@ async function addVolume(stage: Stage): Promise<void> {
   await commit(unit);
   await world.settled();
   ownVolumes.set(stage, id);
+}
+
+const ownDatabases = new WeakMap<Stage, string>();
+export const databaseOf = (stage: Stage): string => ownDatabases.get(stage) ?? '';
+
+/** A database that runs on the server of the stage, with its volume, and an agent that answers for it. */
+export async function addDatabase(stage: Stage): Promise<void> {
+  const { world, tenant, project, environment, server } = stage;
+  const [id, volume] = [crypto.randomUUID(), crypto.randomUUID()];
+  const repo = openRepository(world.store, tenant, world.clock);
+  const unit = repo.begin();
+  const place = { project_id: project, environment_id: environment, server_id: server };
+  const password = world.keyring.seal('open sesame', { tenant, kind: 'database', id, path: 'password' });
+  const it = unit.create('database', id, desiredState('database', { ...place, password, data_volume_id: volume }));
+  unit.create('volume', volume, desiredState('volume', { ...place, database_id: id }));
+  await commit(unit);
+  const seen = { observedGeneration: it.meta.generation, conditions: [] };
+  await repo.observe(it, { phase: 'running', initialised: true, ...seen }, []);
+  await instanceOf(repo, { application: id, project, environment, server }, { kind: 'database' });
+  await agentIsThere(world.store, stage);
+  world.agents.answer = (_, call) => answerFor(call);
+  await world.settled();
+  ownDatabases.set(stage, id);
+}
+
+const ownBackups = new WeakMap<Stage, { backup: string; schedule: string; restore: string }>();
+
+/** A database with a schedule, a backup that is completed, and a restore of it that was asked for; `ended`: it has ended. */
+async function addBackup(stage: Stage, { ended = true } = {}): Promise<void> {
+  await addDatabase(stage);
+  const { world, tenant, project, environment, server, backupDestination } = stage;
+  const database = databaseOf(stage);
+  const [backup, schedule, restore] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
+  const repo = openRepository(world.store, tenant, world.clock);
+  const unit = repo.begin();
+  const place = { environment_id: environment, server_id: server };
+  const of = { project_id: project, of: { kind: 'database' as const, id: database } };
+  const to = { destination_id: backupDestination };
+  const made = unit.create(
+    'backup',
+    backup,
+    desiredState('backup', { ...of, of: ofDatabase(database), ...to, place, schedule_id: schedule }),
+  );
+  unit.create('backup_schedule', schedule, desiredState('backup_schedule', { ...of, ...to }));
+  const wanted = desiredState('restore', { ...of, place, backup_id: backup, volume_id: crypto.randomUUID() });
+  const begun = unit.create('restore', restore, wanted);
+  await commit(unit);
+  const seen = { observedGeneration: 1, conditions: [] };
+  await repo.observe(made, { phase: 'completed', ...seen }, []);
+  await repo.observe(begun, { phase: ended ? 'completed' : 'pending', ...seen }, []);
+  await world.settled();
+  ownBackups.set(stage, { backup, schedule, restore });
+}
+/** A volume that the application of the stage mounts, and a backup of it that is completed. */
+async function addVolumeBackup(stage: Stage): Promise<void> {
+  await addVolume(stage);
+  const { world, tenant, project, environment, server, backupDestination, application } = stage;
+  const [id, volume] = [crypto.randomUUID(), ownVolumes.get(stage) ?? ''];
+  const repo = openRepository(world.store, tenant, world.clock);
+  const unit = repo.begin();
+  const of = { project_id: project, of: { kind: 'volume' as const, id: volume }, method: 'snapshot' as const };
+  const place = { environment_id: environment, server_id: server };
+  const made = unit.create(
+    'backup',
+    id,
+    desiredState('backup', { ...of, place, name: 'notes', destination_id: backupDestination }),
+  );
+  const app = (await repo.get('application', application))!;
+  unit.change(app, (draft) => {
+    draft.replicas = 1;
+    draft.mounts.push({ volume_id: volume, path: '/data', read_only: false });
+  });
+  await commit(unit);
+  const seen = { observedGeneration: 1, conditions: [] };
+  await repo.observe(made, { phase: 'completed', ...seen }, []);
+  await repo.observe((await repo.get('volume', volume))!, { phase: 'bound', ...seen }, []);
+  await world.settled();
+  ownBackups.set(stage, { backup: id, schedule: '', restore: '' });
+}
+
+const addUnfinished = (stage: Stage): Promise<void> => addBackup(stage, { ended: false });
+
+/** An instant that the database of {@link addRecoverable} can be brought to. */
+const recoverable = '2026-01-02T00:00:00.000Z';
+const formerVolumes = new WeakMap<Stage, string>();
+
+/** A volume that the database served from before. */
+export function formerVolumeOf(stage: Stage): string {
+  return formerVolumes.get(stage) ?? '';
+}
+
+/** A database with an archive that goes on and a base backup, a former volume, and, if wanted, a recovery to be switched to. */
+async function addRecoverable(stage: Stage, { isReady = false } = {}): Promise<void> {
+  await addDatabase(stage);
+  const { world, tenant, project, environment, server, backupDestination } = stage;
+  const database = databaseOf(stage);
+  const [archive, backup, former] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
+  const repo = openRepository(world.store, tenant, world.clock);
+  const unit = repo.begin();
+  const place = { environment_id: environment, server_id: server };
+  const to = { project_id: project, place, destination_id: backupDestination };
+  const log = unit.create('wal_archive', archive, desiredState('wal_archive', { ...to, database_id: database }));
+  const base = unit.create(
+    'backup',
+    backup,
+    desiredState('backup', { ...to, of: ofDatabase(database), method: 'physical', archive_id: archive }),
+  );
+  unit.create('volume', former, desiredState('volume', { project_id: project, ...place, database_id: database }));
+  const recovery = {
+    archive_id: archive,
+    target_time: recoverable,
+    first_segment: '000000010000000000000002',
+    last_segment: '000000010000000000000009',
+    holds: true,
+  };
+  const wanted = desiredState('restore', {
+    project_id: project,
+    place,
+    of: { kind: 'database', id: database },
+    backup_id: backup,
+    volume_id: former,
+    recovery,
+  });
+  const begun = isReady ? unit.create('restore', crypto.randomUUID(), wanted) : undefined;
+  await commit(unit);
+  const seen = { observedGeneration: 1, conditions: [] };
+  const until = { until: '2026-01-03T00:00:00.000Z', until_segment: '000000010000000000000009' };
+  await repo.observe(log, { phase: 'archiving', gaps: [], ...until, ...seen }, []);
+  const needs = { first_segment: '000000010000000000000002', last_segment: '000000010000000000000003' };
+  await repo.observe(
+    base,
+    { phase: 'completed', log: { ...needs, stopped_at: '2026-01-01T00:00:00.000Z' }, ...seen },
+    [],
+  );
+  if (begun !== undefined) await repo.observe(begun, { phase: 'ready_to_switch', ...seen }, []);
+  await world.settled();
+  formerVolumes.set(stage, former);
+}
+
+/** A backup that has not ended. */
+async function addPendingBackup(stage: Stage): Promise<void> {
+  await addBackup(stage);
+  const { world, tenant, project, environment, server, backupDestination } = stage;
+  const id = crypto.randomUUID();
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const place = { environment_id: environment, server_id: server };
+  const of = { project_id: project, of: ofDatabase(databaseOf(stage)), destination_id: backupDestination };
+  unit.create('backup', id, desiredState('backup', { ...of, place }));
+  await commit(unit);
+  await world.settled();
+  ownBackups.set(stage, { backup: id, schedule: '', restore: '' });
+}
+
+/** What the agent of a server with a database of PostgreSQL answers. */
+function answerFor(call: CallParams): unknown {
+  switch (call.method) {
+    case 'instance.command':
+      return {
+        exit_code: 0,
+        output: call.command.join(' ').includes('pg_database_size') ? '8192,app\n' : '1,100,60\n',
+      };
+    case 'volume.usage':
+      return { bytes: 65_536 };
+    case 'logs.read':
+      return { lines: [], truncated: false };
+    default:
+      return { since: 0, until: 3_600_000, step_ms: 5000, rows: [], latest: [] };
+  }
+}
+
+const ownRuns = new WeakMap<Stage, string>();
+export const runOf = (stage: Stage): string => ownRuns.get(stage) ?? '';
+
+/** A run of the application on the stage. */
+export async function addRun(stage: Stage): Promise<void> {
+  const { world, tenant, project, application, server, deployments } = stage;
+  const id = crypto.randomUUID();
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const of = { application_id: application, project_id: project, server_id: server };
+  unit.create('run', id, desiredState('run', { ...of, deployment_id: deployments.current }));
+  await commit(unit);
+  await world.settled();
+  ownRuns.set(stage, id);
 }
 
 /** The agent of the server is connected, and of a release that examines nothing. */
@@ -248,6 +492,10 @@ export const examples: Readonly<Record<string, Example>> = {
   'PUT /users/:id': { path: bystander, before: addBystander, body: () => ({ disabled: true }) },
   'DELETE /users/:id': { path: bystander, before: addBystander },
   'GET /limits': { path: at('/limits') },
+  'POST /compose/validate': {
+    path: at('/compose/validate'),
+    body: () => ({ content: 'services: {web: {image: nginx}}', env: {} }),
+  },
   'GET /system/diagnose': { path: at('/system/diagnose') },
   'GET /settings': { path: at('/settings') },
   'PUT /settings': { path: at('/settings'), body: () => ({ project_creation: 'users' }) },
@@ -270,6 +518,67 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /settings/ssh-keys/:id': { path: at('/settings/ssh-keys/:sshKey') },
   'PUT /settings/ssh-keys/:id': { path: at('/settings/ssh-keys/:sshKey'), body: () => ({ description: 'changed' }) },
   'DELETE /settings/ssh-keys/:id': { path: at('/settings/ssh-keys/:sshKey') },
+  'GET /settings/git-credentials': {
+    path: at('/settings/git-credentials'),
+    item: ({ gitCredential }) => gitCredential,
+  },
+  'POST /settings/git-credentials': {
+    path: at('/settings/git-credentials'),
+    body: ({ gitCredential }) => ({
+      name: `more of ${gitCredential}`,
+      host: 'git.example.test',
+      type: 'token',
+      token: 'open sesame',
+    }),
+  },
+  'GET /settings/git-credentials/:id': { path: at('/settings/git-credentials/:gitCredential') },
+  'PUT /settings/git-credentials/:id': {
+    path: at('/settings/git-credentials/:gitCredential'),
+    body: () => ({ description: 'changed' }),
+  },
+  'DELETE /settings/git-credentials/:id': { path: at('/settings/git-credentials/:gitCredential') },
+  'GET /settings/registries': { path: at('/settings/registries'), item: ({ registry }) => registry },
+  'POST /settings/registries': {
+    path: at('/settings/registries'),
+    body: ({ registry }) => ({
+      name: `more of ${registry}`,
+      address: 'registry.example.test',
+      username: 'reader',
+      password: 'open sesame',
+    }),
+  },
+  'GET /settings/registries/:id': { path: at('/settings/registries/:registry') },
+  'PUT /settings/registries/:id': {
+    path: at('/settings/registries/:registry'),
+    body: () => ({ description: 'changed' }),
+  },
+  'DELETE /settings/registries/:id': { path: at('/settings/registries/:registry') },
+  'POST /settings/registries/:id/test': { path: at('/settings/registries/:registry/test') },
+  'GET /settings/backup-destinations': {
+    path: at('/settings/backup-destinations'),
+    item: ({ backupDestination }) => backupDestination,
+  },
+  'POST /settings/backup-destinations': {
+    path: at('/settings/backup-destinations'),
+    body: ({ backupDestination }) => ({
+      name: `more of ${backupDestination}`,
+      provider: 'custom',
+      endpoint: 'https://s3.example.test',
+      bucket: 'backups',
+      access_key: 'AKIDEXAMPLE0',
+      secret_key: 'open-sesame',
+    }),
+  },
+  'GET /settings/backup-destinations/:id': { path: at('/settings/backup-destinations/:backupDestination') },
+  'PUT /settings/backup-destinations/:id': {
+    path: at('/settings/backup-destinations/:backupDestination'),
+    body: () => ({ storage_class: 'STANDARD_IA' }),
+  },
+  'POST /settings/backup-destinations/:id/import': {
+    path: at('/settings/backup-destinations/:backupDestination/import'),
+    body: ({ project, server }) => ({ project_id: project, server_id: server }),
+  },
+  'DELETE /settings/backup-destinations/:id': { path: at('/settings/backup-destinations/:backupDestination') },
 
   'GET /projects': { path: at('/projects'), item: ({ project }) => project },
   'POST /projects': { path: at('/projects'), body: ({ project }) => ({ name: `more of ${project}` }) },
@@ -405,6 +714,50 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'GET /servers/:id/events': { path: at('/servers/:server/events') },
 
+  'GET /previews': { path: at('/previews'), before: addPreview, item: (stage) => ownPreviews.get(stage) ?? '' },
+  'POST /previews': {
+    path: at('/previews'),
+    before: addPreview,
+    body: ({ project }) => ({ project_id: project, name: 'pr-1', branch: 'feature' }),
+  },
+  'GET /previews/:id': { path: at('/previews/:preview'), before: addPreview },
+  'PUT /previews/:id': { path: at('/previews/:preview'), before: addPreview, body: () => ({ ttl_seconds: 7200 }) },
+  'DELETE /previews/:id': { path: at('/previews/:preview'), before: addPreview },
+  'POST /previews/:id/approve': {
+    path: at('/previews/:preview/approve'),
+    before: addPreview,
+    body: () => ({ commit: 'a'.repeat(40) }),
+  },
+  'GET /previews/:id/events': { path: at('/previews/:preview/events'), before: addPreview },
+  'GET /webhooks/git': {
+    path: at('/webhooks/git'),
+    before: addWebhook,
+    item: (stage) => ownWebhooks.get(stage)?.webhook ?? '',
+  },
+  'POST /webhooks/git': {
+    path: at('/webhooks/git'),
+    body: ({ project }) => ({
+      project_id: project,
+      name: 'shop',
+      provider: 'github',
+      repository_url: 'https://git.example/shop.git',
+    }),
+  },
+  'GET /webhooks/git/:id': { path: at('/webhooks/git/:webhook'), before: addWebhook },
+  'PUT /webhooks/git/:id': { path: at('/webhooks/git/:webhook'), before: addWebhook, body: () => ({ name: 'other' }) },
+  'DELETE /webhooks/git/:id': { path: at('/webhooks/git/:webhook'), before: addWebhook },
+  'POST /webhooks/git/:id': {
+    path: at('/webhooks/git/:webhook'),
+    before: addWebhook,
+    status: 404, // it is not signed
+  },
+  'GET /webhooks/git/:id/deliveries': {
+    path: at('/webhooks/git/:webhook/deliveries'),
+    before: addWebhook,
+    item: (stage) => ownWebhooks.get(stage)?.delivery ?? '',
+  },
+  'GET /webhooks/deliveries/:id': { path: at('/webhooks/deliveries/:delivery'), before: addWebhook },
+  'POST /webhooks/deliveries/:id/replay': { path: at('/webhooks/deliveries/:delivery/replay'), before: addWebhook },
   'GET /volumes': { path: at('/volumes'), before: addVolume, item: (stage) => ownVolumes.get(stage) ?? '' },
   'POST /volumes': {
     path: at('/volumes'),
@@ -425,6 +778,140 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'POST /volumes/:id/unbind': { path: at('/volumes/:volume/unbind'), before: addVolume, body: () => ({}) },
   'GET /volumes/:id/events': { path: at('/volumes/:volume/events'), before: addVolume },
+  'POST /volumes/:id/backup': {
+    path: at('/volumes/:volume/backup'),
+    before: addVolumeBackup,
+    body: ({ backupDestination }) => ({ destination_id: backupDestination }),
+  },
+  'GET /volumes/:id/backups': {
+    path: at('/volumes/:volume/backups'),
+    before: addVolumeBackup,
+    item: places.backup,
+  },
+  'GET /applications/:id/volume-backups': {
+    path: at('/applications/:application/volume-backups'),
+    before: addVolumeBackup,
+    item: places.backup,
+  },
+  'POST /applications/:id/volume-backups': {
+    path: at('/applications/:application/volume-backups'),
+    before: addVolumeBackup,
+    body: ({ backupDestination }) => ({ destination_id: backupDestination }),
+  },
+  'POST /backups/volume/:id/restore': { path: at('/backups/volume/:backup/restore'), before: addVolumeBackup },
+  'POST /backups/volume/:id/clone': {
+    path: at('/backups/volume/:backup/clone'),
+    before: addVolumeBackup,
+    body: () => ({ name: 'copy' }),
+  },
+  'GET /databases': { path: at('/databases'), before: addDatabase, item: databaseOf },
+  'POST /databases': {
+    path: at('/databases'),
+    body: ({ project, environment, server }) => ({
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: 'orders',
+      type: 'postgres',
+    }),
+  },
+  'GET /databases/:id': { path: at('/databases/:database'), before: addDatabase },
+  'PUT /databases/:id': {
+    path: at('/databases/:database'),
+    before: addDatabase,
+    body: () => ({ display_name: 'Orders' }),
+  },
+  'DELETE /databases/:id': { path: at('/databases/:database'), before: addDatabase },
+  'POST /databases/:id/start': { path: at('/databases/:database/start'), before: addDatabase },
+  'POST /databases/:id/stop': { path: at('/databases/:database/stop'), before: addDatabase },
+  'POST /databases/:id/restart': { path: at('/databases/:database/restart'), before: addDatabase },
+  'GET /databases/:id/credentials': { path: at('/databases/:database/credentials'), before: addDatabase },
+  'POST /databases/:id/rotate-password': {
+    path: at('/databases/:database/rotate-password'),
+    before: addDatabase,
+    body: () => ({}),
+  },
+  'GET /databases/:id/storage': { path: at('/databases/:database/storage'), before: addDatabase },
+  'GET /databases/:id/metrics': { path: at('/databases/:database/metrics'), before: addDatabase },
+  'GET /databases/:id/logs': { path: at('/databases/:database/logs'), before: addDatabase },
+  'GET /databases/:id/dependencies': { path: at('/databases/:database/dependencies'), before: addDatabase },
+  'POST /databases/:id/terminal': {
+    path: at('/databases/:database/terminal'),
+    before: addDatabase,
+    body: () => ({ cols: 80, rows: 24 }),
+  },
+  'GET /databases/:id/events': { path: at('/databases/:database/events'), before: addDatabase },
+  'GET /databases/:id/backups': {
+    path: at('/databases/:database/backups'),
+    before: addBackup,
+    item: places.backup,
+  },
+  'POST /databases/:id/backups': {
+    path: at('/databases/:database/backups'),
+    before: addDatabase,
+    body: ({ backupDestination }) => ({ destination_id: backupDestination }),
+  },
+  'POST /databases/:id/restore': {
+    path: at('/databases/:database/restore'),
+    before: addBackup,
+    body: (stage) => ({ backup_id: places.backup(stage) }),
+  },
+  'GET /databases/:id/recovery-window': {
+    path: at('/databases/:database/recovery-window'),
+    before: addRecoverable,
+  },
+  'POST /databases/:id/pitr': {
+    path: at('/databases/:database/pitr'),
+    before: addRecoverable,
+    body: () => ({ target_time: recoverable }),
+  },
+  'POST /databases/:id/pitr-clone': {
+    path: at('/databases/:database/pitr-clone'),
+    before: addRecoverable,
+    body: () => ({ target_time: recoverable, new_name: 'orders-then' }),
+  },
+  'POST /databases/:id/switch': {
+    path: at('/databases/:database/switch'),
+    before: (stage: Stage) => addRecoverable(stage, { isReady: true }),
+    body: () => ({}),
+  },
+  'GET /backups': { path: at('/backups'), before: addBackup, item: places.backup },
+  'GET /backups/:id': { path: at('/backups/:backup'), before: addBackup },
+  'PUT /backups/:id': { path: at('/backups/:backup'), before: addBackup, body: () => ({ pinned: true }) },
+  'DELETE /backups/:id': { path: at('/backups/:backup'), before: addBackup },
+  'POST /backups/:id/cancel': { path: at('/backups/:backup/cancel'), before: addPendingBackup },
+  'GET /backups/:id/events': { path: at('/backups/:backup/events'), before: addBackup },
+  'POST /backups/database/:id/restore': {
+    path: at('/backups/database/:backup/restore'),
+    before: addBackup,
+    body: () => ({}),
+  },
+  'GET /backup-schedules': { path: at('/backup-schedules'), before: addBackup, item: places.schedule },
+  'POST /backup-schedules': {
+    path: at('/backup-schedules'),
+    async before(stage) {
+      await addDatabase(stage);
+      await addVolume(stage);
+    },
+    body: (stage) => ({
+      database_id: databaseOf(stage),
+      destination_id: stage.backupDestination,
+      cron_expression: '30 3 * * *',
+    }),
+  },
+  'GET /backup-schedules/:id': { path: at('/backup-schedules/:schedule'), before: addBackup },
+  'PUT /backup-schedules/:id': {
+    path: at('/backup-schedules/:schedule'),
+    before: addBackup,
+    body: () => ({ retention_count: 3 }),
+  },
+  'DELETE /backup-schedules/:id': { path: at('/backup-schedules/:schedule'), before: addBackup },
+  'POST /backup-schedules/:id/run': { path: at('/backup-schedules/:schedule/run'), before: addBackup },
+  'GET /backup-schedules/:id/events': { path: at('/backup-schedules/:schedule/events'), before: addBackup },
+  'GET /restores': { path: at('/restores'), before: addBackup, item: places.restore },
+  'GET /restores/:id': { path: at('/restores/:restore'), before: addBackup },
+  'POST /restores/:id/cancel': { path: at('/restores/:restore/cancel'), before: addUnfinished },
+  'GET /restores/:id/events': { path: at('/restores/:restore/events'), before: addBackup },
   'GET /applications': { path: at('/applications'), item: ({ application }) => application },
   'GET /applications/check-name': { path: at('/applications/check-name?name=api&projectId=:project') },
   'POST /applications': {
@@ -452,6 +939,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /applications/:id/events': { path: at('/applications/:application/events') },
   'GET /applications/:id/env': { path: at('/applications/:application/env'), masked: /sesame/ },
   'PUT /applications/:id/env': { path: at('/applications/:application/env'), body: () => ({ COLOUR: 'green' }) },
+  'GET /applications/:id/compose': { path: at('/applications/:application/compose') },
   'PATCH /applications/:id/env': { path: at('/applications/:application/env'), body: () => ({ COLOUR: 'green' }) },
   'POST /applications/:id/terminal': {
     path: at('/applications/:application/terminal'),
@@ -461,6 +949,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /applications/:id/runtime-logs': { path: at('/applications/:application/runtime-logs'), before: noLogs },
   'GET /applications/:id/build-logs': { path: at('/applications/:application/build-logs'), before: noLogs },
   'GET /applications/:id/metrics': { path: at('/applications/:application/metrics'), before: noMetrics },
+  'GET /applications/:id/traffic': { path: at('/applications/:application/traffic') },
   'GET /applications/:appId/deployments': {
     path: at('/applications/:application/deployments'),
     item: ({ deployments }) => deployments.current,
@@ -469,6 +958,30 @@ export const examples: Readonly<Record<string, Example>> = {
     path: at('/applications/:application/deployments/sync'),
     status: 409, // it has an image and no repository
   },
+  'POST /applications/:id/dockerfile': {
+    path: at('/applications/:application/dockerfile'),
+    status: 409, // it has an image and no repository
+  },
+  'POST /applications/:id/run': {
+    path: at('/applications/:application/run'),
+    body: () => ({ command: ['migrate', '--all'] }),
+  },
+  'GET /applications/:id/runs': {
+    path: at('/applications/:application/runs'),
+    before: addRun,
+    item: runOf,
+  },
+  'GET /runs/:id': { path: at('/runs/:run'), before: addRun },
+  'GET /runs/:id/events': { path: at('/runs/:run/events'), before: addRun },
+  'POST /runs/:id/cancel': { path: at('/runs/:run/cancel'), before: addRun },
+  'GET /runs/:id/logs': {
+    path: at('/runs/:run/logs'),
+    before: async (stage) => {
+      await addRun(stage);
+      noLogs(stage);
+    },
+  },
+
   'GET /deployments/:id': { path: at('/deployments/:current') },
   'GET /deployments/:id/events': { path: at('/deployments/:current/events') },
   'POST /deployments/:id/cancel': { path: at('/deployments/:queued/cancel') },

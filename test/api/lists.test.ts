@@ -18,6 +18,9 @@ let stage: Stage;
 beforeAll(async () => {
   world = await startApi();
   stage = await setStage(world, 'superadmin');
+  await examples['GET /webhooks/git/:id/deliveries']?.before?.(stage);
+  await examples['GET /volumes/:id/backups']?.before?.(stage);
+  await examples['GET /databases/:id/backups']?.before?.(stage);
 });
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -39,7 +42,18 @@ const byProject = [
   'GET /servers',
   'GET /applications',
   'GET /applications/:appId/deployments',
+  'GET /applications/:id/runs',
   'GET /volumes',
+  'GET /databases',
+  'GET /databases/:id/backups',
+  'GET /volumes/:id/backups',
+  'GET /applications/:id/volume-backups',
+  'GET /backups',
+  'GET /backup-schedules',
+  'GET /restores',
+  'GET /previews',
+  'GET /webhooks/git',
+  'GET /webhooks/git/:id/deliveries',
   'GET /settings/service-keys',
   'GET /users/:id/service-keys',
   'GET /notifications',

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LogHub } from '../../api/streams/log-hub.ts';
 import type { LogSink } from '../../api/streams/log-sink.ts';
 import { LogTail } from '../../api/streams/log-tail.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk, LogLine, LogPage } from '../../agent-protocol/logs.ts';
 import { scriptedAgents } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
@@ -130,5 +131,16 @@ describe('a tail of a log', () => {
     write(100);
     await idle();
     expect(reader.seen).toEqual(upTo(5200));
+  });
+
+  it('of what has ended tells where the agent did not answer', async () => {
+    agents.answer = () => {
+      throw new CallError('unavailable', 'The agent is not connected');
+    };
+    const sink = new Reader();
+    const follow = { workload_id: 'w', tail: 0, after_seq: 0 };
+    const tail = new LogTail({ agents, hub, mirror, clock, tenant: 't' }, { server: 's', follow, sink });
+    expect(await tail.finish(over.signal)).toBe(false);
+    expect(sink.seen).toEqual([]);
   });
 });

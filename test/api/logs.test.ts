@@ -98,14 +98,16 @@ describe('logs', () => {
     expect(query().instance_ids).toEqual(expect.arrayContaining([build, slot]));
     asked = [];
     await owner.get(`/deployments/${deployment}/build-logs`);
-    expect(query().instance_ids).toEqual([build]);
+    expect(query().instance_ids).toEqual(expect.arrayContaining([build, slot]));
+    expect(query().streams).toEqual(['build', 'system']);
     asked = [];
     await owner.get(`/deployments/${deployment}/runtime-logs`);
     expect(query().instance_ids).toContain(slot);
     expect(query().instance_ids).not.toContain(build);
+    expect(query().streams).not.toContain('build');
     asked = [];
     await owner.get(`/applications/${app}/build-logs`);
-    expect(query()).toMatchObject({ workload_id: app, streams: ['build'] });
+    expect(query()).toMatchObject({ workload_id: app, streams: ['build', 'system'] });
   });
 
   it('of another stream than asked for are none, without asking', async () => {
@@ -140,50 +142,28 @@ describe('logs', () => {
 });
 
 describe('sync', () => {
-  it('compares the branch with what serves, and deploys a newer commit that matches where autodeploy is on', async () => {
-    await world.observe('application', app, {
-      phase: 'running',
-      consecutive_failures: 0,
-      ready_replicas: 1,
-      crash_loop_counted: false,
-      current_commit: 'aaa',
-    });
-    await world.observe('deployment', deployment, { phase: 'succeeded', image: 'i', image_digest: 'd', commit: 'aaa' });
-    // of a control plane of an earlier release
-    let result: Record<string, unknown> = {
-      up_to_date: false,
-      current_commit: 'aaa',
-      latest_commit: 'bbb',
-      branch: 'main',
-    };
+  it('answers with what a leader of an earlier release found, which decides nothing', async () => {
+    const result = { up_to_date: false, current_commit: 'aaa', latest_commit: 'bbb', branch: 'main' };
+    let answering = Promise.resolve();
     const end = world.mirror.subscribe((change) => {
       if (change.kind !== 'operation' || change.after === undefined || change.after.observed !== undefined) return;
-      void world.observe('operation', change.id, { phase: 'succeeded', result, finished_at: '2026-01-01T00:00:00Z' });
+      answering = world.observe('operation', change.id, {
+        phase: 'succeeded',
+        result,
+        finished_at: '2026-01-01T00:00:00Z',
+      });
     });
-    const first = await owner.post(`/applications/${app}/deployments/sync`);
-    expect(first.data).toEqual({
-      up_to_date: false,
-      current_commit: 'aaa',
-      latest_commit: 'bbb',
-      branch: 'main',
+    const answer = await owner.post(`/applications/${app}/deployments/sync`);
+    end();
+    await answering;
+    expect(answer.data).toEqual({
+      ...result,
       changed_files: [],
       changed_files_known: false,
       matched: true,
+      decision: 'would_deploy',
+      reason: 'The leader is of an earlier release, which does not decide',
       deployment_id: null,
-    });
-    await owner.put(`/applications/${app}`, { autodeploy: true });
-    result = { ...result, changed_files: ['docs/a.md'], changed_files_known: true, matched: false };
-    expect((await owner.post(`/applications/${app}/deployments/sync`)).data).toEqual({
-      ...result,
-      deployment_id: null,
-    });
-    result = { ...result, changed_files: ['src/a.ts'], matched: true };
-    const second = (await owner.post(`/applications/${app}/deployments/sync`)).data;
-    end();
-    expect(second).toMatchObject({ changed_files: ['src/a.ts'], changed_files_known: true, matched: true });
-    expect((await owner.get(`/deployments/${second.deployment_id}`)).data).toMatchObject({
-      trigger: 'webhook',
-      number: 2,
     });
   });
 });

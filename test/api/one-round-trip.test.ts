@@ -90,11 +90,11 @@ describe('an accepted write costs one round trip on the store before its answer'
     expect(await askedBy(put)).toEqual(['txn']);
   });
 
-  it('a POST with an Idempotency-Key, and a DELETE', async () => {
+  it('a POST with an Idempotency-Key, and a DELETE that asks for no others', async () => {
     const app = await anApplication();
     const key = { 'idempotency-key': 'once' };
     expect(await askedBy(() => owner.post(`/applications/${app}/scale`, { replicas: 0 }, key))).toEqual(['txn']);
-    expect(await askedBy(() => owner.delete(`/applications/${app}`))).toEqual(['txn']);
+    expect(await askedBy(() => owner.delete(`/applications/${app}?force=true`))).toEqual(['txn']);
   });
 
   it('several changes of one object by one client, each after the answer to the one before', async () => {
@@ -142,6 +142,9 @@ describe('a request looks at the store first', () => {
       'revision',
       'txn',
     ]);
+    // whether other applications refer to it
+    const app = await anApplication();
+    expect(await askedBy(() => owner.delete(`/applications/${app}`))).toEqual(['revision', 'txn']);
   });
 
   it('before it refuses', async () => {
@@ -317,7 +320,8 @@ describe('on a replica whose mirror lags', () => {
     const found = await behind(
       async () => {
         const unit = world.repo.begin();
-        unit.create('application', copy, { ...desired, name: `app-${(count += 1)}`, internal_id: `copy-${count}` });
+        const names = { name: `app-${(count += 1)}`, internal_id: `copy-${count}`, host_name: `app-${count}` };
+        unit.create('application', copy, { ...desired, ...names });
         await commit(unit);
       },
       () => change(owner, copy),

@@ -55,13 +55,26 @@ function granted(endpoint: AnyEndpoint): number {
 const ofProjects = (Object.keys(kinds) as KindName[]).filter((kind) => hasIndex(kind, 'project'));
 
 /** Versions of all that is on the stage. */
-function versions({ tenant, project, server, emptyServer, sshKey, actor }: Stage): unknown {
+function versions({
+  tenant,
+  project,
+  server,
+  emptyServer,
+  sshKey,
+  gitCredential,
+  registry,
+  backupDestination,
+  actor,
+}: Stage): unknown {
   const view = world.mirror.tenant(tenant);
   const objects = [
     view.get('project', project),
     view.get('server', server),
     view.get('server', emptyServer),
     view.get('ssh_key', sshKey),
+    view.get('git_credential', gitCredential),
+    view.get('registry', registry),
+    view.get('backup_destination', backupDestination),
     view.get('user', actor.id),
     view.get('session', actor.session),
     view.get('service_key', actor.keyId),

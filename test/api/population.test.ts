@@ -7,6 +7,7 @@ import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { seeded } from '../harness/seeded.ts';
+import { desiredState } from '../harness/states.ts';
 
 const unlimited = { perMinute: 0, burst: 1 };
 
@@ -43,6 +44,7 @@ const places = ['environment', 'server'] as const;
 const creations = {
   application: { path: '/applications', fields: { source_type: 'image', image_url: 'ghcr.io/example/web:1' } },
   volume: { path: '/volumes', fields: {} },
+  database: { path: '/databases', fields: { type: 'redis' } },
 } as const satisfies Partial<Record<KindName, { path: string; fields: object }>>;
 type Created = keyof typeof creations;
 const cases = places.flatMap((kind) =>
@@ -50,18 +52,26 @@ const cases = places.flatMap((kind) =>
 );
 
 let count = 0;
+let objects = 0;
 
-/** A project with an environment that is not its default, and a server. */
+/** Places in one project: the number of projects is bounded. */
+const placesPerProject = 10;
+let project = '';
+
+/** An environment of a project that is not its default, and a server. Nothing is in them. */
 async function place(): Promise<Place> {
-  const { project, server } = await world.place(owner);
-  const made = await owner.post(`/projects/${project}/environments`, { name: `stage-${(count += 1)}` });
+  count += 1;
+  if (count % placesPerProject === 1) project = (await owner.post('/projects', { name: `project-${count}` })).data.id;
+  const made = await owner.post(`/projects/${project}/environments`, { name: `stage-${count}` });
+  const server = crypto.randomUUID();
+  await world.create('server', server, desiredState('server', { name: `server-${count}` }));
   return { project, environment: made.data.id, server };
 }
 
 function createIn(kind: Created, { project, environment, server }: Place): Promise<Answer> {
   const { path, fields } = creations[kind];
   const place = { project_id: project, environment_id: environment, server_id: server };
-  return owner.post(path, { ...place, ...fields, name: `${kind}-${(count += 1)}` });
+  return owner.post(path, { ...place, ...fields, name: `${kind}-${(objects += 1)}` });
 }
 
 async function isDeleting(kind: (typeof places)[number], at: Place): Promise<boolean> {
@@ -145,6 +155,10 @@ describe.each(cases)(
       const unit = world.repo.begin();
       unit.requestDelete(it!);
       for (const finalizer of it!.meta.finalizers) unit.release(it!, finalizer);
+      for (const volume of world.mirror.tenant('default').by('volume', 'database', data.id)) {
+        unit.requestDelete(volume);
+        for (const finalizer of volume.meta.finalizers) unit.release(volume, finalizer);
+      }
       expect(await unit.commit()).toMatchObject({ committed: true });
       expect((await owner.delete(parents[kind](at))).status).toBe(200);
     });

@@ -1,109 +1,207 @@
-import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import express from 'express';
-import { Secret, TOTP } from 'otpauth';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createClusterPages } from '../../api/pages/cluster-pages.ts';
-import { systemRandom } from '../../api/ground/random.ts';
-import { password, startApi } from '../harness/api.ts';
-import type { ApiWorld } from '../harness/api.ts';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openRepository } from '../../store/repo.ts';
+import { commit } from '../../store/unit.ts';
+import { startApi } from '../harness/api.ts';
+import type { Answer, ApiWorld, Client } from '../harness/api.ts';
+import { desiredState, ofDatabase } from '../harness/states.ts';
+
+const unlimited = { perMinute: 0, burst: 1 };
+const [earliest, within, latest] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
+const segment = (n: number): string => `00000001000000000000000${n}`;
 
 let world: ApiWorld;
-let server: Server;
+let owner: Client;
+let project: string;
+let destination: string;
 
-beforeEach(async () => {
-  world = await startApi();
-  const { store, mirror, clock, keyring: sealer } = world;
-  const pages = createClusterPages({
-    rotateControlKeys: () => Promise.resolve(),
-    store,
-    mirror,
-    otherLeader: () => undefined,
-    clock,
-    random: systemRandom,
-    sealer,
-    token: 'operator',
-    setupToken: () => undefined,
+beforeAll(async () => {
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  owner = await world.owner();
+  const server = (await owner.post('/servers', { name: 'one' })).data.id;
+  project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
+  const made = await owner.post('/settings/backup-destinations', {
+    name: 'nightly',
+    provider: 'custom',
+    endpoint: 'https://s3.example.test',
+    bucket: 'backups',
+    access_key: 'AKIDOFTHETEST',
+    secret_key: 'sesame',
   });
-  server = express().use(pages).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  destination = made.data.id;
 });
-afterEach(async () => {
-  server.closeAllConnections();
-  server.close();
+afterAll(async () => {
   await world[Symbol.asyncDispose]();
   expect(world.faults).toEqual([]);
 });
 
-const email = 'ada@example.test';
-const login = (by: string) => world.client().post('/auth/login', { email, password: by });
+let count = 0;
+const aName = (): string => `name-${(count += 1)}`;
+const said = ({ status, body }: Answer) => [status, body.error?.message];
+const reason = ({ status, body }: Answer) => {
+  const { field, reason: why } = body.error?.details?.[0] ?? {};
+  return [status, field, why];
+};
 
-async function ask(path: string, body?: object, token = 'operator') {
-  const { port } = server.address() as AddressInfo; // a TCP server has such an address
-  const response = await fetch(`http://127.0.0.1:${port}/cluster/v1${path}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, body: (await response.json()) as ReturnType<typeof JSON.parse> };
+const create = (fields: object): Promise<Answer> =>
+  owner.post('/databases', { project_id: project, name: aName(), type: 'postgres', ...fields });
+
+async function aDatabase(fields: object = {}): Promise<string> {
+  const { data, status } = await create(fields);
+  expect(status).toBe(201);
+  await world.observe('database', data.id, { phase: 'running' });
+  return data.id;
 }
 
-it('the operator gives an account a new password, which ends its sessions and keys and is to be changed before all else', async () => {
-  const user = await world.user('user', email);
-  const keys = await Promise.all(
-    Array.from({ length: 12 }, async (_, n) => (await user.post('/settings/service-keys', { name: `key ${n}` })).data),
-  );
-  const answer = await ask('/users/reset-password', { tenant: 'default', email: 'Ada@Example.test' });
-  expect(answer.status).toBe(200);
-  for (const { key } of keys) expect((await world.client().get('/auth/me', { 'x-service-key': key })).status).toBe(401);
-  expect((await user.get('/auth/me')).status).toBe(401);
-  expect((await login(password)).status).toBe(401);
-  const { data } = await login(answer.body.data.password);
-  const me = await world.client(data.token).get('/auth/me');
-  expect(me.data.must_reset_password).toBe(true);
-  const refused = await world.client(data.token).get('/projects');
-  expect([refused.status, refused.body.error?.details]).toEqual([
-    403,
-    [expect.objectContaining({ field: 'password', reason: 'password_reset_required' })],
-  ]);
-  const change = { current_password: answer.body.data.password, new_password: 'another horse battery' };
-  const changed = await world.client(data.token).put('/auth/me/password', change);
-  expect(changed.data.must_reset_password).toBe(false);
-  expect((await world.client(data.token).get('/projects')).status).toBe(200);
-});
+/** A database with an archive and a base backup, as their controllers would have made them. */
+async function archived(): Promise<string> {
+  const id = await aDatabase({ backup_mode: 'pitr' });
+  const repo = openRepository(world.store, 'default', world.clock);
+  const { archive, environment_id, server_id } = (await repo.get('database', id))?.desired ?? {};
+  const of = {
+    project_id: project,
+    place: { environment_id: environment_id ?? '', server_id: server_id ?? '' },
+    destination_id: destination,
+  };
+  const base = randomUUID();
+  const unit = repo.begin();
+  unit.create('wal_archive', archive?.id ?? '', desiredState('wal_archive', { ...of, database_id: id }));
+  const how = { of: ofDatabase(id), method: 'physical' as const, archive_id: archive?.id ?? '' };
+  unit.create('backup', base, desiredState('backup', { ...of, ...how }));
+  await commit(unit);
+  const shown = { until: latest, until_segment: segment(9), last_segment: segment(9), sent_at: latest };
+  await world.observe('wal_archive', archive?.id ?? '', { phase: 'archiving', gaps: [], ...shown });
+  const log = { first_segment: segment(2), last_segment: segment(3), stopped_at: earliest };
+  await world.observe('backup', base, { phase: 'completed', log });
+  return id;
+}
 
-it('the operator takes the second factor off an account, which ends its sessions', async () => {
-  const user = await world.user('user', email);
-  const { secret } = (await user.post('/auth/me/two-factor', { password })).data;
-  const totp = new TOTP({ secret: Secret.fromBase32(secret) }).generate();
-  expect((await user.post('/auth/me/two-factor/confirm', { totp })).status).toBe(200);
-  expect((await login(password)).status).toBe(401);
-  expect((await ask('/users/reset-two-factor', { tenant: 'default', email })).body.data).toEqual({ was_enabled: true });
-  expect((await user.get('/auth/me')).status).toBe(401);
-  expect((await login(password)).status).toBe(200);
-  expect((await ask('/users/reset-two-factor', { tenant: 'default', email })).body.data).toEqual({
-    was_enabled: false,
+describe('the way in which a database is backed up', () => {
+  it('can be chosen when it is made, and changed in both directions', async () => {
+    const { data } = await create({ backup_mode: 'pitr', backup_schedule: '0 */6 * * *', backup_retention_count: 3 });
+    const chosen = {
+      backup_mode: 'pitr',
+      pitr_enabled: true,
+      backup_destination_id: destination,
+      backup_schedule: '0 */6 * * *',
+      backup_retention_count: 3,
+    };
+    expect(data).toMatchObject(chosen);
+    const off = await owner.put(`/databases/${data.id}`, { pitr_enabled: false });
+    const none = { backup_mode: 'none', pitr_enabled: false, backup_destination_id: null, backup_schedule: null };
+    expect(off.data).toMatchObject(none);
+    const on = await owner.put(`/databases/${data.id}`, { backup_mode: 'pitr' });
+    expect(on.data).toMatchObject({ ...chosen, backup_schedule: null, backup_retention_count: 7 });
+  });
+
+  it('begins another archive each time that it is turned on, and none for other changes', async () => {
+    const id = await aDatabase({ backup_mode: 'pitr' });
+    const archive = async () => (await world.repo.get('database', id))?.desired.archive?.id;
+    const first = await archive();
+    await owner.put(`/databases/${id}`, { backup_retention_count: 2 });
+    expect(await archive()).toBe(first);
+    await owner.put(`/databases/${id}`, { backup_mode: 'none' });
+    expect(await archive()).toBeUndefined();
+    await owner.put(`/databases/${id}`, { backup_mode: 'pitr' });
+    expect([undefined, first]).not.toContain(await archive());
+  });
+
+  it('may be a schedule, which is made with it', async () => {
+    const id = await aDatabase({ backup_mode: 'scheduled', backup_schedule: '30 3 * * *' });
+    const { data } = await owner.get(`/databases/${id}`);
+    expect(data).toMatchObject({ backup_mode: 'scheduled', pitr_enabled: false, backup_schedule: '30 3 * * *' });
+    expect(said(await owner.put(`/databases/${id}`, { backup_mode: 'none' }))).toEqual([
+      409,
+      expect.stringMatching(/^The database has backup schedule \S+: delete it, or pause it$/),
+    ]);
+  });
+
+  it.each<[string, object, unknown[]]>([
+    ['another engine', { type: 'redis', backup_mode: 'pitr' }, [400, 'backup_mode', 'unsupported']],
+    ['a contradiction', { backup_mode: 'pitr', pitr_enabled: false }, [400, 'pitr_enabled', 'conflict']],
+    [
+      'times that are none',
+      { backup_mode: 'pitr', backup_schedule: '61 * * * *' },
+      [400, 'backup_schedule', 'invalid'],
+    ],
+    ['a schedule without times', { backup_mode: 'scheduled' }, [400, 'backup_schedule', 'required']],
+    ['details of nothing', { backup_retention_count: 3 }, [400, 'backup_retention_count', 'unused']],
+  ])('is refused for %s', async (_, fields, wanted) => {
+    expect(reason(await create(fields))).toEqual(wanted);
   });
 });
 
-it('nobody but the operator does so, and only to accounts that there are', async () => {
-  await world.user('superadmin', email);
-  for (const path of ['/users/reset-password', '/users/reset-two-factor', '/signing-keys/rotate'])
-    expect((await ask(path, { tenant: 'default', email }, 'guess')).status).toBe(401);
-  expect((await ask('/users/reset-password', { tenant: 'default', email: 'eve@example.test' })).status).toBe(404);
-  expect((await ask('/users/reset-password', { tenant: 'other', email })).status).toBe(404);
-  expect((await ask('/users/reset-password', { email })).status).toBe(400);
-  expect((await login(password)).status).toBe(200);
+describe('a recovery', () => {
+  it('is to an instant of the window, both ends included', async () => {
+    const id = await archived();
+    const { data } = await owner.get(`/databases/${id}/recovery-window`);
+    const span = { earliest_time: earliest, latest_time: latest };
+    expect(data).toEqual({ available: true, ...span, last_wal_at: latest, gaps: [], windows: [span] });
+    for (const target_time of [earliest, within, latest]) {
+      const made = await owner.post(`/databases/${id}/pitr-clone`, { target_time, new_name: aName() });
+      expect([made.status, made.data.target_time]).toEqual([201, target_time]);
+      const copy = (await owner.get(`/databases/${made.data.database_id}`)).data;
+      expect(copy).toMatchObject({ backup_mode: 'none', run: 'stopped' });
+    }
+    const message = `Must be within the recovery window: ${earliest} to ${latest}`;
+    for (const target_time of ['2025-12-31T23:59:59.000Z', '2026-01-03T00:00:01.000Z'])
+      for (const [verb, fields] of [
+        ['pitr', {}],
+        ['pitr-clone', { new_name: aName() }],
+      ] as const) {
+        const answer = await owner.post(`/databases/${id}/${verb}`, { target_time, ...fields });
+        expect(reason(answer)).toEqual([400, 'target_time', 'outside_window']);
+        expect(JSON.stringify(answer.body.error)).toContain(message);
+      }
+  });
+
+  it('is one at a time, and is switched to when it is ready and not before', async () => {
+    const id = await archived();
+    const pitr = (): Promise<Answer> => owner.post(`/databases/${id}/pitr`, { target_time: within });
+    const switchTo = (): Promise<Answer> => owner.post(`/databases/${id}/switch`, {});
+    expect((await switchTo()).status).toBe(409);
+    const { data, status } = await pitr();
+    expect([status, data.target_time, data.internal_host]).toEqual([201, within, null]);
+    expect(said(await pitr())).toEqual([
+      409,
+      `Restore ${data.id} of the database has not ended: wait for it, or cancel it`,
+    ]);
+    expect(said(await switchTo())).toEqual([
+      409,
+      `Restore ${data.id} is not ready to be switched to: wait until it is`,
+    ]);
+    await world.observe('restore', data.id, { phase: 'ready_to_switch' });
+    const { internal_id: name } = (await owner.get(`/databases/${id}`)).data;
+    expect((await owner.get(`/restores/${data.id}`)).data.internal_host).toBe(`${name}-restore`);
+    expect((await switchTo()).status).toBe(200);
+    expect((await world.repo.get('restore', data.id))?.desired.switch_requested).toBe(true);
+  });
+
+  it('is not possible without an archive', async () => {
+    const id = await aDatabase();
+    const { data } = await owner.get(`/databases/${id}/recovery-window`);
+    expect(data).toMatchObject({ available: false, earliest_time: null, latest_time: null, windows: [] });
+    const answer = await owner.post(`/databases/${id}/pitr`, { target_time: within });
+    expect(reason(answer)).toEqual([400, 'target_time', 'outside_window']);
+  });
 });
 
-it('the operator rotates the keys that sign tokens', async () => {
-  const user = await world.user('user', email);
-  const answer = await ask('/signing-keys/rotate');
-  expect(answer.body.data).toEqual([
-    { kid: expect.any(String), created_at: expect.any(String) },
-    { kid: expect.any(String), created_at: expect.any(String) },
-  ]);
-  expect((await user.get('/auth/me')).status).toBe(200);
-  expect((await login(password)).status).toBe(200);
+describe('the way back to a former volume', () => {
+  it('changes the pointer, keeps what was served for a week, and begins another archive', async () => {
+    const id = await archived();
+    const former = randomUUID();
+    const repo = openRepository(world.store, 'default', world.clock);
+    const before = (await repo.get('database', id))!.desired;
+    const place = { project_id: project, environment_id: before.environment_id, server_id: before.server_id };
+    const unit = repo.begin();
+    unit.create('volume', former, desiredState('volume', { ...place, database_id: id, expires_at: latest }));
+    await commit(unit);
+    await world.settled();
+    const { status, data } = await owner.post(`/databases/${id}/switch`, { volume_id: former });
+    expect([status, data.data_volume_id]).toEqual([200, former]);
+    expect((await repo.get('database', id))?.desired.archive?.id).not.toBe(before.archive?.id);
+    expect((await repo.get('volume', former))?.desired.expires_at).toBeUndefined();
+    expect((await repo.get('volume', before.data_volume_id))?.desired.expires_at).toBeDefined();
+    expect((await owner.post(`/databases/${id}/switch`, { volume_id: former })).status).toBe(409);
+  });
 });

@@ -15,7 +15,7 @@ import type { ApiWorld } from '../harness/api.ts';
 import { entriesOf } from '../harness/leftover-keys.ts';
 import { ask, setStage } from '../harness/stage.ts';
 import type { Stage } from '../harness/stage.ts';
-import { exampleOf } from './examples.ts';
+import { databaseOf, formerVolumeOf, exampleOf, places } from './examples.ts';
 
 /** SEC-28: an id in a body or a query points at what its sender may use, and at nothing else. */
 let world: ApiWorld;
@@ -30,8 +30,17 @@ afterAll(async () => {
   expect(world.faults).toEqual([]);
 });
 
-/** What a field points at. A field of an id that is not here fails: say here what it points at. */
-const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => string }>> = {
+/** With what a body can name a git credential. */
+const gitSource = {
+  source_type: 'git',
+  repository_url: 'https://git.example.test/web.git',
+  branch: 'main',
+  dockerfile_path: 'Dockerfile',
+  image_url: null,
+};
+
+/** What a field points at; `with`: what a body that has it needs besides. A field of an id that is not here fails: say here what it points at. */
+const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => string; with?: object }>> = {
   project_id: { kind: 'project', of: ({ project }) => project },
   projectId: { kind: 'project', of: ({ project }) => project },
   environment_id: { kind: 'environment', of: ({ environment }) => environment },
@@ -45,14 +54,35 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
     of: ({ world: { mirror }, tenant, application }) =>
       mirror.tenant(tenant).by('assignment', 'workload', application)[0]?.meta.id ?? randomUUID(),
   },
+  deployment_id: { kind: 'deployment', of: ({ deployments }) => deployments.current },
+  backup_id: { kind: 'backup', of: places.backup },
+  database_id: { kind: 'database', of: databaseOf },
+  volume_id: { kind: 'volume', of: places.volume, with: { database_id: null } },
+  application_id: { kind: 'application', of: ({ application }) => application, with: { database_id: null } },
+  target_database_id: { kind: 'database', of: databaseOf },
+  backup_destination_id: {
+    kind: 'backup_destination',
+    of: ({ backupDestination }) => backupDestination,
+    with: { backup_mode: 'pitr' },
+  },
+  destination_id: { kind: 'backup_destination', of: ({ backupDestination }) => backupDestination },
   workload_id: { kind: 'application', of: ({ application }) => application },
   new_owner_id: { kind: 'user', of: ({ viewer }) => viewer.id },
   ssh_key_id: { kind: 'ssh_key', of: ({ sshKey }) => sshKey },
   sshKeyId: { kind: 'ssh_key', of: ({ sshKey }) => sshKey },
+  registry_id: {
+    kind: 'registry',
+    of: ({ registry }) => registry,
+    with: gitSource,
+  },
+  git_credential_id: { kind: 'git_credential', of: ({ gitCredential }) => gitCredential, with: gitSource },
 };
-/** Fields of kinds that are not served: every id in them is refused. */
-const unserved: ReadonlySet<string> = new Set(['registry_id']);
-
+/** Fields that point at something else in one route. */
+const kindAt: Readonly<Record<string, (typeof kindOf)[string]>> = {
+  'POST /databases/:id/switch volume_id': { kind: 'volume', of: formerVolumeOf },
+};
+/** Ids that others gave to what is theirs. */
+const foreign = new Set(['account_id']);
 type Reference = readonly [name: string, field: string, endpoint: AnyEndpoint];
 
 const references: Reference[] = endpoints.flatMap((endpoint) => {
@@ -62,12 +92,12 @@ const references: Reference[] = endpoints.flatMap((endpoint) => {
   const forms = [json, ...(json.anyOf ?? []), ...(json.oneOf ?? []), ...(json.allOf ?? [])];
   const fields = new Set(forms.flatMap((form) => Object.keys(form.properties ?? {})));
   return [...fields]
-    .filter((field) => /_id$|[a-z]Id$/.test(field) && !unserved.has(field))
+    .filter((field) => /_id$|[a-z]Id$/.test(field) && !foreign.has(field))
     .map((field) => [routeName(endpoint), field, endpoint] as const);
 });
 
-function targetOf(field: string) {
-  const target = kindOf[field];
+function targetOf(name: string, field: string) {
+  const target = kindAt[`${name} ${field}`] ?? kindOf[field];
   if (target === undefined) throw new Error(`Say in this file what ${field} points at`);
   return target;
 }
@@ -92,7 +122,7 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
     const request = {
       method: endpoint.method,
       path: path(stage),
-      body: { ...(body?.(stage) as object), [field]: value },
+      body: { ...(body?.(stage) as object), ...targetOf(name, field).with, [field]: value },
     };
     const unchanged = await written();
     const answer = await ask(world, request, stage.actor.by.token);
@@ -111,10 +141,12 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
   it('is known in this tenant, and of its kind', async () => {
     const stage = await stageOf(name, endpoint);
     const stranger = await stageOf(name, endpoint, 'elsewhere');
-    const target = targetOf(field);
+    const target = targetOf(name, field);
     const others = Object.values(kindOf).filter(({ kind }) => kind !== target.kind);
     const right = target.of(stage);
-    const ofOthers = [...others.map(({ of }) => of(stage)), stage.application].filter((id) => id !== right);
+    // a stage has only what the route needs
+    const there = [...others.map(({ of }) => of(stage)), stage.application];
+    const ofOthers = there.filter((id) => id !== right && id !== '');
     const wrong = [randomUUID(), ...ofOthers, target.of(stranger)];
     for (const value of wrong) {
       const answer = await refused(stage, value);
@@ -123,7 +155,7 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
   });
 
   it('is staying', async () => {
-    const target = targetOf(field);
+    const target = targetOf(name, field);
     const stage = await stageOf(name, endpoint);
     const repo = openRepository(world.store, 'default', world.clock);
     const it = await repo.get(target.kind, target.of(stage));
@@ -136,9 +168,14 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
   });
 });
 
-// servers and users are of the tenant: everybody may name them; SSH keys are, and only its admins may
+// servers, users, credentials and destinations are of the tenant: everybody may name them; SSH keys are, and only its
+// admins may
 const ofProjects = references.filter(
-  ([, field]) => field === 'new_owner_id' || !['server', 'user', 'ssh_key'].includes(targetOf(field).kind),
+  ([name, field]) =>
+    field === 'new_owner_id' ||
+    !['server', 'user', 'ssh_key', 'git_credential', 'registry', 'backup_destination'].includes(
+      targetOf(name, field).kind,
+    ),
 );
 
 describe.each(ofProjects)('%s: %s', (name, field, endpoint) => {
@@ -148,11 +185,11 @@ describe.each(ofProjects)('%s: %s', (name, field, endpoint) => {
     const { path, body, before } = exampleOf(endpoint);
     await before?.(stage);
     await before?.(foreign);
-    const value = targetOf(field).of(foreign);
+    const value = targetOf(name, field).of(foreign);
     const request = {
       method: name.split(' ')[0]!,
       path: path(stage),
-      body: { ...(body?.(stage) as object), [field]: value },
+      body: { ...(body?.(stage) as object), ...targetOf(name, field).with, [field]: value },
     };
     const unchanged = await written();
     const answer = await ask(world, request, stage.actor.by.token);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { room } from '../../api/workloads/server-room.ts';
+import { room } from '../../store/server-room.ts';
 import { plainBytes } from '../../store/seal.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';

@@ -12,6 +12,7 @@ import { openFrames, Refusal } from '../harness/frames.ts';
 import { expectedOf } from '../harness/route-table.ts';
 import { setStage } from '../harness/stage.ts';
 import type { Credential, Stage } from '../harness/stage.ts';
+import { addDatabase, addRun, databaseOf, runOf } from './examples.ts';
 
 /** Every stream, asked for by every kind of caller, opens as its line in `routes.txt` says: each cell of the table. */
 let world: ApiWorld;
@@ -33,17 +34,25 @@ async function stageFor(column: (typeof columns)[number], options: { scopes?: Ke
   const value = JSON.stringify({ replica: 'r', session: crypto.randomUUID(), machineId: 'm' });
   await world.store.txn({ if: [], then: [{ put: keys.agent(stage.tenant, stage.server), value }] });
   await world.settled();
+  await addRun(stage);
+  await addDatabase(stage);
   return stage;
 }
 
 /** 101 if it opens, else the status of the refusal. A token comes as it does from a browser, a key in a header. */
 async function statusOf(
   { path, on }: Stream,
-  { application, deployments, server }: Stage,
+  stage: Stage,
   credential: Credential,
   tenant = 'default',
 ): Promise<number> {
-  const id = on?.[0] === 'deployment' ? deployments.current : on?.[0] === 'server' ? server : application;
+  const objects = new Map<string | undefined, string>([
+    ['deployment', stage.deployments.current],
+    ['server', stage.server],
+    ['run', runOf(stage)],
+    ['database', databaseOf(stage)],
+  ]);
+  const id = objects.get(on?.[0]) ?? stage.application;
   const token = credential['authorization']?.split(' ')[1];
   const address = `${world.url.replace('http', 'ws')}/${tenant}${path.replace(':id', id)}`;
   try {

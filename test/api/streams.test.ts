@@ -211,6 +211,61 @@ describe('a stream', () => {
   });
 });
 
+describe('logs of a database', () => {
+  let log: AgentLog;
+  let id: string;
+  let path: string;
+  beforeEach(async () => {
+    log = agentLog(world.agents);
+    const body = { project_id: place.project, server_id: place.server, name: 'orders', type: 'postgres' };
+    id = (await owner.post('/databases', body)).data.id;
+    path = `/databases/${id}/logs`;
+  });
+
+  it('are sent line by line, the last ones first and then live, and go on after a cursor', async () => {
+    await agentIsThere();
+    log.add('one', 'two', 'three');
+    const frames = await open(path, owner, '&tail=2');
+    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: '1' });
+    expect(await frames.next('log')).toMatchObject({
+      seq: 2,
+      message: 'two',
+      source: { kind: 'database', id, name: 'orders', instance_id: 'i' },
+    });
+    expect(await frames.next('log')).toMatchObject({ seq: 3 });
+    log.add('four');
+    expect(await frames.next('log')).toMatchObject({ seq: 4, message: 'four' });
+    expect(log.reads[0]).toMatchObject({ workload_id: id, tail: 2, streams: ['stdout', 'stderr', 'build', 'system'] });
+    const again = await open(path, owner, '&cursor=3');
+    expect(await again.next('ready')).toMatchObject({ cursor: '3' });
+    expect(await again.next('log')).toMatchObject({ seq: 4 });
+  });
+
+  it('of one stream or with a text are those alone', async () => {
+    await agentIsThere();
+    const frames = await open(path, owner, '&tail=0&search=needle');
+    await frames.next('ready');
+    await expect.poll(() => log.reads.length).toBeGreaterThan(0);
+    log.add('hay', 'a needle', 'hay');
+    expect(await frames.next('log')).toMatchObject({ message: 'a needle' });
+    expect(frames.all).toHaveLength(2);
+    const none = await open(path, owner, '&stream=stderr');
+    await none.next('ready');
+    expect(log.reads.at(-1)).toMatchObject({ streams: ['stderr'] });
+  });
+
+  it('are refused without an agent, with a wrong query, for no database, and to a stranger', async () => {
+    const at = `/default/ws${path}`;
+    expect((await refusal(at, owner)).status).toBe(503);
+    await agentIsThere();
+    const stranger = await world.user();
+    expect((await refusal(at, stranger)).status).toBe(403);
+    expect((await refusal(`/default/ws/databases/${app}/logs`, owner)).status).toBe(404);
+    expect((await refusal(`${at}?cursor=x&token=${owner.token}`)).status).toBe(400);
+    expect((await refusal(`${at}?stream=none&token=${owner.token}`)).status).toBe(400);
+  });
+});
+
 describe('logs of an application', () => {
   let log: AgentLog;
   beforeEach(async () => {
@@ -288,6 +343,43 @@ describe('logs of an application', () => {
     expect(again.all.some(({ type }) => type === 'gap')).toBe(false);
   });
 
+  it('of one service are its lines alone, also those of a deployment that comes meanwhile', async () => {
+    const made = await owner.post('/applications', {
+      project_id: place.project,
+      server_id: place.server,
+      name: 'shop',
+      source_type: 'compose',
+      compose_file: 'services:\n  web:\n    image: example/web\n  db:\n    image: example/db\n',
+    });
+    const shop: string = made.data.id;
+    const deploy = async (): Promise<string> => (await owner.post(`/applications/${shop}/deploy`)).data.id;
+    const first = await deploy();
+    const by = (deployment: string, service: string, slot = 0): string => assignmentId.slot(deployment, slot, service);
+    log.addBy(by(first, 'web'), 'web 1');
+    log.addBy(by(first, 'db'), 'db 1');
+    const frames = await open(`/applications/${shop}/logs`, owner, '&service=db');
+    const none = await open(`/applications/${shop}/logs`, owner, '&service=cache');
+    const one = await open(`/applications/${shop}/logs`, owner, `&service=db&instance_id=${by(first, 'db', 1)}`);
+    expect(await frames.next('log')).toMatchObject({ message: 'db 1', seq: 2 });
+    await none.next('ready');
+    await one.next('ready');
+    log.addBy(by(first, 'web'), 'web 2');
+    log.addBy(by(first, 'db', 1), 'db 2');
+    expect(await frames.next('log')).toMatchObject({ message: 'db 2', seq: 4 });
+    const second = await deploy();
+    await world.settled();
+    log.addBy(by(second, 'web'), 'web 3');
+    log.addBy(by(second, 'db'), 'db 3');
+    log.addBy(by(first, 'db', 1), 'db 4');
+    expect(await frames.next('log')).toMatchObject({ message: 'db 3', seq: 6 });
+    expect(await frames.next('log')).toMatchObject({ message: 'db 4', seq: 7 });
+    const got = (all: Frames) => all.all.filter(({ type }) => type === 'log').map((it) => it['message']);
+    expect(got(frames)).toEqual(['db 1', 'db 2', 'db 3', 'db 4']);
+    await expect.poll(() => got(one)).toEqual(['db 2', 'db 4']);
+    expect(got(none)).toEqual([]);
+    expect((await refusal(`/default/ws/applications/${shop}/logs?service=No&token=${owner.token}`)).status).toBe(400);
+  });
+
   it('say where they begin once the agent has answered', async () => {
     log.add('one', 'two');
     const { answer } = world.agents;
@@ -340,7 +432,7 @@ describe('logs of an application', () => {
 describe('logs of a deployment', () => {
   it('replay from the first line, send the status, and end with the last line', async () => {
     const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
-    const log = agentLog(world.agents, uuidv5(deployment, 'build'));
+    const log = agentLog(world.agents, { instance: uuidv5(deployment, 'build'), stream: 'build' });
     await agentIsThere();
     const frames = await open(`/deployments/${deployment}/logs`);
     expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: '0' });
@@ -361,12 +453,18 @@ describe('logs of a deployment', () => {
     expect(await again.next('end')).toEqual({ type: 'end', reason: 'failed' });
   });
 
-  it('end at once for one that has ended, also while the agent is away', async () => {
+  it.each([
+    ['says that lines are missing while the agent is away', 'a key', [{ type: 'gap', dropped: null }]],
+    ['has no line of a server that no agent has joined', undefined, []],
+  ])('end at once for one that has ended, which %s', async (_, agent_public_key, gaps) => {
     const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
     await world.observe('deployment', deployment, { phase: 'succeeded' });
+    await world.repo.change('server', place.server, (draft) => void Object.assign(draft, { agent_public_key }));
+    await world.settled();
     const frames = await open(`/deployments/${deployment}/logs`);
     expect(await frames.next('status')).toEqual({ type: 'status', status: 'succeeded' });
     expect(await frames.next('end')).toEqual({ type: 'end', reason: 'succeeded' });
+    expect(frames.all.filter(({ type }) => type === 'gap')).toEqual(gaps);
   });
 });
 

@@ -76,7 +76,7 @@ afterAll(async () => {
   expect(world.faults).toEqual([]);
 });
 
-const sync = async () => (await owner.post(`/applications/${app}/deployments/sync`)).data;
+const sync = async (body?: object) => (await owner.post(`/applications/${app}/deployments/sync`, body)).data;
 const deployments = async () => (await owner.get(`/applications/${app}/deployments`)).data.length;
 
 it('a push is deployed where it changes a watched file, and shown in any case', async () => {
@@ -87,6 +87,8 @@ it('a push is deployed where it changes a watched file, and shown in any case', 
     latest_commit: serves,
     changed_files: [],
     matched: false,
+    decision: 'up_to_date',
+    reason: `What serves is of the head of the branch, ${serves.slice(0, 12)}`,
     deployment_id: null,
   });
 
@@ -97,11 +99,20 @@ it('a push is deployed where it changes a watched file, and shown in any case', 
     latest_commit: documented,
     changed_files: ['docs/a.md', 'src/README.md'],
     matched: false,
+    decision: 'not_matched',
+    reason: 'No file that differs from what serves is one of watch_paths',
     deployment_id: null,
   });
   expect(await deployments()).toBe(1);
 
   const changed = await shop.commit({ 'src/main.ts': '2', 'docs/a.md': '1' });
+  expect(await sync({ dry_run: true })).toMatchObject({
+    matched: true,
+    decision: 'would_deploy',
+    reason: `The head of the branch, ${changed.slice(0, 12)}, is to be deployed`,
+    deployment_id: null,
+  });
+  expect(await deployments()).toBe(1);
   const answer = await sync();
   expect(answer).toEqual({
     ...known,
@@ -109,14 +120,44 @@ it('a push is deployed where it changes a watched file, and shown in any case', 
     latest_commit: changed,
     changed_files: ['src/main.ts'],
     matched: true,
+    decision: 'deployed',
+    reason: `Deployment 2 brings commit ${changed.slice(0, 12)}`,
     deployment_id: expect.any(String),
   });
   expect((await owner.get(`/deployments/${answer.deployment_id}`)).data).toMatchObject({
     trigger: 'webhook',
     number: 2,
+    commit: changed,
   });
-  expect(await sync()).toMatchObject({ matched: true, deployment_id: null }); // that deployment is under way
+  expect(await sync()).toMatchObject({
+    matched: true,
+    decision: 'deploying',
+    reason: 'Deployment 2 of this commit is under way',
+    deployment_id: null,
+  });
   expect(await deployments()).toBe(2);
+
+  // the newest push wins: it takes the place of the deployment under way
+  const newer = await shop.commit({ 'src/main.ts': '3', 'docs/a.md': '1' });
+  const next = await sync();
+  expect(next).toMatchObject({ decision: 'deployed', latest_commit: newer });
+  expect((await owner.get(`/applications/${app}`)).data).toMatchObject({ status: 'deploying' });
+  expect((await owner.get(`/deployments/${next.deployment_id}`)).data).toMatchObject({ number: 3, commit: newer });
+
+  // a revert: no watched file differs from what serves, but the deployment under way must not come to serve
+  const reverted = await shop.commit({ 'src/main.ts': '1', 'docs/a.md': '1' });
+  await owner.put(`/applications/${app}`, { autodeploy: false });
+  expect(await sync()).toMatchObject({ decision: 'autodeploy_off', deployment_id: null });
+  await owner.put(`/applications/${app}`, { autodeploy: true });
+  expect(await sync()).toMatchObject({ matched: false, decision: 'deployed', latest_commit: reverted });
+  expect(await deployments()).toBe(4);
+});
+
+it('what was deployed by a comparison is in the audit log', async () => {
+  const { data } = await owner.get('/audit?limit=100');
+  const made = data.filter((it: { route: string }) => it.route === 'controller autodeploy');
+  expect(made).toHaveLength(3);
+  expect(made[0].objects).toContainEqual(expect.objectContaining({ kind: 'deployment', action: 'create' }));
 });
 
 it('comparisons that are asked for at once are one, and a later one is another', async () => {

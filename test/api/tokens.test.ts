@@ -51,6 +51,9 @@ async function secondReplica(): Promise<AsyncDisposable & { meBy(token: string):
       unsealer: keyring,
       agents,
       mailer: { send: () => Promise.resolve() },
+      registryLogin: () => Promise.reject(new Error('No registry is asked')),
+      probeBucket: () => Promise.reject(new Error('No bucket is asked')),
+      searchBucket: () => Promise.reject(new Error('No bucket is asked')),
       clock,
       random: systemRandom,
       log,
@@ -109,7 +112,7 @@ describe('SEC-35: the keys that sign tokens', () => {
     const { store, mirror, keyring } = world;
     const tokens = await createTokens({ ...deps(), store, mirror, unsealer: keyring });
     const claims = { tenant: 'default', userId: crypto.randomUUID(), sessionId: crypto.randomUUID() };
-    const token = await tokens.sign({ ...claims, expiresAt: clock.now().getTime() + 72 * hour });
+    const token = await tokens.sign({ ...claims, expiresAt: clock.now().getTime() + 72 * hour }, clock.now());
     await rotateSigningKeys(deps());
     await world.settled();
     expect(await tokens.verify(token, 'default')).toMatchObject(claims);

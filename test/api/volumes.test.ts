@@ -102,6 +102,15 @@ describe('a volume', () => {
     expect(await answered).toMatchObject({ status: 200, data: { id, status: 'bound' } });
   });
 
+  it('that is to go, as the former data of a restore is, stays once it is mounted', async () => {
+    const [id, app] = [await volume(), await application()];
+    await world.repo.change('volume', id, (draft) => void (draft.expires_at = '2030-01-01T00:00:00.000Z'));
+    await world.settled();
+    expect((await owner.get(`/volumes/${id}`)).data.expires_at).toBe('2030-01-01T00:00:00.000Z');
+    expect((await owner.post(`/volumes/${id}/bind`, binding(app))).data.expires_at).toBeNull();
+    expect((await owner.get(`/volumes/${id}`)).data.expires_at).toBeNull();
+  });
+
   it('is bound to an application, which shows it, and to no other one until it is unbound', async () => {
     const [id, app, other] = [await volume(), await application(), await application()];
     const { data, status } = await owner.post(`/volumes/${id}/bind`, binding(app));

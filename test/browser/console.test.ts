@@ -114,7 +114,7 @@ it('fits a narrow window on every page', async () => {
   await page.setViewportSize(wide);
 });
 
-it('shows of a deployment that was cancelled before its build that nothing was built', async () => {
+it('shows of a deployment that was cancelled before its build that nothing was built or pulled', async () => {
   const { page } = browser;
   const absent = await town.client.object('POST', '/api/v1/servers', { name: 'never-joined' });
   const source = {
@@ -130,7 +130,7 @@ it('shows of a deployment that was cancelled before its build that nothing was b
   await log.getByText('No line yet.').waitFor();
   await town.client.request('POST', `/api/v1/deployments/${deployment.id}/cancel`);
   await town.deployment(deployment.id, 'cancelled');
-  await log.getByText('Nothing was built.').waitFor();
+  await log.getByText('Nothing was built or pulled.').waitFor();
 });
 
 it('goes back to the login within seconds when the session is ended elsewhere', async () => {

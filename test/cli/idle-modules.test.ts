@@ -73,6 +73,7 @@ function ownOf(name: Name): string[] {
 it('an idle control plane on the embedded store loads no client of etcd or of mail, and no parser of uploads', () => {
   expect(dependenciesOf('server')).toEqual([
     'commander',
+    'croner',
     'express',
     'jose',
     'otpauth',

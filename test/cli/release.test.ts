@@ -81,9 +81,9 @@ it('has no part of the control plane and no package but those of the agent in it
   const { sources } = await bundleAgent([]);
   const packages = new Set(sources.map((it) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(it)?.[1]));
   const direct = Object.keys(packageFile.dependencies).filter((it) => packages.has(it));
-  expect(direct).toEqual(['commander', 'p-queue', 'pino', 'tar-stream', 'ws', 'zod']);
+  expect(direct).toEqual(['commander', 'p-queue', 'pino', 'smol-toml', 'tar-stream', 'ws', 'zod']);
   const own = sources.filter((it) => !/node_modules\/|^\0/.test(it));
-  expect(own.filter((it) => !/^(agent|agent-protocol|cli|network|time)\//.test(it))).toEqual([
+  expect(own.filter((it) => !/^(agent|agent-protocol|cli|databases|network|time)\//.test(it))).toEqual([
     'package.json',
     'api/streams/log-frames.ts',
     'store/faults.ts',

@@ -281,6 +281,7 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
     await ask('PUT', `/applications/${app.id}/env`, { env: { A: plant('changed variable') } }, own);
     await ask('PATCH', `/applications/${app.id}/env`, { env: { B: plant('merged variable') } }, own);
     await ask('PUT', `/applications/${app.id}`, { build_args: { NPM_TOKEN: plant('changed argument') } }, mine);
+    await ask('PUT', `/applications/${app.id}`, { build_secrets: { npm: plant('secret of a build') } }, mine);
     const broken = (
       await ask(
         'POST',
@@ -316,6 +317,8 @@ describe.each(['sqlite', 'etcd'] as const)('secrets that were given to an instal
       { env: { A: [plant('variable in a list')] } },
       { env: plant('variables as a text') },
       { build_args: { A: `${plant('argument with a line break')}\n` } },
+      { build_secrets: { 'a/b': plant('secret of a build without an id') } },
+      { build_secrets: { a: [plant('secret of a build in a list')] } },
       { [`x${plant('unknown field').slice(0, 8)}`]: plant('value of an unknown field') },
       { healthcheck_path: plant('path without a slash') },
       `{"env":{"A":"${plant('variable in what is no JSON')}"`,

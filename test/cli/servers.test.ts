@@ -77,6 +77,19 @@ it('a server is changed by what is named alone', async () => {
   expect(before).toMatchObject({ name: 'moved', ip_address: null });
 });
 
+it('the proxy of a server is switched on and off, and keeps what is not named', async () => {
+  expect((await run('create', 'server', 'edge')).code).toBe(0);
+  const ingress = async () => (await owner.get('/servers?q=edge')).data[0].ingress;
+  expect(await ingress()).toBeNull();
+  const on = ['--ingress', 'on', '--acme-email', 'you@example.com'];
+  expect(await run('set', 'server', 'edge', ...on)).toEqual({ code: 0, out: 'server edge is changed\n', err: '' });
+  expect(await ingress()).toMatchObject({ enabled: true, http_port: 80, acme_email: 'you@example.com' });
+  expect((await run('set', 'server', 'edge', '--ingress', 'off')).code).toBe(0);
+  expect(await ingress()).toMatchObject({ enabled: false, acme_email: 'you@example.com' });
+  expect((await run('set', 'server', 'edge', '--acme-email', 'none')).code).toBe(0);
+  expect(await ingress()).toMatchObject({ enabled: false, acme_email: null });
+});
+
 it.each([
   [['server', 'one'], 'Nothing to set: name what changes, by --name or --address, --port, --user, --ssh-key, '],
   [['ssh-key', 'any'], 'Nothing to set: name what changes, by --name or --generate, --private-key, --password\n'],
@@ -87,7 +100,10 @@ it.each([
   [['server', 'one', '--generate', 'rsa'], '--generate is not an option of a server: it has --name, --address, '],
   [['server', 'one', '--ssh-key', 'unknown'], 'No ssh-key is called unknown'],
   [['server', 'one', '--log-retention-days', '0'], 'It must be a number of days from 1 to 365.'],
-  [['project', 'shop', '--name', 'other'], 'Cannot set a project: only a server or an ssh-key'],
+  [
+    ['project', 'shop', '--name', 'other'],
+    'Cannot set a project: only a server or an ssh-key or a git-credential or a registry or a backup-destination or a git-webhook;',
+  ],
 ])('set %j is refused', async (argv, words) => {
   expect(await run('set', ...argv)).toMatchObject({ code: 1, out: '', err: expect.stringContaining(words) });
 });

@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs';
 import { chmod, readdir, stat } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   labels,
   type ContainerDetail,
   type ContainerSpec,
   type OutputChunk,
+  type PullProgress,
   type RunOptions,
   type RunResult,
   type RuntimeEvent,
@@ -456,6 +458,17 @@ describe.each([
       expect(text(await collect(chunks))).toBe('one\ntwo\n');
     });
 
+    test('is complete for who attached before a further start, however late that comes', async () => {
+      const id = await start({ lines: ['one', 'two'], exitCode: 0 });
+      await exited(id);
+      const attached = Promise.withResolvers<void>();
+      const chunks = collect(rig.runtime.output(id, { attached: attached.resolve }, signal()));
+      await attached.promise;
+      await pause(600);
+      await rig.runtime.start(id, signal());
+      expect(text(await chunks)).toBe('one\ntwo\n');
+    });
+
     test('of the past comes from the record, with the times of the engine', async () => {
       const since = new Date().toISOString();
       const id = await start({ lines: ['one', 'two'], exitCode: 0 });
@@ -793,6 +806,16 @@ describe.each([
     });
   });
 
+  test('the connections of a container are counted, and none while it does not run', async () => {
+    const id = await start({});
+    const { pid } = await inspect(id);
+    expect(await rig.runtime.connections({ id, pid }, signal())).toBe(0);
+    await rig.runtime.stop(id, 0, signal());
+    const { pid: gone } = await inspect(id);
+    expect(await rig.runtime.connections({ id, pid: gone }, signal())).toBe(0);
+    expect(await rig.runtime.connections({ id: absent, pid: 0 }, signal())).toBe(0);
+  });
+
   describe('images', () => {
     test('are found by reference and by id', async () => {
       const { image } = rig.spec({});
@@ -805,8 +828,12 @@ describe.each([
     test('are pulled with their digest', async () => {
       const { image, digest } = rig.registry;
       expect(await rig.runtime.image(image, signal())).toBeUndefined();
-      const pulled = await rig.runtime.pull(image, signal());
+      const seen: PullProgress[] = [];
+      const pulled = await rig.runtime.pull(image, signal(), (progress) => void seen.push(progress));
       expect(pulled.digest).toBe(digest);
+      const last = seen.at(-1);
+      expect(last).toMatchObject({ layers: 1, layersDone: 1, layersPresent: 0 });
+      expect(last?.bytes).toBe(last?.totalBytes ?? 0); // an engine that is fast may tell of no bytes
       expect(await rig.runtime.image(image, signal())).toEqual(pulled);
       expect(await rig.runtime.image(digest, signal())).toEqual(pulled);
       await rig.runtime.removeImage(pulled.id, signal());

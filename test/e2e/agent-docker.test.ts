@@ -9,9 +9,11 @@ import { systemClock } from '../../time/clock.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
 import { containerName } from '../../agent/engine/ledger.ts';
+import { folderArchiver } from '../../agent/engine/volume-archiver.ts';
 import { folderCopier } from '../../agent/engine/volume-copier.ts';
 import { engineTrouble } from '../../agent/engine/engine-trouble.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
+import { noSteps } from '../../agent/ports/step-guard.ts';
 import { dockerWords } from '../../agent/runtime/docker/trouble-words.ts';
 import { prober } from '../../agent/runtime/probe.ts';
 import type { Container } from '../../agent/runtime/runtime.ts';
@@ -53,13 +55,17 @@ async function start(): Promise<void> {
       runtime: docker.runtime,
       ports: ports.publisher(),
       hasRules: false,
+      steps: noSteps,
       copier: folderCopier(docker.runtime, dir, systemClock),
+      archiver: folderArchiver(docker.runtime, dir),
       prober: prober({ clock: systemClock, runtime: docker.runtime }),
       trouble: (error) => engineTrouble(dockerWords, error),
     },
     images: await openImages(docker.runtime, dir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
+    dockerfiles: () => Promise.reject(new Error('No git is expected')),
+    repositories: () => Promise.reject(new Error('No git is expected')),
     disk: () => Promise.resolve({ freeBytes: 1e12, totalBytes: 1e12 }),
     logBytes: 1e9,
     version: '0.0.0',
@@ -205,7 +211,10 @@ describe('an agent on a real engine', () => {
 
     await engineCall('DELETE', `/containers/${first.id}?force=1`);
     const second = await isReady(item, first.id);
-    expect(agent.backend.report(item.id)?.events?.items.map(({ reason }) => reason)).toContain('ContainerRemoved');
+    // The engine tells of its end, in which it is removed, and of its removal one after the other.
+    await until('its removal is told', async () =>
+      agent.backend.report(item.id)?.events?.items.some(({ reason }) => reason === 'ContainerRemoved'),
+    );
 
     await engineCall('POST', `/containers/${second.id}/stop?t=1`);
     await until('started again', () => Promise.resolve((agent.backend.report(item.id)?.restarts ?? 0) >= 1));

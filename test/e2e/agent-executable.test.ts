@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { builtRelease } from '../harness/built-release.ts';
 import { startGitServer, type GitServer } from '../harness/git-server.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -23,6 +23,7 @@ it('the executable of a release builds and runs an application, and finds it aga
   const port = await freePort();
   const repository = await git.repository({ Dockerfile: `FROM ${image}\nENV REVISION=one\n` });
   const app = await town.createApplication({
+    ...brief,
     source_type: 'git',
     repository_url: repository.url,
     branch: 'main',

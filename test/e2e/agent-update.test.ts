@@ -7,7 +7,7 @@ import type { ApiObject } from '../../cli/client.ts';
 import { updateAgent } from '../../cli/verbs/update-agent.ts';
 import { builtRelease, laterRelease, ownPlatform, testReleaseKey } from '../harness/built-release.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { smallRelease } from '../harness/small-release.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
@@ -58,6 +58,7 @@ beforeAll(async () => {
   town.agent.start();
   port = await freePort();
   app = await town.createApplication({
+    ...brief,
     source_type: 'image',
     image_url: image,
     exposed_port: port,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
 describe('the port of the control plane', () => {
@@ -23,7 +23,7 @@ describe('the port of the control plane', () => {
 
   it('is its own again after it was killed while an application named it', async () => {
     await open(false);
-    const app = await town.createApplication(fields());
+    const app = await town.createApplication({ ...brief, ...fields() });
     await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
     await open(true);
     await town.until('the agent refuses the port', async () => {
@@ -52,7 +52,7 @@ describe('the port of the control plane', () => {
     const bindings = [{ port, project_id: town.project.id }];
     const server = `/api/v1/servers/${town.server.id}`;
     await town.client.object('PUT', server, { direct_ports: { bindings } });
-    const app = await town.createApplication(fields());
+    const app = await town.createApplication({ ...brief, ...fields() });
     const failed = await town.deployment((await town.deploy(app.id)).id, 'failed', 90_000);
     expect(failed['error']).toMatchObject({ code: 'port_taken' });
     const [plane] = town.replicas;

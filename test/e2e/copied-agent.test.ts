@@ -8,7 +8,7 @@ import type { ApiObject, Client } from '../../cli/client.ts';
 import { startBareContainer } from '../harness/bare-container.ts';
 import type { BareContainer } from '../harness/bare-container.ts';
 import { builtRelease } from '../harness/built-release.ts';
-import { docker } from '../harness/engine.ts';
+import { machineAddress } from '../harness/engine.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
 
@@ -51,7 +51,7 @@ function agent(name: string, more: Readonly<Record<string, string>> = {}): Progr
 beforeAll(async () => {
   ({ executable } = await builtRelease());
   folder = await mkdtemp(join(tmpdir(), 'setpoint-copied-agent-'));
-  const host = await docker('network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}');
+  const host = await machineAddress();
   const listen = `${host}:${await freePort()}`;
   url = `http://${listen}`;
   const flags = ['--listen', listen, '--public-url', url, '--data', join(folder, 'server'), '--setup-token', 'off'];

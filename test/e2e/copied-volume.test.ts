@@ -10,7 +10,7 @@ import { openRepository } from '../../store/repo.ts';
 import { commit } from '../../store/unit.ts';
 import { systemClock } from '../../time/clock.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { smallEngine } from '../harness/small-engine.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
@@ -118,7 +118,7 @@ describe('a volume that begins as a copy of one of Docker', () => {
     const port = await freePort();
     const env = { PORT: String(port) };
     const web = { source_type: 'image', image_url: http, exposed_port: port, healthcheck_path: '/healthz', env };
-    const app = (await town.createApplication(web)).id;
+    const app = (await town.createApplication({ ...brief, ...web })).id;
     const binding = { workload_type: 'application', workload_id: app, mount_path: '/data' };
     await town.client.request('POST', `/api/v1/volumes/${volume}/bind`, binding);
     const { id: deployment } = await town.deploy(app);

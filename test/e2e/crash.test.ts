@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { startGitServer, type GitServer } from '../harness/git-server.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -25,6 +25,7 @@ describe.each(['sqlite', 'etcd'] as const)('processes that die on %s', (store) =
   const create = async (port: number): Promise<ApiObject> => {
     const { url } = await git.repository({ Dockerfile: `FROM ${image}\nENV MADE=here\n` });
     return town.createApplication({
+      ...brief,
       source_type: 'git',
       repository_url: url,
       branch: 'main',
@@ -139,6 +140,7 @@ describe('two replicas on one etcd', () => {
     const { url } = await git.repository({ Dockerfile: `FROM ${image}\nRUN sleep 3\n` });
     const port = await freePort();
     const app = await town.createApplication({
+      ...brief,
       source_type: 'git',
       repository_url: url,
       branch: 'main',

@@ -6,7 +6,7 @@ import type { ApiObject } from '../../cli/client.ts';
 import { EngineProxy } from '../harness/engine-proxy.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { startGitServer, type GitServer } from '../harness/git-server.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -29,7 +29,7 @@ describe('a container engine that does not answer', () => {
     town = await Installation.start({
       store: 'sqlite',
       agentFlags: ['--docker-socket', engine.path],
-      serverFlags: ['--rollout-deadline-seconds', '45', '--build-deadline-seconds', '40'],
+      serverFlags: ['--rollout-deadline-seconds', '30', '--build-deadline-seconds', '40'],
     });
     port = await freePort();
   });
@@ -73,7 +73,7 @@ describe('a container engine that does not answer', () => {
     expect(conditionOf(it, 'EngineReady')?.message).toMatch(/docker\.sock.*systemctl start docker/);
 
     const fields = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
-    app = await town.createApplication({ ...(await source('blue')), ...fields });
+    app = await town.createApplication({ ...brief, ...(await source('blue')), ...fields });
     const deployment = await town.deploy(app.id);
     await waits(deployment);
     await engine.open();
@@ -131,7 +131,7 @@ describe('a container engine that does not answer', () => {
     const deployment = await town.deploy(app.id);
     const log = async (): Promise<string> =>
       JSON.stringify(await town.client.request('GET', `/api/v1/deployments/${deployment.id}/logs`));
-    await town.until('the step runs', async () => /"begun [0-9a-f-]{36}"/.test(await log()));
+    await town.until('the step runs', async () => / begun [0-9a-f-]{36}"/.test(await log()));
     await engine.close();
     await engine.open();
     await town.deployment(deployment.id, 'succeeded', 90_000);

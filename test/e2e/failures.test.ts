@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
 import { startGitServer, type GitServer } from '../harness/git-server.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -72,6 +72,16 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
       code: 'build_failed',
       message: /false|returned|non-zero/,
     },
+    'a build that does not end': {
+      fields: () => fromGit({ Dockerfile: `FROM ${image}\nRUN sleep 600\n` }),
+      code: 'build_timeout',
+      message: /--build-deadline-seconds/,
+    },
+    'a Dockerfile that asks for the network of the host': {
+      fields: () => fromGit({ Dockerfile: `FROM ${image}\nRUN --network=host true\n` }),
+      code: 'invalid_source',
+      message: /--network=host/,
+    },
     'a repository that does not exist': {
       fields: () => fromGit({ Dockerfile: `FROM ${image}` }, { repository_url: `${git.url}/absent.git` }),
       code: 'repository_unreachable',
@@ -104,6 +114,7 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
     const port = await freePort();
     const reset = { source_type: 'image', image_url: image, healthcheck_path: '/healthz', start_command: null };
     const app = await town.createApplication({
+      ...brief,
       source_type: 'image',
       image_url: image,
       healthcheck_path: '/healthz',
@@ -150,6 +161,7 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
     await once(stranger, 'listening');
     const { port } = stranger.address() as { port: number };
     const app = await town.createApplication({
+      ...brief,
       source_type: 'image',
       image_url: image,
       exposed_port: port,
@@ -187,6 +199,7 @@ describe.concurrent.each(['sqlite', 'etcd'] as const)('a deployment that cannot 
     );
     for (const path of ['Dockerfile', 'sub/hostname']) {
       const app = await town.createApplication({
+        ...brief,
         source_type: 'git',
         repository_url: repository.url,
         branch: 'main',

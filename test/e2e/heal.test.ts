@@ -8,9 +8,11 @@ import { Diagnosis, Healing } from '../../agent-protocol/diagnosis.ts';
 import type { CheckResult } from '../../agent-protocol/diagnosis.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
+import { folderArchiver } from '../../agent/engine/volume-archiver.ts';
 import { folderCopier } from '../../agent/engine/volume-copier.ts';
 import { engineTrouble } from '../../agent/engine/engine-trouble.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
+import { noSteps } from '../../agent/ports/step-guard.ts';
 import { dockerWords } from '../../agent/runtime/docker/trouble-words.ts';
 import { prober } from '../../agent/runtime/probe.ts';
 import { labels, type ContainerRuntime } from '../../agent/runtime/runtime.ts';
@@ -89,13 +91,17 @@ beforeAll(async () => {
       runtime,
       ports: new MockPorts().publisher(),
       hasRules: false,
+      steps: noSteps,
       copier: folderCopier(runtime, dir, systemClock),
+      archiver: folderArchiver(runtime, dir),
       prober: prober({ clock: systemClock, runtime }),
       trouble: (error) => engineTrouble(dockerWords, error),
     },
     images: await openImages(runtime, dir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
+    dockerfiles: () => Promise.reject(new Error('No git is expected')),
+    repositories: () => Promise.reject(new Error('No git is expected')),
     disk: () => Promise.resolve({ freeBytes: 1e12, totalBytes: 1e12 }),
     outside: { resolve: async () => ['192.0.2.1'], ask: async () => 401, connect: async () => undefined },
     identities: async () => ({ living: new Set([docker.server]), unknown: false }),

@@ -83,3 +83,32 @@ it('logs on a disk that something else fills keep what is left, count what is lo
   const all = before.workloads[0]!.lines;
   expect(all).toBeGreaterThan(1_000);
 }, 120_000);
+
+it('lines of builds stay on a disk that output fills, and go last', async () => {
+  await using store = await open({ leastBytes: 4 * mebibyte, keptBytes: 1e12 });
+  const built = '10000000-0000-4000-8000-000000000002';
+  await store.keep({
+    whole: true,
+    more: false,
+    workloads: { [workload]: {}, [built]: { builds_since: new Date().toISOString() } },
+  });
+  const builds = Array.from({ length: 1_000 }, (_, n) => n);
+  for (const n of builds) {
+    const head = { at: Date.now(), level: 'info' as const, instance: 'b' };
+    await store.append(built, [{ ...head, stream: 'build', message: `step ${n} ${'x'.repeat(1000)}` }], signal);
+    await store.append(built, [{ ...head, stream: 'stdout', message: 'y'.repeat(2000) }], signal);
+  }
+  await store.flushed(built);
+  while (count < 120_000) await write(store, 1_000);
+  const read = async (stream: string): Promise<number[]> => {
+    const page = await store.read({ workload_id: built, tail: 5000, after_seq: 0, streams: [stream] }, signal);
+    const rest =
+      page.next_seq === undefined
+        ? []
+        : (await store.read({ workload_id: built, tail: 5000, after_seq: page.next_seq, streams: [stream] }, signal))
+            .lines;
+    return [...page.lines, ...rest].map(({ message }) => Number(message.split(' ')[1]));
+  };
+  expect(await read('build')).toEqual(builds);
+  expect(await read('stdout')).toEqual([]);
+}, 120_000);

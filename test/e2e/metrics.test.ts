@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
@@ -40,7 +40,7 @@ describe('metrics', () => {
   async function serving(image: string): Promise<string> {
     const port = await freePort();
     const web = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
-    const { id } = await town.createApplication({ source_type: 'image', image_url: image, ...web });
+    const { id } = await town.createApplication({ ...brief, source_type: 'image', image_url: image, ...web });
     await town.deployment((await town.deploy(id)).id, 'succeeded');
     return id;
   }

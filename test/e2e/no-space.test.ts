@@ -5,17 +5,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
+import { diskSpace } from '../../agent/disk/disk-guard.ts';
 import type { BuildOptions } from '../../agent/runtime/runtime.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
 import { gitHttpServer, testRepositories } from '../harness/git-server.ts';
 import type { TestGitServer, TestRepositories } from '../harness/git-server.ts';
 import { Installation } from '../harness/installation.ts';
+import { intoNamespace } from '../harness/into-namespace.ts';
+import { openImages } from '../harness/open-images.ts';
 import { freePort } from '../harness/program.ts';
+import { testRegistry } from '../harness/registry.ts';
 import { smallDisk, type SmallDisk } from '../harness/small-disk.ts';
 import { smallEngine } from '../harness/small-engine.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { until } from '../harness/until.ts';
 
 const exec = promisify(execFile);
 const mebibyte = 1024 * 1024;
@@ -137,4 +144,80 @@ describe('an engine whose disk is full', () => {
     await expect(runtime.build(built(content), () => undefined, signal())).rejects.toMatchObject(noSpace);
     await runtime.build(built(randomBytes(mebibyte)), () => undefined, signal());
   });
+
+  it('fails a step that writes until nothing is left with that reason, and takes the next build', async () => {
+    const { shell } = await ensureTestImages();
+    await using engine = await smallEngine(256 * mebibyte);
+    const moved = 'docker save "$1" | docker --host "unix://$2" load';
+    await exec('sh', ['-c', moved, 'sh', shell, engine.socketPath]);
+    const step = (run: string) =>
+      engine.runtime.buildByKit(
+        {
+          dockerfile: Buffer.from(`FROM ${shell}\nRUN ${run}\n`),
+          context: [],
+          tag: `t:${randomUUID()}`,
+          buildArgs: {},
+          labels: {},
+          scope: 'test',
+          secrets: {},
+        },
+        () => undefined,
+        signal(),
+      );
+    await expect(step('dd if=/dev/zero of=/filler bs=1M')).rejects.toMatchObject({
+      code: 'no_space',
+      retryable: true,
+      message: expect.stringMatching(
+        /^Build failed: \[2\/2\] RUN dd .*no space is left on the disk of the engine\n.*No space left/s,
+      ),
+    });
+    await step('echo fits');
+  });
+
+  it('ends the pull of an image that unpacks to more than is free, and has its space back', async () => {
+    await using stack = new AsyncDisposableStack();
+    const folder = await mkdtemp(join(tmpdir(), 'setpoint-pull-'));
+    stack.defer(() => rm(folder, { recursive: true }));
+    const registry = stack.use(await testRegistry(largeLayer(4096)));
+    const engine = stack.use(await smallEngine(1024 * mebibyte));
+    stack.use(await intoNamespace(engine.pid, registry.port));
+    const clock = new FakeClock();
+    const free = () => diskSpace([engine.path]);
+    const images = await openImages(engine.runtime, folder, free, clock);
+    const owner = { tenant: 'default', project: 'p', workload: 'w' };
+    const before = await free();
+    const pulled = images.resolve({ reference: registry.image, owner }, signal()).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    let isOver = false;
+    void pulled.then(() => (isOver = true));
+    // The engine writes faster than the agent looks every two seconds.
+    await until('the pull is over', async () => {
+      await clock.advance(2_000);
+      return isOver;
+    });
+    expect(await pulled).toMatchObject({
+      code: 'no_space',
+      message: expect.stringMatching(
+        /^Cannot go on pulling image .* as less than 512 MiB of the server's disk are free/,
+      ),
+    });
+    await until('the space is free again', async () => before.freeBytes - (await free()).freeBytes < 32 * mebibyte);
+  });
 });
+
+/** A compressed layer whose only file has so many mebibytes of zeros. */
+function largeLayer(mebibytes: number): Buffer {
+  const bytes = mebibytes * mebibyte;
+  const header = Buffer.alloc(512);
+  header.write('large');
+  header.write('0000644\0', 100);
+  header.write(`${bytes.toString(8).padStart(11, '0')}\0`, 124);
+  header.write('ustar\x0000', 257);
+  header.fill(' ', 148, 156);
+  const sum = header.reduce((all, one) => all + one, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  const part = gzipSync(Buffer.alloc(16 * mebibyte));
+  return Buffer.concat([gzipSync(header), ...Array.from({ length: mebibytes / 16 }, () => part)]);
+}

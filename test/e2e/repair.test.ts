@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -19,6 +19,7 @@ describe.each(['sqlite', 'etcd'] as const)('drift on %s', (store) => {
     town = await Installation.start({ store });
     port = await freePort();
     app = await town.createApplication({
+      ...brief,
       source_type: 'image',
       image_url: image,
       exposed_port: port,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { afterAll, beforeAll, expect, it, describe } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
 import { instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
 const Versioned = z.object({ resource_version: z.string() });
@@ -39,7 +39,7 @@ describe.each(['sqlite', 'etcd'] as const)('a store on %s that is put back, and 
   afterAll(() => town[Symbol.asyncDispose]());
 
   async function deployed(fields: object): Promise<ApiObject> {
-    const app = await town.createApplication({ source_type: 'image', image_url: image, ...fields });
+    const app = await town.createApplication({ ...brief, source_type: 'image', image_url: image, ...fields });
     await town.deployment((await town.deploy(app.id)).id, 'succeeded');
     return app;
   }

@@ -131,5 +131,5 @@ function leftBehind(mark: string): string {
 
 /** Lines that vi shows as beyond the end of the file. */
 function emptyLines(screen: string): number {
-  return screen.split(';1H~').length - 1;
+  return new Set([...screen.matchAll(/\[(\d+);1H~/g)].map(([, row]) => row)).size;
 }

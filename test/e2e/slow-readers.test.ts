@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { inspected, liveBytesOf } from '../harness/inspector.ts';
 import { processesWith, writtenBy } from '../harness/processes.ts';
 import { freePort } from '../harness/program.ts';
@@ -31,7 +31,7 @@ describe('readers that stand still while very much is written', () => {
     town = await Installation.start({ store: 'sqlite', env: inspected });
     port = await freePort();
     const web = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
-    app = (await town.createApplication({ source_type: 'image', image_url: http, ...web })).id;
+    app = (await town.createApplication({ ...brief, source_type: 'image', image_url: http, ...web })).id;
     await town.deployment((await town.deploy(app)).id, 'succeeded', 90_000);
   });
   afterAll(async () => {

@@ -8,7 +8,7 @@ import { keys } from '../../store/keys.ts';
 import { openEtcd } from '../../store/etcd/open.ts';
 import { containersWith, docker } from '../harness/engine.ts';
 import { entriesOf } from '../harness/leftover-keys.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -27,6 +27,7 @@ test('a deleted tenant leaves nothing in the store and nothing on its server', a
   };
   const port = await freePort();
   const app = await town.createApplication({
+    ...brief,
     source_type: 'image',
     image_url: image,
     exposed_port: port,

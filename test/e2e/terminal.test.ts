@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { docker, instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureBareImage, ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
@@ -22,7 +22,7 @@ describe('a terminal', () => {
   afterAll(() => town[Symbol.asyncDispose]());
 
   async function serving(fields: Record<string, unknown>): Promise<string> {
-    const { id } = await town.createApplication(fields);
+    const { id } = await town.createApplication({ ...brief, ...fields });
     await town.deployment((await town.deploy(id)).id, 'succeeded');
     return id;
   }
@@ -99,7 +99,7 @@ describe('a terminal', () => {
       type: 'error',
       code: 'no_program',
       message:
-        'The container has neither /bin/bash nor /bin/sh, as images without a system do: name a program that it has, or ' +
+        'The container has none of /bin/bash, /bin/ash, /bin/sh, /bin/busybox, /busybox/sh, as images without a system do: name a program that it has, or ' +
         'add a shell to the image',
     });
   });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { builtRelease } from '../harness/built-release.ts';
 import { containersWith, docker } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -57,6 +57,7 @@ it('a server that is deleted has nothing of its agent left, and all that is not 
     name: 'data',
   });
   const app = await town.createApplication({
+    ...brief,
     source_type: 'image',
     image_url: image,
     exposed_port: port,

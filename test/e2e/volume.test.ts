@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { docker, instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
@@ -17,7 +17,7 @@ describe('a volume', () => {
     town = await Installation.start({ store: 'sqlite' });
     port = await freePort();
     const web = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
-    app = (await town.createApplication({ source_type: 'image', image_url: http, ...web })).id;
+    app = (await town.createApplication({ ...brief, source_type: 'image', image_url: http, ...web })).id;
     const place = { project_id: town.project.id, server_id: town.server.id };
     volume = (await town.client.object('POST', '/api/v1/volumes', { ...place, name: 'data' })).id;
     const binding = { workload_type: 'application', workload_id: app, mount_path: '/data' };
@@ -56,8 +56,9 @@ describe('a volume', () => {
     const binding = { workload_type: 'application', workload_id: app, mount_path: '/data', read_only: true };
     await town.client.request('POST', `/api/v1/volumes/${volume}/unbind`, {});
     await town.client.request('POST', `${base}/scale?wait=60`, { replicas: 3 });
+    await town.until('what drained has ended', async () => (await instancesOf(app)).length === 3, 60_000);
     const before = await instancesOf(app);
-    expect(before).toHaveLength(3);
+    let after: string[] = [];
     const outcomes: boolean[] = [];
     const isDone = new AbortController();
     const asking = (async () => {
@@ -67,12 +68,18 @@ describe('a volume', () => {
       await town.client.request('POST', `/api/v1/volumes/${volume}/bind`, binding);
       const settled = await town.client.object('POST', `${base}/scale?wait=120`, { replicas: 3 });
       expect(settled).toMatchObject({ status: 'running', ready_replicas: 3 });
+      await town.until(
+        'those without the volume have drained',
+        async () => {
+          after = await instancesOf(app);
+          return after.length === 3 && after.every((it) => !before.includes(it));
+        },
+        60_000,
+      );
     } finally {
       isDone.abort();
       await asking;
     }
-    const after = await instancesOf(app);
-    expect(after.filter((it) => before.includes(it))).toEqual([]);
     for (const one of after) expect(await shell(one, 'cat /data/note')).toContain('kept');
     expect(outcomes.length).toBeGreaterThan(100);
     expect(outcomes.filter((isOk) => !isOk)).toEqual([]);

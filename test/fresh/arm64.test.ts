@@ -6,10 +6,10 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { builtRelease } from '../harness/built-release.ts';
 import { Installation } from '../harness/installation.ts';
+import { mirror } from '../harness/package-sources.ts';
 import { freePort } from '../harness/program.ts';
 import { openTerminal } from '../harness/server-terminal.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
-import { mirror } from './bare-machine.ts';
 
 const execute = promisify(execFile);
 const bash = { shell: '/bin/bash', cols: 91, rows: 31 };

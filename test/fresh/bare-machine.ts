@@ -1,13 +1,12 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
-import { arch, tmpdir } from 'node:os';
+import { cp, symlink } from 'node:fs/promises';
+import { arch } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { docker } from '../harness/engine.ts';
-
-const execute = promisify(execFile);
+import { npmAccess, unpackNpm } from '../harness/package-sources.ts';
+import { importDebian } from './debian-image.ts';
 
 /** All that a bare machine has beside the essential packages of its distribution. */
 const debianPackages = ['make', 'curl'];
@@ -48,15 +47,15 @@ const machineFlags = [
 export async function startBareMachine(suite: string): Promise<BareMachine> {
   await using started = new AsyncDisposableStack();
   const image = `setpoint-bare-machine:${suite}`;
-  await makeImage(suite, image);
+  await importDebian(image, { suite, packages: debianPackages, fill: installNode });
   started.defer(async () => void (await docker('rmi', '--force', image)));
   const id = await docker('run', '--detach', ...machineFlags, image, 'sleep', 'infinity');
   started.defer(async () => void (await docker('rm', '--force', '--volumes', id)));
   const run = (...argv: string[]): Promise<string> => docker('exec', id, ...argv);
   await makeMachineOf(run);
-  const ca = process.env['NODE_EXTRA_CA_CERTS'];
-  const environment = await settingsOfNpm(ca);
-  if (ca !== undefined) await docker('cp', '--follow-link', ca, `${id}:${authorities}`);
+  const npm = await npmAccess();
+  const environment = npm.variables(authorities);
+  if (npm.authorities !== undefined) await docker('cp', '--follow-link', npm.authorities, `${id}:${authorities}`);
   const all = started.move();
   return {
     async copy(from, to) {
@@ -75,39 +74,9 @@ export async function startBareMachine(suite: string): Promise<BareMachine> {
   };
 }
 
-async function makeImage(suite: string, image: string): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'setpoint-bare-'));
-  try {
-    const tree = join(folder, 'tree');
-    const include = `--include=${debianPackages.join(',')}`;
-    await execute('debootstrap', ['--variant=minbase', include, suite, tree, ...(await mirror())], {
-      maxBuffer: 16 * 1024 * 1024,
-    });
-    await installNode(folder, tree);
-    const archive = join(folder, 'tree.tar');
-    await execute('tar', ['--directory', tree, '--create', '--file', archive, '.']);
-    await docker('import', archive, image);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** The mirror that this machine takes Debian's packages from; that of `debootstrap` where it takes others. */
-export async function mirror(): Promise<string[]> {
-  const format = ['--format', '$(SITE) $(ORIGIN) $(LABEL)'];
-  const { stdout } = await execute('apt-get', ['indextargets', ...format, 'Created-By: Packages']);
-  const site = stdout.split('\n').find((line) => line.endsWith(' Debian Debian'));
-  return site === undefined ? [] : [site.split(' ')[0] ?? ''];
-}
-
 /** Node and npm as their packages have them, without anything of this machine's. */
 async function installNode(folder: string, tree: string): Promise<void> {
-  for (const [name, specifier] of Object.entries(npmPackages)) {
-    const to = join(folder, name);
-    await mkdir(to);
-    const { stdout } = await execute('npm', ['pack', '--silent', '--pack-destination', to, specifier], { cwd: folder });
-    await execute('tar', ['--directory', to, '--extract', '--gzip', '--file', join(to, stdout.trim())]);
-  }
+  for (const [name, specifier] of Object.entries(npmPackages)) await unpackNpm(specifier, join(folder, name));
   const local = join(tree, 'usr/local');
   await cp(join(folder, 'node/package/bin/node'), join(local, 'bin/node'));
   await cp(join(folder, 'npm/package'), join(local, 'lib/node_modules/npm'), { recursive: true });
@@ -124,13 +93,4 @@ async function makeMachineOf(run: (...argv: string[]) => Promise<string>): Promi
   }
   await run('mknod', '/dev/loop-control', 'c', '10', '237');
   for (let n = 0; n < loopDevices; n++) await run('mknod', `/dev/loop${n}`, 'b', '7', `${n}`);
-}
-
-/** How npm reaches its packages from here, for the container. */
-async function settingsOfNpm(ca: string | undefined): Promise<Record<string, string>> {
-  const registry = (await execute('npm', ['config', 'get', 'registry'], { cwd: tmpdir() })).stdout.trim();
-  return {
-    npm_config_registry: registry,
-    ...(ca !== undefined && { NODE_EXTRA_CA_CERTS: authorities, npm_config_cafile: authorities }),
-  };
 }

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { createClient } from '../../cli/client.ts';
 import type { Client } from '../../cli/client.ts';
 import { builtRelease } from '../harness/built-release.ts';
-import { docker } from '../harness/engine.ts';
+import { machineAddress } from '../harness/engine.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
 import { startSystemdMachine } from './systemd-machine.ts';
@@ -34,7 +34,7 @@ export async function startNewMachine(suite: string): Promise<NewMachine> {
   const release = await builtRelease();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-install-'));
   started.defer(() => rm(folder, { recursive: true, force: true }));
-  const host = await docker('network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}');
+  const host = await machineAddress();
   const port = await freePort();
   const url = `http://${host}:${port}`;
   const flags = ['--listen', `${host}:${port}`, '--public-url', url, '--data', join(folder, 'server')];

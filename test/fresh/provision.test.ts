@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createClient } from '../../cli/client.ts';
 import { builtRelease } from '../harness/built-release.ts';
-import { docker } from '../harness/engine.ts';
+import { docker, machineAddress } from '../harness/engine.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
@@ -23,7 +23,7 @@ test('a bare Debian becomes a server by SSH, as a user with sudo, and runs an ap
   const { http: image } = await ensureTestImages();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-provision-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const host = await docker('network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}');
+  const host = await machineAddress();
   const port = await freePort();
   const url = `http://${host}:${port}`;
   const flags = [

@@ -7,8 +7,8 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Ended } from '../harness/bare-container.ts';
 import { docker } from '../harness/engine.ts';
+import { mirror } from '../harness/package-sources.ts';
 import { until } from '../harness/until.ts';
-import { mirror } from './bare-machine.ts';
 
 const execute = promisify(execFile);
 /** All that it has beside the essential packages of its distribution. */

@@ -14,12 +14,17 @@ export interface AgentLog {
   add(...messages: string[]): void;
   /** Adds a line with this time, in milliseconds since 1970. */
   addAt(at: number, message: string): void;
+  /** Adds a line that this instance wrote. */
+  addBy(instance: string, message: string): void;
   /** Ends every stream, as a connection does that breaks. */
   cut(): void;
 }
 
 /** Lets the agents answer from a log, as a real one does: stored lines, then live ones, at the reader's pace. */
-export function agentLog(agents: Pick<ScriptedAgents, 'answer' | 'follow'>, instance: string = 'i'): AgentLog {
+export function agentLog(
+  agents: Pick<ScriptedAgents, 'answer' | 'follow'>,
+  { instance = 'i', stream = 'stdout' }: { instance?: string; stream?: LogLine['stream'] } = {},
+): AgentLog {
   const added = new EventTarget();
   let cut = new AbortController();
   const log: AgentLog = {
@@ -34,15 +39,19 @@ export function agentLog(agents: Pick<ScriptedAgents, 'answer' | 'follow'>, inst
       push(message, at);
       added.dispatchEvent(new Event('line'));
     },
+    addBy(other, message) {
+      push(message, undefined, other);
+      added.dispatchEvent(new Event('line'));
+    },
     cut() {
       cut.abort();
       cut = new AbortController();
     },
   };
-  const push = (message: string, at: number | undefined): void => {
+  const push = (message: string, at: number | undefined, by = instance): void => {
     const seq = (log.lines.at(-1)?.seq ?? 0) + 1;
     const timestamp = new Date(at ?? Date.UTC(2026, 0, 1) + seq).toISOString();
-    log.lines.push({ seq, timestamp, stream: 'stdout', level: 'info', message, instance_id: instance });
+    log.lines.push({ seq, timestamp, stream, level: 'info', message, instance_id: by });
   };
   const matching = (filter: LogFilter): LogLine[] =>
     log.lines.filter(

@@ -7,11 +7,22 @@ const undone = (): never => {
 
 /** The controllers of the program, for what they declare: none of them can run. */
 export const allControllers: readonly AnyController[] = controllersOf({
-  keyring: { transplant: undone },
+  keyring: { transplant: undone, seal: undone, unseal: undone },
   random: { bytes: undone },
   agents: { call: undone },
   machines: { look: undone, visit: undone },
   installation: { script: undone, address: undone, allowPlainHttp: false, joinToken: undone },
+  probeBucket: undone,
+  bucket: {
+    list: undone,
+    begin: undone,
+    complete: undone,
+    abort: undone,
+    sweep: undone,
+    stat: undone,
+    put: undone,
+    remove: undone,
+  },
   agentRelease: undone,
   mailer: { send: undone },
   isMailOnlyLogged: true,

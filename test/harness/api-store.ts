@@ -11,9 +11,21 @@ export function keepStoresIn(server: EtcdServer | undefined): void {
   etcd = server;
 }
 
-/** An empty store for one world: in memory, or, where the same suite runs on etcd, all that etcd has. */
+let isTaken = false;
+
+/**
+ * An empty store for one world: in memory, or, where the same suite runs on etcd, all that etcd has. So the tests of a
+ * file have one world at a time, on both.
+ */
 export async function emptyStore(clock: Clock): Promise<Store & AsyncDisposable> {
-  if (etcd === undefined) return openSqlite({ path: ':memory:', clock });
-  await etcd.clear();
-  return openEtcd({ hosts: [etcd.host] });
+  if (isTaken) throw new Error('Another world of this file has the store: dispose it first, or use another file');
+  await etcd?.clear();
+  const store = await (etcd === undefined ? openSqlite({ path: ':memory:', clock }) : openEtcd({ hosts: [etcd.host] }));
+  isTaken = true;
+  const close = store[Symbol.asyncDispose].bind(store);
+  store[Symbol.asyncDispose] = async () => {
+    isTaken = false;
+    await close();
+  };
+  return store;
 }

@@ -8,11 +8,14 @@ import { Registry } from 'prom-client';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
-import type { CallParams, LogStreamParams, TerminalParams } from '../../agent-protocol/messages.ts';
+import type { TrafficSample } from '../../agent-protocol/traffic.ts';
+import type { CallParams, LogStreamParams, TerminalParams, TunnelParams } from '../../agent-protocol/messages.ts';
 import type { Agents } from '../../api/ground/agents.ts';
 import { ApiConfig } from '../../api/ground/config.ts';
 import { systemRandom } from '../../api/ground/random.ts';
 import type { Mail, Mailer } from '../../api/ground/mailer.ts';
+import type { ProbeBucket, SearchBucket } from '../../api/ground/bucket-probe.ts';
+import type { LogIn } from '../../api/ground/registry-login.ts';
 import { createApi } from '../../api/server.ts';
 import type { Api } from '../../api/server.ts';
 import type { Clock } from '../../time/clock.ts';
@@ -25,7 +28,6 @@ import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import type { ConditionInput, Resource } from '../../store/resource.ts';
 import { openKeyring } from '../../store/seal.ts';
-import type { Sealer, Unsealer } from '../../store/seal.ts';
 import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { emptyStore } from './api-store.ts';
@@ -60,6 +62,8 @@ export interface Client {
 export interface ScriptedAgents extends Agents {
   answer: ((server: string, params: CallParams) => unknown) | undefined;
   sample: ((server: string, signal: AbortSignal) => AsyncIterable<ServerSample>) | undefined;
+  /** Traffic of a workload. */
+  window: ((server: string, workload: string, signal: AbortSignal) => AsyncIterable<TrafficSample>) | undefined;
   /** Round trips in milliseconds, by server. */
   measured: Map<string, number>;
   follow: ((server: string, params: LogStreamParams, signal: AbortSignal) => AsyncIterable<LogChunk>) | undefined;
@@ -71,6 +75,9 @@ export interface ScriptedAgents extends Agents {
         signal: AbortSignal,
       ) => AsyncIterable<Uint8Array>)
     | undefined;
+  tunnel:
+    | ((params: TunnelParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal) => AsyncIterable<Uint8Array>)
+    | undefined;
 }
 
 export interface ApiWorld extends AsyncDisposable {
@@ -79,7 +86,7 @@ export interface ApiWorld extends AsyncDisposable {
   mirror: Mirror;
   repo: Repository;
   registry: Registry;
-  keyring: Sealer & Unsealer;
+  keyring: Awaited<ReturnType<typeof openKeyring>>;
   clock: Clock;
   agents: ScriptedAgents;
   /** What was sent, oldest first. */
@@ -123,6 +130,9 @@ export async function startApi(
     freeze?: boolean;
     logLevel?: 'error' | 'trace';
     mailer?: Mailer;
+    registryLogin?: LogIn;
+    probeBucket?: ProbeBucket;
+    searchBucket?: SearchBucket;
     wrap?: (store: Store) => Store;
   } = {},
 ): Promise<ApiWorld> {
@@ -159,6 +169,9 @@ export async function startApi(
         unsealer: keyring,
         agents,
         mailer: options.mailer ?? outbox,
+        registryLogin: options.registryLogin ?? (async () => ({ failure: undefined, message: 'The login succeeded' })),
+        probeBucket: options.probeBucket ?? (async () => ({ trouble: undefined })),
+        searchBucket: options.searchBucket ?? (async () => ({ objects: [] })),
         clock,
         random: systemRandom,
         log,
@@ -316,6 +329,7 @@ export function scriptedAgents(): ScriptedAgents {
     roundTrips: async () => agents.measured,
     follow: undefined,
     exec: undefined,
+    tunnel: undefined,
     async call(_tenant, server, params) {
       if (agents.answer === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.answer(server, params);
@@ -329,7 +343,16 @@ export function scriptedAgents(): ScriptedAgents {
       if (agents.sample === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.sample(server, signal);
     },
+    window: undefined,
+    traffic(_tenant, server, workload, { signal }) {
+      if (agents.window === undefined) throw new CallError('away', 'Agent is not connected');
+      return agents.window(server, workload, signal);
+    },
     duplex(_tenant, server, params, outgoing, { signal }) {
+      if (params.kind === 'tunnel') {
+        if (agents.tunnel === undefined) throw new CallError('away', 'Agent is not connected');
+        return agents.tunnel(params, outgoing, signal);
+      }
       if (agents.exec === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.exec(server, params, outgoing, signal);
     },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
@@ -62,7 +63,9 @@ export async function startBareContainer(
     join(folder, 'Dockerfile'),
     'FROM scratch\nCOPY rootfs/ /\nRUN ["/bin/busybox", "--install", "-s", "/bin"]\nCMD ["/bin/sleep", "infinity"]\n',
   );
-  const image = await docker('build', '--quiet', folder);
+  // a name of its own: another container may be of an image with the same content
+  const image = `setpoint-test/bare:${randomUUID()}`;
+  await docker('build', '--quiet', '--tag', image, folder);
   started.defer(async () => void (await docker('rmi', '--force', image)));
   const id = await docker('run', '--detach', '--init', '--network', network, ...more, image);
   started.defer(async () => void (await docker('rm', '--force', '--volumes', id)));

@@ -199,14 +199,7 @@ export class Town implements AsyncDisposable {
     this.project = await this.client.object('POST', '/api/v1/projects', { name: 'shop' });
     const created = await this.client.object('POST', '/api/v1/servers', { name: 'one' });
     const joining = ['--server', `${this.url}/default`, '--token', String(created['join_token'])];
-    const folders = [
-      '--data',
-      join(this.cli.home, 'agent'),
-      '--git-protocols',
-      'file',
-      '--git-file-roots',
-      this.cli.home,
-    ];
+    const folders = ['--data', join(this.cli.home, 'agent'), '--git-protocols', 'file', '--git-file-roots', tmpdir()];
     this.agent = new Program(['agent', ...joining, ...folders, '--runtime', 'mock'], join(this.cli.home, 'agent.log'));
     this.agent.start();
     await until('the server is active', async () => {

@@ -13,7 +13,7 @@ export const engineSocket = '/var/run/docker.sock';
 export const testBuilds: BuildLimits = {
   memoryBytes: 1024 ** 3,
   cpuShares: 512,
-  group: { name: 'setpoint-test-builds', pids: 300, memoryBytes: 4 * 1024 ** 3, cpus: 2 },
+  group: { name: 'setpoint-test-builds', pids: 300, memoryBytes: 1.5 * 1024 ** 3, cpus: 2 },
 };
 
 /** A runtime on the real engine, and an owner whose containers, networks and images go when it is disposed. */

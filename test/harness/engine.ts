@@ -1,17 +1,62 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
+import { z } from 'zod';
 import { systemClock } from '../../time/clock.ts';
 import { IptablesPublisher } from '../../agent/ports/iptables-publisher.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { until } from './until.ts';
 
 const execute = promisify(execFile);
+const Interfaces = z.tuple([z.object({ addr_info: z.tuple([z.object({ local: z.string() })], z.unknown()) })]);
 
 /** Runs the engine's own command line, as somebody beside Setpoint would; answers with its standard output. */
 export async function docker(...argv: string[]): Promise<string> {
   const { stdout } = await execute('docker', argv, { maxBuffer: 64 * 1024 * 1024, timeout: 120_000 });
   return stdout.trim();
+}
+
+/**
+ * The address of this machine in the engine's default network, at which containers there reach it. The engine itself
+ * does not know it before its second start.
+ */
+export async function machineAddress(): Promise<string> {
+  const { stdout } = await execute('ip', ['-4', '-json', 'address', 'show', 'dev', 'docker0']);
+  const [
+    {
+      addr_info: [{ local }],
+    },
+  ] = Interfaces.parse(JSON.parse(stdout));
+  return local;
+}
+
+/**
+ * What the engine tells of the containers of a workload, in order: `start ID`, `die ID`. It is read as it comes: the
+ * engine keeps the last few hundred events only, and each check of a container's health is two.
+ */
+export async function followEvents(
+  workloadId: string,
+): Promise<AsyncDisposable & { readonly seen: readonly string[] }> {
+  const [since, filter] = [
+    await docker('info', '--format', '{{.SystemTime}}'),
+    `label=${labels.workload}=${workloadId}`,
+  ];
+  const range = ['--since', since, '--filter', filter, '--filter', 'type=container'];
+  const child = spawn('docker', ['events', ...range, '--format', '{{.Action}} {{.ID}}'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const seen: string[] = [];
+  createInterface(child.stdout).on('line', (line) => line.startsWith('exec_') || seen.push(line));
+  const ended = once(child, 'exit');
+  return {
+    seen,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
 }
 
 /** Containers that carry this label, running or not: their ids. */

@@ -1,6 +1,8 @@
+import type { RegistryAccess } from '../../agent-protocol/registry-access.ts';
 import { understand } from '../../agent-protocol/assignment.ts';
 import type { WireConfiguration, WireItem, WireReport } from '../../agent-protocol/assignment.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
+import type { LogsToKeep } from '../../agent-protocol/logs.ts';
 import type {
   CallParams,
   EngineState,
@@ -148,11 +150,28 @@ export class FakeBackend implements AgentHost {
     };
   }
 
+  /** What images of workloads are pulled with, as it was sent last. */
+  readonly registryAccesses = new Map<string, RegistryAccess>();
+
+  registryAccess(workloads: Readonly<Record<string, RegistryAccess | null>>, whole: boolean): void {
+    if (whole) this.registryAccesses.clear();
+    for (const [workload, access] of Object.entries(workloads))
+      if (access === null) this.registryAccesses.delete(workload);
+      else this.registryAccesses.set(workload, access);
+  }
+
   keepImages(images: Readonly<Record<string, readonly string[]>>, whole: boolean): void {
     if (whole) this.kept.clear();
     for (const [workload, digests] of Object.entries(images))
       if (digests.length > 0) this.kept.set(workload, digests);
       else this.kept.delete(workload);
+  }
+
+  /** The messages `logs.keep`, as they came. */
+  readonly keptLogs: LogsToKeep[] = [];
+
+  keepLogs({ whole, more, workloads }: LogsToKeep): void {
+    this.keptLogs.push({ whole, more, workloads });
   }
 
   call(params: CallParams, signal: AbortSignal): Promise<unknown> {

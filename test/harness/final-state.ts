@@ -107,10 +107,13 @@ function plainer(names: ReadonlyMap<string, string>, view: TenantView): (value: 
 
 /** A name by what the object belongs to: of its first owner, and of its own. */
 function nameOf(it: ReadonlyResource, view: TenantView): string {
-  const { name, number = it.meta.id } = it.desired as { name?: string; number?: number }; // where its kind has them
+  // where its kind has them; a delivery has another name, and its comparison that of the delivery
+  const { name, number, delivery_key, delivery_id } = it.desired as Partial<Record<string, string | number>>;
+  const delivery = typeof delivery_id === 'string' ? view.get('webhook_delivery', delivery_id) : undefined;
+  const called = name ?? number ?? delivery_key ?? delivery?.desired.delivery_key ?? it.meta.id;
   if (isAssignment(it)) return `${ofWorkload(it, view)} ${partOf(it)}`;
   const [owner] = definitionOf(it.meta.kind).owners?.(it.desired as DesiredOf<KindName>) ?? []; // of its own kind
-  const own = `${it.meta.kind} ${name ?? number}`;
+  const own = `${it.meta.kind} ${called}`;
   if (owner === undefined) return own;
   const found = view.get(owner.kind as KindName, owner.id); // an owner is of some kind
   return `${found === undefined ? `${owner.kind} that is gone` : nameOf(found, view)} ${own}`;

@@ -34,6 +34,7 @@ import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { eventually } from './eventually.ts';
 import { joinToken } from './join-token.ts';
+import { MemoryBucket } from './memory-bucket.ts';
 import { serviceSpec } from './wire-items.ts';
 import { desiredState } from './states.ts';
 
@@ -118,6 +119,7 @@ export class GatewayWorld implements AsyncDisposable {
         mirror,
         repositoryFor: (name) => openRepository(store, name, this.#clock),
         unsealer: options.unsealer ?? this.keyring,
+        signer: new MemoryBucket(),
         clock: this.#clock,
         random: Math.random,
         log,
@@ -178,7 +180,7 @@ export class GatewayWorld implements AsyncDisposable {
     return { id, token };
   }
 
-  async create<K extends 'server' | 'assignment' | 'application' | 'deployment'>(
+  async create<K extends 'server' | 'assignment' | 'application' | 'deployment' | 'volume'>(
     kind: K,
     id: string,
     desired: object,

@@ -1,20 +1,24 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { createServer as createSocketServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
+import type { Certificate } from './certificates.ts';
 import { startSshd } from './sshd.ts';
 
 const exec = promisify(execFile);
 
-/** What a commit consists of: text, an executable, or a symbolic link to somewhere. */
-export type GitFiles = Readonly<Record<string, string | { executable: string } | { link: string }>>;
+/** What a commit consists of: text, an executable, a symbolic link to somewhere, or the commit of another repository. */
+export type GitFiles = Readonly<
+  Record<string, string | { executable: string } | { link: string } | { submodule: string }>
+>;
 
 export interface TestRepository {
   /** Of the bare repository. */
@@ -56,17 +60,20 @@ async function commit(
     (await exec('git', [...identity, '-C', tree, ...args])).stdout.trim();
   try {
     await git('init', '--quiet', `--initial-branch=${branch}`);
+    const submodules: string[] = [];
     for (const [name, content] of Object.entries(files)) {
       const path = join(tree, name);
       await mkdir(dirname(path), { recursive: true });
       if (typeof content === 'string') await writeFile(path, content);
       else if ('link' in content) await symlink(content.link, path);
+      else if ('submodule' in content) submodules.push(`160000,${content.submodule},${name}`);
       else {
         await writeFile(path, content.executable);
         await chmod(path, 0o755);
       }
     }
     await git('add', '--all', '--force');
+    for (const one of submodules) await git('update-index', '--add', '--cacheinfo', one);
     await git('commit', '--quiet', '--allow-empty', '-m', message);
     await git('push', '--quiet', '--force', repository, `HEAD:refs/heads/${branch}`);
     return await git('rev-parse', 'HEAD');
@@ -111,6 +118,40 @@ export async function gitHttpServer(
   };
 }
 
+/**
+ * Serves the repositories by https at `https://localhost:PORT/NAME.git` to who has the user name and the password.
+ * `asked` is called with each request.
+ */
+export async function gitHttpsServer(
+  { folder }: TestRepositories,
+  certificate: Certificate,
+  { username, password, asked }: { username: string; password: string; asked?: (request: IncomingMessage) => void },
+): Promise<TestGitServer & { host: string }> {
+  const wanted = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    asked?.(request);
+    const body = await buffer(request);
+    if (request.headers.authorization !== wanted)
+      return void response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+    backend(folder, new URL(request.url ?? '/', 'http://localhost'), request, body, response);
+  };
+  const [cert, key] = await Promise.all([readFile(certificate.cert), readFile(certificate.key)]);
+  const server = createTlsServer({ cert, key }, (request, response) => {
+    answer(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const host = `localhost:${(server.address() as AddressInfo).port}`;
+  return {
+    host,
+    url: `https://${host}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
 /** One request by CGI. */
 function backend(folder: string, url: URL, request: IncomingMessage, body: Buffer, response: ServerResponse): void {
   const child = spawn('git', ['http-backend'], {
@@ -131,7 +172,10 @@ function backend(folder: string, url: URL, request: IncomingMessage, body: Buffe
   child.stdin.end(body);
   let head = Buffer.alloc(0);
   child.stdout.on('data', (chunk: Buffer) => {
-    if (response.headersSent) return void response.write(chunk);
+    if (response.headersSent) {
+      if (!response.write(chunk)) child.stdout.pause();
+      return undefined;
+    }
     head = Buffer.concat([head, chunk]);
     const end = head.indexOf('\r\n\r\n');
     if (end === -1) return undefined;
@@ -143,6 +187,8 @@ function backend(folder: string, url: URL, request: IncomingMessage, body: Buffe
     response.writeHead(status, headers.filter(([name]) => name !== 'Status').flat());
     return void response.write(head.subarray(end + 4));
   });
+  response.on('drain', () => child.stdout.resume());
+  response.on('close', () => child.kill());
   child.stdout.on('end', () => response.end());
 }
 

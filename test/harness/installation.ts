@@ -33,8 +33,16 @@ export interface InstallationOptions {
   agentHome?: string;
 }
 
+/**
+ * For an application whose test is not about releases: an instance takes the place of another one after a second in which
+ * it was ready. By default that takes ten, as those of `describeApplications` and of `setpoint dev` show.
+ */
+export const brief = { min_healthy_seconds: 1 };
+
 /** The first user of every installation. */
 export const owner = { email: 'owner@example.test', password: 'correct horse battery' };
+/** Many tests ask at once: more often, their questions would take a core. */
+const everyMs = 150;
 const Login = z.object({ token: z.string() });
 
 /** A whole Setpoint: control plane, store and an agent on the real engine, each a process of its own. */
@@ -223,7 +231,7 @@ export class Installation implements AsyncDisposable {
   }
 
   until<T>(what: string, probe: () => Promise<T | undefined | false>, timeoutMs = 30_000): Promise<T> {
-    return until(what, probe, { timeoutMs, explain: () => this.logs() });
+    return until(what, probe, { timeoutMs, everyMs, explain: () => this.logs() });
   }
 
   /** The last lines of every process, for the message of a failure. */

@@ -9,11 +9,11 @@ import type { Clock } from '../../time/clock.ts';
 
 const replica = 'one';
 
-/** A leader of this release beside an API under test, which runs this controller alone. */
+/** A leader of this release beside an API under test, which runs these controllers alone. */
 export async function lead(
   { store, mirror }: Pick<ApiWorld, 'store' | 'mirror'>,
   clock: Clock,
-  controller: AnyController,
+  ...controllers: readonly AnyController[]
 ): Promise<AsyncDisposable> {
   const announced = announcementOf({ id: replica, url: 'http://127.0.0.1:1', version: '0' });
   await store.txn({ if: [], then: [{ put: keys.replica(replica), value: announced }] });
@@ -25,7 +25,7 @@ export async function lead(
     registry: new Registry(),
     replica,
     random: () => 0,
-    controllers: [controller],
+    controllers,
     background: [],
     strict: true,
     kinds: [],

@@ -29,8 +29,12 @@ export class MemoryNetwork {
    * process that dials dies.
    */
   dial(death?: AbortSignal): Duplex {
+    return this.dialTo(this.#servers[0], death);
+  }
+
+  /** A connection to one server, which takes it once it is awake. */
+  dialTo(server: Server | undefined, death?: AbortSignal, awake?: Promise<void>): Duplex {
     const [near, far] = duplexPair();
-    const [server] = this.#servers;
     if (server === undefined) {
       process.nextTick(() => near.destroy(new Error('connect ECONNREFUSED')));
       return near;
@@ -44,7 +48,11 @@ export class MemoryNetwork {
       open?.delete(connection);
       death?.removeEventListener('abort', die);
     });
-    server.emit('connection', Object.assign(far, { remoteAddress: '192.0.2.1' }));
+    const take = (): void => {
+      if (!far.destroyed) server.emit('connection', Object.assign(far, { remoteAddress: '192.0.2.1' }));
+    };
+    if (awake === undefined) take();
+    else void awake.then(take);
     return near;
   }
 }

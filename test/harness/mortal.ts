@@ -85,7 +85,7 @@ export class Mortal {
         };
         const cancel = clock.timer(ms, () => {
           if (this.#thaw === undefined) fire();
-          else void this.#awake().then(fire);
+          else void this.awake().then(fire);
         });
         this.#timers.add(end);
         return end;
@@ -100,9 +100,9 @@ export class Mortal {
         const value: unknown = Reflect.get(target, name, target);
         if (typeof value !== 'function') return value;
         return (...args: unknown[]) => {
-          if (this.isDead) return this.#never();
+          if (this.isDead) return this.#silence();
           const call = (): unknown => Reflect.apply(value, target, args);
-          const answer = this.#thaw === undefined ? call() : this.#awake().then(call);
+          const answer = this.#thaw === undefined ? call() : this.awake().then(call);
           if (answer instanceof Promise) return this.#answer(answer);
           return isStream(answer) ? this.#stream(answer) : answer;
         };
@@ -144,13 +144,13 @@ export class Mortal {
   }
 
   async #act<T>(call: () => Promise<T>): Promise<T> {
-    await this.#awake();
+    await this.awake();
     return this.isDead ? this.#never() : this.#answer(call());
   }
 
   async #answer<T>(promise: Promise<T>): Promise<T> {
     const [outcome] = await Promise.allSettled([promise]);
-    if (this.#thaw !== undefined) await this.#awake();
+    if (this.#thaw !== undefined) await this.awake();
     if (this.isDead) return this.#never();
     if (outcome.status === 'fulfilled') return outcome.value;
     throw outcome.reason;
@@ -169,13 +169,24 @@ export class Mortal {
     if (this.isDead) await this.#never();
   }
 
-  async #awake(): Promise<void> {
+  /** Resolves when it is not frozen. */
+  async awake(): Promise<void> {
     while (this.#thaw !== undefined) await this.#thaw.promise;
   }
 
   async #caughtUp(): Promise<void> {
-    await this.#awake();
+    await this.awake();
     await this.#isBehind;
+  }
+
+  /** What a call of the dead is answered with, whether it expects a promise or a stream. */
+  #silence(): Promise<never> & AsyncIterable<never> {
+    const never = this.#never();
+    never.catch(() => undefined); // a caller that expects a stream does not wait for the promise
+    const values = async function* (wait: () => Promise<never>): AsyncGenerator<never> {
+      yield await wait();
+    };
+    return Object.assign(never, { [Symbol.asyncIterator]: () => values(() => this.#never()) });
   }
 
   #never(): Promise<never> {

@@ -4,7 +4,7 @@ import type { AgentEnd } from '../../agent-protocol/agent-session.ts';
 import type { Clock } from '../../time/clock.ts';
 import { ControlSession } from '../../agent-protocol/control-session.ts';
 import type { ControlHost, Hello, Refusal, Rejection, Report } from '../../agent-protocol/control-session.ts';
-import type { EngineState, Load, UpdateFailure } from '../../agent-protocol/messages.ts';
+import type { AskParams, EngineState, Load, UpdateFailure } from '../../agent-protocol/messages.ts';
 import { FakeBackend } from './fake-backend.ts';
 import { SocketPair } from './socket-pair.ts';
 
@@ -23,6 +23,9 @@ export class FakeControl implements ControlHost {
   updates: (UpdateFailure | undefined)[] = [];
   ends: string[] = [];
   isUp = false;
+  asked: AskParams[] = [];
+  onAsk: (params: AskParams, signal: AbortSignal) => Promise<unknown> = () =>
+    Promise.resolve({ addresses: ['https://s3.test/'] });
   onReport: (report: Report) => Promise<Rejection[]> = () => Promise.resolve([]);
 
   async hello(hello: Hello): Promise<{ refuse: Refusal } | { publicKey: string }> {
@@ -46,6 +49,11 @@ export class FakeControl implements ControlHost {
 
   applied(revision: number): void {
     this.applications.push(revision);
+  }
+
+  ask(params: AskParams, signal: AbortSignal): Promise<unknown> {
+    this.asked.push(params);
+    return this.onAsk(params, signal);
   }
 
   needSnapshot(why: string): void {

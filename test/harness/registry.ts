@@ -6,6 +6,7 @@ import { pack } from 'tar-stream';
 
 /** A registry of one image on loopback, which engines accept without TLS. */
 export interface TestRegistry extends AsyncDisposable {
+  port: number;
   /** Reference of the image that it has. */
   image: string;
   digest: string;
@@ -15,8 +16,9 @@ export interface TestRegistry extends AsyncDisposable {
   forbidden: string;
 }
 
-export async function testRegistry(): Promise<TestRegistry> {
-  const layer = await layerOf('hello');
+/** `given` is the layer of the image in place of one with a small file. It may be no layer as the image says it is. */
+export async function testRegistry(given?: Buffer): Promise<TestRegistry> {
+  const layer = given ?? (await layerOf('hello'));
   const config = Buffer.from(
     JSON.stringify({
       architecture: process.arch === 'x64' ? 'amd64' : process.arch,
@@ -56,8 +58,10 @@ export async function testRegistry(): Promise<TestRegistry> {
     return fail(404, 'MANIFEST_UNKNOWN');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  const host = `127.0.0.1:${port}`;
   return {
+    port,
     image: `${host}/hello:1`,
     digest: `${host}/hello@${digestOf(manifest)}`,
     missing: `${host}/missing:1`,

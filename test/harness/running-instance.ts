@@ -6,11 +6,18 @@ import type { Store } from '../../store/store.ts';
 import { commit } from '../../store/unit.ts';
 import { serviceSpec } from './wire-items.ts';
 
-/** Makes an instance of an application as its controller would, with what its agent reported of it. Answers its id. */
+/**
+ * Makes an instance of an application, or of a workload of another kind, as its controller would, with what its agent
+ * reported of it. Answers its id.
+ */
 export async function instanceOf(
   repo: Repository,
   place: { application: string; project: string; environment: string; server: string },
-  { slot = 0, ...reported }: { slot?: number } & Partial<ObservedOf<'assignment'>> = {},
+  {
+    slot = 0,
+    kind = 'application',
+    ...reported
+  }: { slot?: number; kind?: 'application' | 'database' } & Partial<ObservedOf<'assignment'>> = {},
 ): Promise<string> {
   const id = randomUUID();
   const unit = repo.begin();
@@ -18,7 +25,7 @@ export async function instanceOf(
     server_id: place.server,
     project_id: place.project,
     environment_id: place.environment,
-    workload_kind: 'application',
+    workload_kind: kind,
     workload_id: place.application,
     workload_name: 'web',
     version: randomUUID(),

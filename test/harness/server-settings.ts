@@ -5,5 +5,6 @@ import type { ServerSettings } from '../../controllers/server/reconcile.ts';
 export const serverSettings: ServerSettings = {
   offlineAfterMs: 45_000,
   agents: { call: () => Promise.reject(new CallError('away', 'No agent is connected')) },
+  ingressImage: 'setpoint-test/caddy:1',
   publicUrl: 'https://setpoint.test',
 };

@@ -11,11 +11,19 @@ import { testBuilds } from './docker.ts';
 import { smallDisk } from './small-disk.ts';
 import { until } from './until.ts';
 
+export interface SmallEngine extends AsyncDisposable {
+  runtime: ContainerRuntime;
+  socketPath: string;
+  /** Folder on its disk. */
+  path: string;
+  pid: number;
+}
+
 /**
- * A second engine, whose images lie on a disk of that size. It lives in a network namespace of its own, without networks:
- * in the machine's, an engine without a bridge removes the bridge of the first one. Needs root.
+ * A second engine, whose images lie on a disk of that size. It lives in a network namespace of its own, from which
+ * nothing can be reached: in the machine's, it would take the bridge of the first one. Needs root.
  */
-export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRuntime } & AsyncDisposable> {
+export async function smallEngine(bytes: number): Promise<SmallEngine> {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-small-engine-'));
   started.defer(() => rm(folder, { recursive: true, force: true }));
@@ -31,7 +39,6 @@ export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRu
       ['--exec-root', exec],
       ['--pidfile', join(folder, 'pid')],
       ['--host', `unix://${socketPath}`],
-      ['--bridge', 'none'],
       ['--iptables=false'],
       ['--ip-masq=false'],
     ].flat(),
@@ -57,5 +64,11 @@ export async function smallEngine(bytes: number): Promise<{ runtime: ContainerRu
     explain: async () => output,
   });
   const all = started.move();
-  return { runtime, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return {
+    runtime,
+    socketPath,
+    path: disk.path,
+    pid: engine.pid ?? 0,
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
 }

@@ -19,6 +19,8 @@ export interface TestSshd extends AsyncDisposable {
   keyFile: string;
   /** Of its host key, as `ssh-keygen -l` prints it. */
   fingerprint: string;
+  /** The line of its host key, without a host. */
+  hostKey: string;
   /** Ends it, as a machine that goes down. */
   kill(): Promise<void>;
 }
@@ -72,6 +74,7 @@ export async function startSshd({ settings = [], port: wanted }: SshdOptions = {
     privateKey: await readFile(file('user_key'), 'utf8'),
     keyFile: file('user_key'),
     fingerprint: stdout.split(' ')[1] ?? '',
+    hostKey: (await readFile(file('host_key.pub'), 'utf8')).trim(),
     kill,
     async [Symbol.asyncDispose]() {
       await kill();

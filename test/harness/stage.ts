@@ -37,6 +37,9 @@ export interface Stage {
   emptyServer: string;
   /** No server uses it. */
   sshKey: string;
+  gitCredential: string;
+  registry: string;
+  backupDestination: string;
   application: string;
   applicationName: string;
   /** The one that serves, the one before it, and one under way. */
@@ -117,7 +120,8 @@ export async function addActor(
     ...(scopes !== undefined && { scopes }),
     ...(keyProject !== undefined && { project_id: keyProject }),
   });
-  const token = await (await tokens(world)).sign({ tenant, userId: id, sessionId: session, expiresAt });
+  const claims = { tenant, userId: id, sessionId: session, expiresAt };
+  const token = await (await tokens(world)).sign(claims, world.clock.now());
   return {
     id,
     email,
@@ -162,6 +166,10 @@ export async function setStage(
     unit.create('environment', id, { project_id: project, name, type: 'production' });
   const sshKey = randomUUID();
   unit.create('ssh_key', sshKey, desiredState('ssh_key'));
+  const gitCredential = randomUUID();
+  const registry = randomUUID();
+  const backupDestination = randomUUID();
+
   for (const id of [server, emptyServer])
     unit.create(
       'server',
@@ -215,6 +223,15 @@ export async function setStage(
       }),
     );
   await commit(unit);
+  const credentials = repo.begin();
+  credentials.create('git_credential', gitCredential, desiredState('git_credential'));
+  const password = world.keyring.seal('sesame', { tenant, kind: 'registry', id: registry, path: 'password' });
+  credentials.create('registry', registry, desiredState('registry', { password }));
+  const sealed = (path: string) =>
+    world.keyring.seal('sesame', { tenant, kind: 'backup_destination', id: backupDestination, path });
+  const keys = { access_key: sealed('access_key'), secret_key: sealed('secret_key') };
+  credentials.create('backup_destination', backupDestination, desiredState('backup_destination', keys));
+  await commit(credentials);
   const people = await addPeople(world, tenant, project, owner.id);
   const stage: Stage = {
     world,
@@ -225,6 +242,9 @@ export async function setStage(
     server,
     emptyServer,
     sshKey,
+    gitCredential,
+    registry,
+    backupDestination,
     application,
     applicationName,
     deployments: { current, earlier, queued },

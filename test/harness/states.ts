@@ -25,6 +25,21 @@ const required: { readonly [K in KindName]: () => object } = {
     source,
     config: {},
   }),
+  database: () => ({
+    project_id: randomId(),
+    environment_id: randomId(),
+    server_id: randomId(),
+    name: `database-${randomId()}`,
+    internal_id: 'orders-0a1b2c',
+    type: 'postgres',
+    version: '17',
+    database_name: 'app',
+    database_user: 'app',
+    password: { $sealed: 'sealed', for: 'database' },
+    config: { revision: 1, env: {}, files: {} },
+    data_volume_id: randomId(),
+    run: 'running',
+  }),
   deployment: () => ({
     application_id: randomId(),
     project_id: randomId(),
@@ -48,6 +63,31 @@ const required: { readonly [K in KindName]: () => object } = {
     spec: serviceSpec(),
     spec_hash: 'hash',
   }),
+  git_webhook: () => ({
+    project_id: randomId(),
+    name: `webhook-${randomId()}`,
+    provider: 'github',
+    repository_url: 'https://git.example/shop.git',
+    secret: { $sealed: 'sealed', for: 'git_webhook' },
+  }),
+  preview: () => ({
+    project_id: randomId(),
+    name: `preview-${randomId()}`,
+    source_environment_id: randomId(),
+    repository_url: 'https://git.example/shop.git',
+    branch: 'feature',
+    expires_at: at,
+  }),
+  webhook_delivery: () => ({
+    webhook_id: randomId(),
+    project_id: randomId(),
+    delivery_key: randomId(),
+    event: 'push',
+    what: 'push',
+    repositories: [],
+    pushes: [],
+    received_at: at,
+  }),
   operation: () => ({ type: 'sync', requested_at: at }),
   notification: () => ({ user_id: randomId(), type: 'test', severity: 'info', title: 'Title', message: 'Message' }),
   member: () => ({ project_id: randomId(), user_id: randomId(), role: 'viewer' }),
@@ -58,6 +98,75 @@ const required: { readonly [K in KindName]: () => object } = {
     environment_id: randomId(),
     server_id: randomId(),
     name: `volume-${randomId()}`,
+  }),
+  git_credential: () => ({
+    name: `credential-${randomId()}`,
+    host: 'git.example.test',
+    credential: {
+      type: 'token',
+      username: 'reader',
+      token: { $sealed: 'key.nonce.text', for: 'git_credential/id/credential.token' },
+    },
+  }),
+  run: () => ({
+    application_id: randomId(),
+    project_id: randomId(),
+    server_id: randomId(),
+    deployment_id: randomId(),
+    name: 'migrate',
+    command: ['migrate'],
+    timeout_seconds: 60,
+    requested_at: at,
+  }),
+  backup_destination: () => ({
+    name: `destination-${randomId()}`,
+    provider: 'custom',
+    bucket: 'backups',
+    endpoint: 'https://s3.example.test',
+    access_key: { $sealed: 'key.nonce.text', for: 'backup_destination/id/access_key' },
+    access_key_end: 'MPLE',
+    secret_key: { $sealed: 'key.nonce.text', for: 'backup_destination/id/secret_key' },
+  }),
+  backup_schedule: () => ({
+    project_id: randomId(),
+    of: { kind: 'database', id: randomId() },
+    destination_id: randomId(),
+    cron_expression: '30 3 * * *',
+    timezone: 'UTC',
+    retention_count: 7,
+  }),
+  restore: () => ({
+    project_id: randomId(),
+    place: { environment_id: randomId(), server_id: randomId() },
+    backup_id: randomId(),
+    of: { kind: 'database', id: randomId() },
+    volume_id: randomId(),
+    name: 'orders',
+    requested_at: '2026-01-01T00:00:00.000Z',
+  }),
+  backup: () => ({
+    project_id: randomId(),
+    place: { environment_id: randomId(), server_id: randomId() },
+    of: ofDatabase(randomId()),
+    method: 'logical',
+    destination_id: randomId(),
+    name: 'orders',
+    requested_at: '2026-01-01T00:00:00.000Z',
+  }),
+  wal_archive: () => ({
+    project_id: randomId(),
+    place: { environment_id: randomId(), server_id: randomId() },
+    database_id: randomId(),
+    volume_id: randomId(),
+    destination_id: randomId(),
+    name: 'orders',
+    engine: { type: 'postgres', version: '17' },
+  }),
+  registry: () => ({
+    name: `registry-${randomId()}`,
+    address: 'registry.example.test',
+    username: 'reader',
+    password: { $sealed: 'key.nonce.text', for: 'registry/id/password' },
   }),
   ssh_key: () => ({
     name: `key-${randomId()}`,
@@ -87,4 +196,10 @@ export function projectObserved(
     changedAt: at,
   };
   return { phase, observedGeneration: generation, conditions: [ready] };
+}
+
+/** What a backup is of, which is of that database. */
+export function ofDatabase(id: string): DesiredOf<'backup'>['of'] {
+  const credentials = { database_user: 'app', database_name: 'app' };
+  return { kind: 'database', id, engine: { type: 'postgres', version: '17' }, credentials };
 }

@@ -8,6 +8,8 @@ export class TcpProxy implements AsyncDisposable {
   readonly #target: number;
   readonly #pairs = new Set<{ client: Socket; upstream: Socket }>();
   #answerBudget = Infinity;
+  #requestBudget = Infinity;
+  #changesAfter = Infinity;
   #holdsAnswers = false;
   #holdsRequests = false;
   #cuts = 0;
@@ -46,6 +48,26 @@ export class TcpProxy implements AsyncDisposable {
   /** Lets so many more bytes of answers through, then cuts once. */
   cutAfter(answerBytes: number): void {
     this.#answerBudget = answerBytes;
+  }
+
+  /** Lets so many more bytes of requests through, then cuts once. */
+  cutAfterRequests(requestBytes: number): void {
+    this.#requestBudget = requestBytes;
+  }
+
+  /** Connections that are open. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Lets so many more bytes of requests through, then changes one, once. */
+  changeAfter(requestBytes: number): void {
+    this.#changesAfter = requestBytes;
+  }
+
+  /** Whether a byte is still to be changed. */
+  get willChange(): boolean {
+    return this.#changesAfter !== Infinity;
   }
 
   /** Answers do not pass until they are released. */
@@ -100,16 +122,44 @@ export class TcpProxy implements AsyncDisposable {
       socket.on('error', end);
       socket.on('close', end);
     }
-    client.on('data', (data) => upstream.write(data));
-    upstream.on('data', (data) => this.#answer(client, data as Buffer)); // no encoding is set
+    client.on('data', (data) => {
+      this.#change(data as Buffer); // no encoding is set
+      this.#requestBudget -= data.length;
+      if (this.#requestBudget < 0) {
+        this.#requestBudget = Infinity;
+        this.cut();
+        return;
+      }
+      if (!upstream.write(data)) {
+        client.pause();
+        upstream.once('drain', () => {
+          if (!this.#holdsRequests) client.resume();
+        });
+      }
+    });
+    upstream.on('data', (data) => this.#answer(client, upstream, data as Buffer)); // no encoding is set
     if (this.#holdsAnswers) upstream.pause();
     if (this.#holdsRequests) client.pause();
   }
 
-  #answer(client: Socket, data: Buffer): void {
+  #change(data: Buffer): void {
+    if (data.length <= this.#changesAfter) {
+      this.#changesAfter -= data.length;
+      return;
+    }
+    data.writeUInt8(data.readUInt8(this.#changesAfter) ^ 1, this.#changesAfter);
+    this.#changesAfter = Infinity;
+  }
+
+  #answer(client: Socket, upstream: Socket, data: Buffer): void {
     if (data.length <= this.#answerBudget) {
       this.#answerBudget -= data.length;
-      client.write(data);
+      if (!client.write(data)) {
+        upstream.pause();
+        client.once('drain', () => {
+          if (!this.#holdsAnswers) upstream.resume();
+        });
+      }
       return;
     }
     const part = data.subarray(0, this.#answerBudget);

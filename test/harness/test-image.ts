@@ -17,6 +17,8 @@ export interface TestImages {
 }
 
 const greeting = new URL('./greeting.txt', import.meta.url).pathname;
+/** Without it, BuildKit of engine 20.10 finds no user by a number. */
+const users = new URL('./passwd.txt', import.meta.url).pathname;
 const service = new URL('./test-service.mjs', import.meta.url).pathname;
 
 /** Makes the images from programs of this machine; needs neither a registry nor a build. */
@@ -29,7 +31,7 @@ async function ensureHttp(): Promise<string> {
   const node = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
   const programs = new Map([...(await shellPrograms()), ['/bin/node', node]]);
   return ensureImage('http', {
-    files: new Map([...(await withLibraries(programs)), ['/service.mjs', service]]),
+    files: new Map([...(await withLibraries(programs)), ['/service.mjs', service], ['/etc/passwd', users]]),
     changes: ['CMD ["/bin/node", "/service.mjs"]', 'EXPOSE 8080', 'USER 65534', 'ENV PATH=/bin'],
   });
 }
@@ -47,6 +49,12 @@ export async function ensureRichImage(): Promise<string> {
   const files = new Map([...(await withLibraries(await shellPrograms())), ['/seed/greeting', greeting]]);
   const check = 'HEALTHCHECK --interval=200ms --timeout=10s --retries=1 CMD ["/bin/cat", "/tmp/healthy"]';
   return ensureImage('rich', { files, changes: ['ENV PATH=/bin', 'VOLUME /cache', check] });
+}
+
+/** Makes an image of the proxy of servers, as the official one has its program. Answers with its reference. */
+export async function ensureCaddyImage(): Promise<string> {
+  const files = await withLibraries(new Map([['/bin/caddy', await realpath('/usr/local/bin/caddy')]]));
+  return ensureImage('caddy', { files, changes: ['CMD ["/bin/caddy", "run"]', 'ENV PATH=/bin'] });
 }
 
 /** Makes an image without a shell, as one from scratch. Answers with its reference. */

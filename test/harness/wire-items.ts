@@ -27,6 +27,9 @@ export function serviceSpec(overrides: Partial<ServiceSpec> & ShortSettings = {}
     ports: inside === undefined ? [] : [{ name: 'main', port: inside, ...publish }],
     mounts: [],
     files: [],
+    image_check: false,
+    min_healthy_seconds: 10,
+    drain_seconds: 0,
     ...(health !== undefined &&
       port !== undefined && { probe: { type: 'http', port, path: health.path, ...probeTimes } }),
     limits: {
@@ -42,7 +45,7 @@ export function serviceSpec(overrides: Partial<ServiceSpec> & ShortSettings = {}
 }
 
 /** How an image is to be built, in the store and on the wire. */
-export function buildSpec(overrides: Partial<TaskSpec<'build'>> = {}): TaskSpec<'build'> {
+export function buildSpec(overrides: Partial<TaskSpec<'build'>> = {}): Omit<TaskSpec<'build'>, 'git_credential'> {
   return {
     type: 'build',
     repository_url: 'https://git.example.test/app.git',

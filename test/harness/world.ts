@@ -1,16 +1,21 @@
 import { rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import type { Agent } from '../../agent/agent.ts';
 import { startAgent } from '../../agent/agent.ts';
+import type { Shipment } from '../../agent/archive/shipment.ts';
+import { segmentAt } from '../../databases/wal.ts';
+import { logKey } from '../../store/archive-keys.ts';
 import { openMock } from '../../agent/engine/open-mock.ts';
 import { removeLeftover } from '../../agent/leftovers.ts';
 import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { BuildProgress } from '../../agent/tasks/build-progress.ts';
 import { buildSteps } from '../../agent/tasks/build-steps.ts';
+import { branchNotFound } from '../../agent/tasks/git-failure.ts';
 import type { BuildItem } from '../../agent/tasks/build-task.ts';
 import { MockPorts } from '../../agent/ports/mock-ports.ts';
 import type { PortPublisher } from '../../agent/ports/port-publisher.ts';
@@ -19,20 +24,27 @@ import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { isUninstallOrdered } from '../../agent/uninstall/order.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
+// What is imported at its first use takes real time, in which virtual time would go on: it is here before.
+import '../../compose/composed-application.ts';
+import '../../compose/repository-files.ts';
 import { startReplica } from '../../cli/replica.ts';
 import type { RunningReplica } from '../../cli/replica.ts';
+import type { Trouble } from '../../network/bucket-trouble.ts';
 import { keys } from '../../store/keys.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Repository } from '../../store/repo.ts';
 import { openKeyring } from '../../store/seal.ts';
-import type { Resealer, Sealer, Transplanter, Unsealer } from '../../store/seal.ts';
+import type { Resealer, SealComparer, Sealer, Transplanter, Unsealer } from '../../store/seal.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
 import type { Store } from '../../store/store.ts';
 import { createTenant } from '../../store/tenants.ts';
 import { commit } from '../../store/unit.ts';
+import { wait } from '../../time/clock.ts';
+import type { Clock } from '../../time/clock.ts';
 import { FakeClock } from './fake-clock.ts';
 import { FaultyStore } from './faulty-store.ts';
 import { idle } from './idle.ts';
+import { MemoryBucket } from './memory-bucket.ts';
 import { MemoryNetwork } from './memory-network.ts';
 import { memoryFolder } from './memory-folder.ts';
 import { Mortal } from './mortal.ts';
@@ -46,6 +58,8 @@ export const tenant = 'default';
 /** A process of the control plane: one replica. */
 export interface Plane {
   readonly process: Mortal;
+  /** Address under which other replicas reach it. */
+  readonly url: string;
   /** Absent while it starts. */
   replica: RunningReplica | undefined;
 }
@@ -61,6 +75,12 @@ export interface Machine {
   installation: 'none' | 'there' | 'gone';
   process: Mortal | undefined;
   agent: Agent | undefined;
+  /** The commit at the head of every branch. */
+  head: string;
+  /** Branches that the repositories do not have any more. */
+  gone: Set<string>;
+  /** The last segment that a database on it wrote. */
+  segment: number;
 }
 
 export interface Answer {
@@ -68,7 +88,7 @@ export interface Answer {
   data: ReturnType<typeof JSON.parse>;
 }
 
-type Keyring = Sealer & Unsealer & Resealer & Transplanter;
+type Keyring = Sealer & Unsealer & SealComparer & Resealer & Transplanter;
 
 const never = new AbortController().signal;
 const logLevel = process.env['TEST_LOG'] ?? 'silent';
@@ -91,6 +111,10 @@ export class World implements AsyncDisposable {
   readonly faults: string[] = [];
   /** Whether leases of a dead process run out, as those of a store elsewhere do, or end with it, as the embedded one's. */
   leasesOutlive = true;
+  /** The one that backups go to. */
+  readonly bucket = new MemoryBucket();
+  /** Why buckets cannot be used, by their names: of those without a row everything can. */
+  readonly troubles = new Map<string, Trouble>();
   /** Called after each change of an engine. */
   watchEngines: (() => void) | undefined;
   readonly #network = new MemoryNetwork();
@@ -154,10 +178,12 @@ export class World implements AsyncDisposable {
   /** Starts a replica; it is there after the next turn of the clock. */
   startPlane(): Plane {
     const process = new Mortal(this.clock);
-    const plane: Plane = { process, replica: undefined };
+    const random = this.random.fork();
+    const id = random.id();
+    const url = `http://${id}.replica.test`;
+    const plane: Plane = { process, url, replica: undefined };
     this.planes.push(plane);
     const clock = process.clock();
-    const random = this.random.fork();
     const start = async (): Promise<void> => {
       const replica = await startReplica({
         store: process.store(this.store, (ttlMs) => (this.leasesOutlive ? ttlMs : 0)),
@@ -167,7 +193,10 @@ export class World implements AsyncDisposable {
         uniform: random.uniform,
         log: this.#log,
         registry: new Registry(),
-        replica: { id: random.id(), url: 'http://replica.test', version: '1.2.3' },
+        replica: { id, url, version: '1.2.3' },
+        dialReplica: (to) => this.#dialReplica(to, process),
+        bucket: process.reach(this.bucket),
+        probeBucket: async ({ bucket }) => ({ trouble: this.troubles.get(bucket), isClockOff: false }),
         publicUrl: 'http://setpoint.test',
         ownPorts: [],
         trustedProxies: [],
@@ -204,6 +233,9 @@ export class World implements AsyncDisposable {
       installation: isInstalled ? 'there' : 'none',
       process: undefined,
       agent: undefined,
+      head: 'c'.repeat(40),
+      gone: new Set(),
+      segment: 1,
     };
     this.machines.push(machine);
     this.startAgent(machine);
@@ -238,7 +270,42 @@ export class World implements AsyncDisposable {
         },
         images: await openImages(runtime, machine.folder, undefined, process.clock()),
         build: (item, progress, signal) => build(machine, item, progress, signal),
-        gitHead: () => Promise.resolve({ commit: 'c'.repeat(40) }),
+        archive: async ({ workload_id: id }) => this.#shipment(machine, id, process.clock()),
+        recovery: async (_, progress, signal) => {
+          progress.at({ step: 'replaying' });
+          await wait(process.clock(), 2000, signal);
+          return { timeline: 2 };
+        },
+        backup: async ({ spec }, progress, signal) => {
+          progress.at({ step: 'sending', done: 4096, unit: 'bytes' });
+          await wait(process.clock(), 2000, signal);
+          const segment = segmentAt({ timeline: 1, position: machine.segment });
+          const log = {
+            first_segment: segment,
+            last_segment: segment,
+            stopped_at: process.clock().now().toISOString(),
+          };
+          return {
+            ...(spec.method === 'physical' && log),
+            size_bytes: 1024,
+            dump_bytes: 8192,
+            checksum_sha256: 'c'.repeat(64),
+            etag: 'e-1',
+            parts: 1,
+          };
+        },
+        restore: async ({ spec }, progress, signal) => {
+          progress.at({ step: 'restoring', done: 4096, total: spec.dump_bytes, unit: 'bytes' });
+          await wait(process.clock(), 2000, signal);
+          return { dump_bytes: spec.dump_bytes };
+        },
+        gitHead: async ({ url, branch }) => {
+          if (machine.gone.has(branch)) throw branchNotFound(url, branch);
+          return { commit: machine.head };
+        },
+        dockerfiles: () => Promise.reject(new Error('No git is expected')),
+        gitVersion: async () => ({ major: 2, minor: 37, text: '2.37.0' }),
+        repositories: () => Promise.reject(new Error('No git is expected')),
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,
         version: '1.2.3',
@@ -254,6 +321,28 @@ export class World implements AsyncDisposable {
     this.#starting.push(this.#supervise(process, start, () => this.startAgent(machine)));
   }
 
+  /** Sends a segment a minute, as a database that writes nothing but what it is made to. */
+  async #shipment(machine: Machine, id: string, clock: Clock): Promise<Shipment> {
+    let [beatAt, until] = [-Infinity, ''];
+    return {
+      turn: async () => {
+        if (clock.monotonic() - beatAt < 60_000) return;
+        const archive = await this.repo.get('wal_archive', id);
+        if (archive === undefined) return;
+        [beatAt, until] = [clock.monotonic(), clock.now().toISOString()];
+        machine.segment += 1;
+        const key = logKey(archive, segmentAt({ timeline: 1, position: machine.segment }));
+        this.bucket.objects.set(key, { bytes: 512, etag: key });
+      },
+      stand: async () => {
+        const segment = segmentAt({ timeline: 1, position: machine.segment });
+        const shown = { until, until_segment: segment, last_segment: segment, sent_at: until };
+        return { waiting: 0, fill_percent: 0, system_identifier: '1', ...(until !== '' && shown) };
+      },
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
+  }
+
   /** The process ends at this instant; containers run on. */
   killAgent(machine: Machine): void {
     const { process, agent } = machine;
@@ -267,10 +356,10 @@ export class World implements AsyncDisposable {
    * Asks the API as a user's script does: a request without an answer, or one answered that the service is not
    * available, is sent again with the same key.
    */
-  async call(method: string, path: string, body?: unknown): Promise<Answer> {
+  async call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     const key = `request-${(this.#requests += 1)}`;
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.drive(this.#send(method, path, body, key)).catch(() => undefined);
+      const answer = await this.drive(this.#send(method, path, body, key, headers)).catch(() => undefined);
       const isGone = method === 'DELETE' && attempt > 1 && answer?.status === 404;
       if (isGone) return { status: 204, data: undefined };
       if (answer !== undefined && answer.status < 500 && answer.status !== 429) return answer;
@@ -341,6 +430,11 @@ export class World implements AsyncDisposable {
     await this.#cleanup.disposeAsync();
   }
 
+  #dialReplica(url: string, from: Mortal): Duplex {
+    const to = this.planes.find((plane) => plane.url === url);
+    return this.#network.dialTo(to?.replica?.server, from.death, to?.process.awake());
+  }
+
   /** A process that cannot start is started again, as a supervisor does. */
   async #supervise(process: Mortal, start: () => Promise<void>, again: () => void): Promise<void> {
     try {
@@ -384,7 +478,7 @@ export class World implements AsyncDisposable {
     });
   }
 
-  #send(method: string, path: string, body: unknown, key: string): Promise<Answer> {
+  #send(method: string, path: string, body: unknown, key: string, more?: Record<string, string>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const outgoing = request(
         {
@@ -397,6 +491,7 @@ export class World implements AsyncDisposable {
             'idempotency-key': key,
             connection: 'close',
             ...(body !== undefined && { 'content-type': 'application/json' }),
+            ...more,
           },
         },
         (incoming) => {
@@ -438,8 +533,8 @@ export class World implements AsyncDisposable {
 
 /** A build that depends on nothing but the tag of its image. */
 async function build(
-  { engine }: Machine,
-  { tenant: of, project_id: project, spec: { image } }: BuildItem,
+  { engine, head }: Machine,
+  { tenant: of, project_id: project, spec: { image, commit = head } }: BuildItem,
   { line, at }: BuildProgress,
   signal: AbortSignal,
 ): Promise<{ image: string; digest: string; commit: string; commitMessage: string }> {
@@ -461,5 +556,5 @@ async function build(
     },
     signal,
   );
-  return { image: built.id, digest: built.digest, commit: 'c'.repeat(40), commitMessage: 'Change' };
+  return { image: built.id, digest: built.digest, commit, commitMessage: 'Change' };
 }

@@ -37,17 +37,30 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   // only where systemd runs the machine
   "agent/machine/server-shells.ts: 'systemctl'": [],
   "agent/machine/server-shells.ts: 'systemd-run'": [],
-  "agent/tasks/git.ts: 'git'": ['git', 'ssh'],
+  'agent/tasks/git-program.ts: shell': ['sh', 'git', 'ssh'],
+  'test/agent/machine/bounded.test.ts: it.shell': ['sh'],
   'cli/agent.ts: executable': [], // of a release
+  'bench/build-log.bench.ts: command': ['docker'],
   'bench/server-process.ts: program': [],
   'cli/dev.ts: program': [],
+  'test/agent/engine/volume-archiver.test.ts: program': ['tar', 'mkfifo'],
   'test/agent/engine/volume-copier.test.ts: program': ['mount', 'umount', 'tar'],
   "test/agent/machine/machine-identities.test.ts: argv[0] ?? ''": ['unshare'],
   'test/agent/ports/iptables-publisher.test.ts: process.execPath': [],
   "test/agent/machine/process.test.ts: 'setpoint-absent'": [],
   'test/agent/update/crash.test.ts: process.execPath': [],
   'test/e2e/tenant-deletion.test.ts: command': [],
+  // of a later Debian, whose packages this machine does not have: `later_test` of the script
+  "test/agent/dockerfiles/site-server.test.ts: 'caddy'": [],
+  "test/agent/ingress/refusals.test.ts: 'caddy'": [],
+  "test/harness/acme-server.ts: 'pebble'": [],
+  "test/harness/acme-server.ts: 'pebble-challtestsrv'": [],
+  "test/harness/host-proxy.ts: 'caddy'": [],
+  "test/harness/http3-client.ts: 'caddy'": [],
   'test/harness/command-line.ts: program': [],
+  // The script itself installs with apt-get. npm is as where the project itself was installed.
+  "test/harness/package-sources.ts: 'apt-get'": [],
+  "test/harness/package-sources.ts: 'npm'": [],
   'test/harness/program.ts: this.command': [],
   "test/harness/release.ts: 'npm'": [], // as where the project itself was installed
   "test/harness/small-engine.ts: 'unshare'": ['unshare', 'dockerd'],

@@ -17,7 +17,7 @@ const starters = new Set(['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 
 
 /**
  * Every call below these folders that starts a program: the functions of `node:child_process`, what `promisify` makes of
- * them, `run`, `start` and `startDetached` of `agent/machine/process.ts`, and the `executablePath` of a browser.
+ * them, `run`, `start`, `startPiped` and `startDetached` of `agent/machine/process.ts`, and the `executablePath` of a browser.
  */
 export async function startedPrograms(root: string, folders: readonly string[]): Promise<Start[]> {
   const starts: Start[] = [];
@@ -66,7 +66,7 @@ function startingNames(nodes: readonly Node[]): Set<string> {
       const starts =
         from === 'node:child_process'
           ? starters.has(imported)
-          : from.endsWith('/process.ts') && ['run', 'start', 'startDetached'].includes(imported);
+          : from.endsWith('/process.ts') && ['run', 'start', 'startPiped', 'startDetached'].includes(imported);
       if (starts) names.add(String((specifier['local'] as Node)['name']));
     }
   }

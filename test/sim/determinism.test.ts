@@ -27,7 +27,6 @@ test.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
 /** Kinds with a controller of which no scenario makes an object, and where they are tested. */
 const elsewhere: Partial<Record<KindName, string>> = {
   invite: 'It is mail: test/controllers/invite',
-  operation: 'It waits for one answer of an agent: test/controllers/operation',
 };
 
 test('every kind that has a controller is in a scenario', async () => {

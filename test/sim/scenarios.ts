@@ -1,7 +1,12 @@
+import '../../compose/parse.ts'; // a request loads it, which takes real time at the first one only
 import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
 import { keys } from '../../store/keys.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
+import type { DatabasePhase } from '../../store/kinds/database.ts';
+import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import type { DestinationPhase } from '../../store/kinds/backup-destination.ts';
+import type { PreviewPhase } from '../../store/kinds/preview.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { commit } from '../../store/unit.ts';
 import { createTenant, requestTenantDeletion } from '../../store/tenants.ts';
@@ -37,6 +42,10 @@ const images: Record<string, ImageScript> = {
   'web:1': { runs: { listenAfterMs: 2000 }, pullTakesMs: 1000 },
   'web:2': { runs: { listenAfterMs: 2000 }, pullTakesMs: 1000 },
   'web:slow': { runs: { listenAfterMs: 60_000 } },
+  'postgres:17': {
+    runs: { programs: ({ runningMs }) => ({ exitCode: runningMs < 3000 ? 2 : 0 }), stopsOn: 'SIGINT' },
+    pullTakesMs: 1000,
+  },
   'web:crashes': { runs: { runForMs: 500, exitCode: 1, listenAfterMs: 1000 } },
 };
 
@@ -47,6 +56,76 @@ async function place(world: World, isInstalled = false): Promise<Place> {
   for (const [name, script] of Object.entries(images)) machine.engine.addImage(name, script);
   const { data } = await world.must('POST', '/projects', { name: 'shop' });
   return { machine, project: data.id, app: '', environment: '', apps: [] };
+}
+
+/** With a database that serves, as the application of the place, and a bucket for its backups. */
+async function withDatabase(world: World): Promise<Place> {
+  const at = await place(world);
+  const fields = { project_id: at.project, server_id: at.machine.server, name: 'orders', type: 'postgres' };
+  const { data } = await world.must('POST', '/databases', fields);
+  await addBucket(world);
+  await world.rest();
+  return { ...at, app: data.id };
+}
+
+/** The same with a backup of it, as the first of its applications. */
+async function withBackup(world: World): Promise<Place> {
+  const at = await withDatabase(world);
+  return { ...at, apps: [await backedUp(world, `/databases/${at.app}/backups`)] };
+}
+
+/** With an application that mounts a volume, as the first of its applications, and a bucket for its backups. */
+async function withVolume(world: World): Promise<Place> {
+  const at = await place(world);
+  const app = await create(world, at);
+  await deployed(world, app);
+  const fields = { project_id: at.project, server_id: at.machine.server, name: 'data' };
+  const { data } = await world.must('POST', '/volumes', fields);
+  const binding = { workload_type: 'application', workload_id: app, mount_path: '/data' };
+  await world.must('POST', `/volumes/${data.id}/bind`, binding);
+  await addBucket(world);
+  await world.rest();
+  return { ...at, app, apps: [data.id] };
+}
+
+async function addBucket(world: World): Promise<void> {
+  const keys = { access_key: 'AKIDEXAMPLE0', secret_key: 'sesame' };
+  const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
+  await world.must('POST', '/settings/backup-destinations', { name: 'store', ...bucket, ...keys });
+}
+
+/** Resolves with the id of the backup that was asked for, once it is completed. */
+async function backedUp(world: World, path: string): Promise<string> {
+  const { data } = await world.must('POST', path);
+  await completed(world, 'backup', data.id);
+  return data.id;
+}
+
+/** Resolves with the id of the database that was restored. */
+async function restored(world: World, path: string, body: object): Promise<string> {
+  const { data } = await world.must('POST', path, body);
+  await completed(world, 'restore', data.id);
+  return data.database_id;
+}
+
+function completed(world: World, kind: 'backup' | 'restore', id: string): Promise<void> {
+  return world.until(`the ${kind} is completed`, async () => {
+    const it = await world.repo.get(kind, id);
+    if (it?.observed?.phase === 'failed') throw new Error(JSON.stringify(it.observed));
+    return it?.observed?.phase === 'completed';
+  });
+}
+
+/** Resolves with the id of the volume that a backup became. One that its server lost is removed, and asked for again. */
+async function clonedVolume(world: World, backup: string, bind: object): Promise<string> {
+  const { data } = await world.must('POST', `/backups/volume/${backup}/clone`, { name: 'copy', ...bind });
+  const seen = async () => (await world.repo.get('restore', data.id))?.observed;
+  await world.until('the clone has ended', async () => hasRestoreEnded((await seen())?.phase));
+  const { phase, error } = (await seen()) ?? {};
+  if (phase === 'completed') return data.volume_id;
+  expect(error?.code).toBe('interrupted');
+  await gone(world, 'volume', data.volume_id);
+  return clonedVolume(world, backup, bind);
 }
 
 async function create(world: World, { machine, project }: Place, fields: object = {}): Promise<string> {
@@ -90,6 +169,9 @@ async function ready(world: World, app: string, replicas: number): Promise<void>
 async function gone(world: World, kind: KindName, id: string): Promise<void> {
   await world.until(`${kind} is gone`, async () => (await world.repo.get(kind, id)) === undefined);
 }
+
+const isCurrent = (it: { generation: number; observed_generation: number }): boolean =>
+  it.generation === it.observed_generation;
 
 /** An application that runs, with so many replicas. */
 function running(replicas: number, isInstalled = false): Scenario['prepare'] {
@@ -153,6 +235,148 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    name: 'deploy what a git host announces',
+    running: 2,
+    async prepare(world) {
+      const at = await place(world);
+      const repository_url = 'https://git.test/shop.git';
+      const source = { source_type: 'git', image_url: undefined, repository_url, branch: 'main' };
+      const follows = { autodeploy: true, autodeploy_interval: 0 };
+      const app = await create(world, at, { ...source, dockerfile_path: 'Dockerfile', ...follows });
+      await deployed(world, app);
+      await world.rest();
+      return { ...at, app };
+    },
+    async run(world, { machine, project, app }) {
+      const url = 'https://git.test/shop.git';
+      const secret = 'a-secret-of-sixteen-or-more';
+      const fields = { project_id: project, name: 'shop', provider: 'gitlab', repository_url: url, secret };
+      const { data: hook } = await world.must('POST', '/webhooks/git', fields);
+      machine.head = 'd'.repeat(40);
+      const push = { ref: 'refs/heads/main', after: machine.head, project: { git_http_url: url } };
+      const called = await world.call('POST', `/webhooks/git/${hook.id}`, push, {
+        'x-gitlab-event': 'Push Hook',
+        'idempotency-key': 'one',
+        'x-gitlab-token': secret,
+      });
+      expect(called.status).toBe(200);
+      const delivery: string = called.data.delivery_id;
+      await world.until('the delivery is decided', async () => {
+        const it = await world.repo.get('webhook_delivery', delivery);
+        return it?.observed?.phase === 'decided';
+      });
+      const [decided] = (await world.repo.get('webhook_delivery', delivery))?.observed?.applications ?? [];
+      expect(decided).toMatchObject({ id: app, decision: 'deployed', commit: machine.head });
+      await ended(world, decided?.deployment_id ?? '', 'succeeded');
+      const { data: all } = await world.must('GET', `/applications/${app}/deployments`);
+      expect(all.map((it: { commit: string }) => it.commit)).toEqual([machine.head, 'c'.repeat(40)]);
+    },
+  },
+  {
+    name: 'deploy what a look at the branch finds',
+    running: 2,
+    answering: 1,
+    async prepare(world) {
+      const at = await place(world);
+      const source = { source_type: 'git', image_url: undefined, repository_url: 'https://git.test/shop.git' };
+      const follows = { branch: 'main', autodeploy: true, autodeploy_interval: 60 };
+      const app = await create(world, at, { ...source, dockerfile_path: 'Dockerfile', ...follows });
+      await deployed(world, app);
+      await world.rest();
+      return { ...at, app };
+    },
+    async run(world, { machine, app }) {
+      machine.head = 'd'.repeat(40);
+      const all = async (): Promise<{ commit: string; status: string; trigger: string }[]> =>
+        (await world.must('GET', `/applications/${app}/deployments`)).data;
+      await world.until('the head is deployed', async () => (await all())[0]?.commit === machine.head);
+      await world.until('it serves', async () => (await all())[0]?.status === 'succeeded');
+      // looks that find what serves deploy nothing
+      await world.pass(200_000);
+      expect((await all()).map(({ commit, trigger }) => [commit, trigger])).toEqual([
+        [machine.head, 'webhook'],
+        ['c'.repeat(40), 'manual'],
+      ]);
+    },
+  },
+  {
+    name: 'show a branch in a preview, then that of a fork, and delete both',
+    running: 3,
+    answering: 1,
+    async prepare(world) {
+      const at = await place(world);
+      const source = { source_type: 'git', image_url: undefined, repository_url: 'https://git.test/shop.git' };
+      const app = await create(world, at, { ...source, branch: 'main', dockerfile_path: 'Dockerfile' });
+      await deployed(world, app);
+      await world.rest();
+      return { ...at, app };
+    },
+    async run(world, { machine, project }) {
+      const is = async (id: string, phase: PreviewPhase): Promise<void> =>
+        world.until(
+          `the preview is ${phase}`,
+          async () => (await world.repo.get('preview', id))?.observed?.phase === phase,
+        );
+      const { data } = await world.must('POST', '/previews', { project_id: project, name: 'one', branch: 'feature' });
+      await is(data.id, 'ready');
+      const commit = 'd'.repeat(40);
+      const fork = { fork_url: 'https://git.test/fork.git', commit };
+      const body = { project_id: project, name: 'two', branch: 'theirs', ...fork };
+      const { data: other } = await world.must('POST', '/previews', body);
+      await is(other.id, 'awaiting_approval');
+      await world.pass(20_000);
+      expect((await world.must('GET', `/projects/${project}/environments`)).data).toHaveLength(2);
+      await world.must('POST', `/previews/${other.id}/approve`, { commit });
+      await is(other.id, 'ready');
+      const { data: all } = await world.must('GET', `/applications?projectId=${project}`);
+      const serves = all.map((it: { branch: string; current_commit: string }) => [it.branch, it.current_commit]);
+      expect(Object.fromEntries(serves)).toEqual({ main: machine.head, feature: machine.head, theirs: commit });
+      for (const id of [data.id, other.id]) await world.must('DELETE', `/previews/${id}`);
+      for (const id of [data.id, other.id]) await gone(world, 'preview', id);
+      expect((await world.must('GET', `/projects/${project}/environments`)).data).toHaveLength(1);
+      expect(machine.engine.containers).toHaveLength(1);
+    },
+  },
+  {
+    name: 'show what a git host announces of a request, until it is closed',
+    running: 2,
+    answering: 1,
+    async prepare(world) {
+      const at = await place(world);
+      const source = { source_type: 'git', image_url: undefined, repository_url: 'https://git.test/shop.git' };
+      const app = await create(world, at, { ...source, branch: 'main', dockerfile_path: 'Dockerfile' });
+      await deployed(world, app);
+      await world.rest();
+      return { ...at, app };
+    },
+    async run(world, { machine, project }) {
+      const url = 'https://git.test/shop.git';
+      const secret = 'a-secret-of-sixteen-or-more';
+      const environments = `/projects/${project}/environments`;
+      const [{ id: environment_id }] = (await world.must('GET', environments)).data;
+      const previews = { environment_id };
+      const fields = { project_id: project, name: 'shop', provider: 'gitlab', repository_url: url, secret, previews };
+      const { data: hook } = await world.must('POST', '/webhooks/git', fields);
+      const tell = async (action: string): Promise<void> => {
+        const of = { iid: 7, action, source_branch: 'feature', source: { git_http_url: url } };
+        const body = { object_attributes: of, project: { git_http_url: url } };
+        const headers = { 'x-gitlab-event': 'Merge Request Hook', 'idempotency-key': action, 'x-gitlab-token': secret };
+        const { data } = await world.call('POST', `/webhooks/git/${hook.id}`, body, headers);
+        await world.until('the delivery is decided', async () => {
+          const it = await world.repo.get('webhook_delivery', data.delivery_id);
+          return it?.observed?.phase === 'decided';
+        });
+      };
+      await tell('open');
+      const [{ id }] = (await world.must('GET', '/previews')).data;
+      // how far it has come by now is left to chance
+      await tell('merge');
+      await gone(world, 'preview', id);
+      expect((await world.must('GET', environments)).data).toHaveLength(1);
+      expect(machine.engine.containers).toHaveLength(1);
+    },
+  },
+  {
     name: 'deploy what crashes and return',
     running: 3,
     answering: 2,
@@ -185,6 +409,29 @@ export const scenarios: readonly Scenario[] = [
       const { data } = await world.must('POST', `/applications/${app}/rollback`);
       await ended(world, data.id, 'succeeded');
       await ready(world, app, 2);
+    },
+  },
+  {
+    name: 'deploy a compose file, then another one, return, and delete it with its volume',
+    running: 3,
+    prepare: place,
+    async run(world, at) {
+      const file = (image: string): string => `services:
+  db: {image: 'web:1', restart: always, volumes: ['data:/data']}
+  web: {image: '${image}', restart: always, depends_on: {db: {condition: service_healthy}}}
+volumes: {data: {}}
+`;
+      const source = { source_type: 'compose', image_url: undefined, compose_service: 'web' };
+      const app = await create(world, at, { ...source, compose_file: file('web:1') });
+      await deployed(world, app);
+      await world.must('PUT', `/applications/${app}`, { compose_file: file('web:2') });
+      await deployed(world, app);
+      const { data } = await world.must('POST', `/applications/${app}/rollback`);
+      await ended(world, data.id, 'succeeded');
+      await ready(world, app, 1);
+      await world.must('DELETE', `/applications/${app}`);
+      await gone(world, 'application', app);
+      expect(at.machine.engine.volumes.list({})).toEqual([]);
     },
   },
   {
@@ -252,6 +499,21 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    name: 'run a command, cancel it, delete its application',
+    running: 2,
+    prepare: running(1),
+    async run(world, { app }) {
+      const { data } = await world.must('POST', `/applications/${app}/run`, { command: ['migrate'] });
+      const phase = async () => (await world.repo.get('run', data.id))?.observed?.phase ?? 'pending';
+      await world.until('the command runs, or was lost', async () => (await phase()) !== 'pending');
+      await world.must('POST', `/runs/${data.id}/cancel`);
+      await world.until('the command has ended', async () => (await phase()) !== 'running');
+      await world.must('DELETE', `/applications/${app}`);
+      await gone(world, 'application', app);
+      await gone(world, 'run', data.id);
+    },
+  },
+  {
     name: 'mount a volume, deploy anew, delete both',
     running: 1,
     prepare: running(1),
@@ -275,6 +537,45 @@ export const scenarios: readonly Scenario[] = [
       await gone(world, 'application', app);
       await world.must('DELETE', `/volumes/${data.id}`);
       await gone(world, 'volume', data.id);
+      expect(machine.engine.volumes.list({})).toEqual([]);
+    },
+  },
+  {
+    name: 'create a database that an application refers to, restart it, give it more memory and another password, stop, start and delete it',
+    running: 1,
+    prepare: place,
+    async run(world, { machine, project, ...at }) {
+      const fields = { project_id: project, server_id: machine.server, name: 'orders', type: 'postgres' };
+      const { data } = await world.must('POST', '/databases', fields);
+      const is = async (phase: DatabasePhase): Promise<void> =>
+        world.until(`the database is ${phase}`, async () => {
+          const it = await world.repo.get('database', data.id);
+          const isSeen = it?.observed?.observedGeneration === it?.meta.generation;
+          const isSettled = it?.observed?.conditions.every(
+            ({ type, status }) => type !== 'Reconciling' || status === 'false',
+          );
+          return isSeen && isSettled === true && it?.observed?.phase === phase;
+        });
+      await is('running');
+      const env = { DATABASE_URL: '${databases.orders.url}' };
+      const app = await create(world, { ...at, machine, project }, { env });
+      await deployed(world, app);
+      await world.must('POST', `/databases/${data.id}/restart`);
+      await is('running');
+      await world.must('PUT', `/databases/${data.id}`, { memory_limit: '512m' });
+      await is('running');
+      await world.must('POST', `/databases/${data.id}/rotate-password`, { password: 'another one' });
+      await is('running');
+      const shown = await world.must('GET', `/databases/${data.id}/credentials`);
+      expect(shown.data).toMatchObject({ password: 'another one', password_pending: false });
+      await world.must('POST', `/databases/${data.id}/stop`);
+      await is('stopped');
+      await world.must('POST', `/databases/${data.id}/start`);
+      await is('running');
+      await world.must('DELETE', `/applications/${app}`);
+      await gone(world, 'application', app);
+      await world.must('DELETE', `/databases/${data.id}`);
+      await gone(world, 'database', data.id);
       expect(machine.engine.volumes.list({})).toEqual([]);
     },
   },
@@ -344,6 +645,233 @@ export const scenarios: readonly Scenario[] = [
       await world.must('PUT', server, { ssh_key_id: second });
       await world.must('DELETE', `/settings/ssh-keys/${first}`);
       expect((await world.must('GET', `/settings/ssh-keys/${second}`)).data.server_ids).toEqual([machine.server]);
+    },
+  },
+  {
+    name: 'read a repository with a git credential, rotate it, and take it away',
+    running: 2,
+    answering: 1,
+    prepare: running(1),
+    async run(world, { app }) {
+      const path = '/settings/git-credentials';
+      const body = { name: 'reader', host: 'git.example.test', type: 'token', token: 'sesame' };
+      const { data } = await world.must('POST', path, body);
+      const source = {
+        source_type: 'git',
+        repository_url: 'https://git.example.test/web.git',
+        branch: 'main',
+        dockerfile_path: 'Dockerfile',
+      };
+      await world.must('PUT', `/applications/${app}`, { ...source, git_credential_id: data.id });
+      expect((await world.call('DELETE', `${path}/${data.id}`)).status).toBe(409);
+      await world.must('PUT', `${path}/${data.id}`, { token: 'another sesame' });
+      const deployment = await deploy(world, app);
+      await ended(world, deployment, 'succeeded');
+      await world.must('PUT', `/applications/${app}`, { git_credential_id: null });
+      await world.must('DELETE', `${path}/${data.id}`);
+      await ready(world, app, 1);
+    },
+  },
+  {
+    name: 'pull with a registry, rotate its password, and take it away',
+    running: 2,
+    answering: 1,
+    prepare: running(1),
+    async run(world, { app }) {
+      const path = '/settings/registries';
+      const body = { address: 'docker.io', username: 'reader', password: 'sesame', untested: true };
+      const { data } = await world.must('POST', path, { name: 'hub', ...body });
+      await world.must('PUT', `/applications/${app}`, { registry_id: data.id });
+      expect((await world.call('DELETE', `${path}/${data.id}`)).status).toBe(409);
+      await world.must('PUT', `${path}/${data.id}`, { password: 'another sesame', untested: true });
+      const deployment = await deploy(world, app);
+      await ended(world, deployment, 'succeeded');
+      await world.must('PUT', `/applications/${app}`, { registry_id: null });
+      await world.must('DELETE', `${path}/${data.id}`);
+      await ready(world, app, 1);
+    },
+  },
+  {
+    name: 'keep a bucket for backups, lose it, have it back, and delete it',
+    running: 0,
+    async prepare(world) {
+      const at = await place(world);
+      await world.rest();
+      return at;
+    },
+    async run(world) {
+      const path = '/settings/backup-destinations';
+      const keys = { access_key: 'AKIDEXAMPLE0', secret_key: 'sesame' };
+      const at = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
+      const { data } = await world.must('POST', path, { name: 'store', ...at, ...keys });
+      const is = (phase: DestinationPhase): Promise<void> =>
+        world.until(`the destination is ${phase}`, async () => {
+          const it = await world.repo.get('backup_destination', data.id);
+          return it?.observed?.phase === phase;
+        });
+      await is('reachable');
+      const message = 'Endpoint s3.example.test has no bucket backups: make it there, or correct bucket';
+      world.troubles.set('backups', { code: 'no_bucket', message, isPassing: false });
+      expect((await world.call('PUT', `${path}/${data.id}`, keys)).status).toBe(400);
+      // what is changed is probed at once
+      await world.must('PUT', `${path}/${data.id}`, { name: 'nightly' });
+      await is('unreachable');
+      world.troubles.clear();
+      await world.must('PUT', `${path}/${data.id}`, { secret_key: 'another-sesame' });
+      await is('reachable');
+      await world.must('DELETE', `${path}/${data.id}`);
+    },
+  },
+  {
+    name: 'back up a database by hand and by a schedule, and delete all',
+    running: 1,
+    prepare: withDatabase,
+    async run(world, { app: database }) {
+      const times = { database_id: database, cron_expression: '30 3 * * *', retention_count: 1 };
+      const schedule = await world.must('POST', '/backup-schedules', times);
+      const first = await backedUp(world, `/databases/${database}/backups`);
+      const second = await backedUp(world, `/backup-schedules/${schedule.data.id}/run`);
+      await world.must('DELETE', `/databases/${database}`);
+      await gone(world, 'database', database);
+      for (const id of [first, second]) {
+        await world.must('DELETE', `/backups/${id}`);
+        await gone(world, 'backup', id);
+      }
+      expect([...world.bucket.objects.keys(), ...world.bucket.uploads.keys()]).toEqual([]);
+    },
+  },
+  {
+    name: 'restore a backup into its database, and delete that with its former data',
+    // the one that serves, and the one that the backup is read into
+    running: 2,
+    prepare: withBackup,
+    async run(world, { machine, app: database, apps: [backup = ''] }) {
+      await restored(world, `/databases/${database}/restore`, { backup_id: backup });
+      await world.must('DELETE', `/databases/${database}`);
+      await gone(world, 'database', database);
+      expect(machine.engine.volumes.list({})).toEqual([]);
+    },
+  },
+  {
+    name: 'restore a backup into a database that is made for it, and delete that',
+    running: 1,
+    prepare: withBackup,
+    async run(world, { apps: [backup = ''] }) {
+      const made = await restored(world, `/backups/database/${backup}/restore`, { new_name: 'copy' });
+      await world.must('DELETE', `/databases/${made}`);
+      await gone(world, 'database', made);
+    },
+  },
+  {
+    name: 'archive a database, bring it to an instant, let it serve that, and delete all',
+    // the one that serves, and the one that recovers
+    running: 2,
+    prepare: withDatabase,
+    async run(world, { app: database }) {
+      await world.must('PUT', `/databases/${database}`, { backup_mode: 'pitr' });
+      const latest = async (): Promise<string> => {
+        const { data } = await world.must('GET', `/databases/${database}/recovery-window`);
+        return data['latest_time'] ?? '';
+      };
+      await world.until('there is a window', async () => (await latest()) !== '');
+      const target = await latest();
+      const { data } = await world.must('POST', `/databases/${database}/pitr`, { target_time: target });
+      await world.until('the recovery is ready', async () => {
+        const it = await world.repo.get('restore', data.id);
+        if (it?.observed?.phase === 'failed') throw new Error(JSON.stringify(it.observed));
+        return it?.observed?.phase === 'ready_to_switch';
+      });
+      await world.must('POST', `/databases/${database}/switch`);
+      await completed(world, 'restore', data.id);
+      // the volume that it serves now has an archive of its own
+      await world.until('another window has begun', async () => (await latest()) > target);
+      await world.must('DELETE', `/databases/${database}`);
+      await gone(world, 'database', database);
+      const backups: { id: string }[] = (await world.must('GET', '/backups')).data;
+      for (const { id } of backups) {
+        await world.must('DELETE', `/backups/${id}`);
+        await gone(world, 'backup', id);
+      }
+      await world.until('nothing is in the bucket', async () => world.bucket.objects.size === 0);
+    },
+  },
+  {
+    name: 'back up a volume that an application mounts, restore it in place, clone it for another one, and delete all',
+    // the one that mounts what was there before, until it is replaced
+    running: 1,
+    prepare: withVolume,
+    async run(world, { machine, project, app, apps: [volume = ''], ...at }) {
+      const times = { volume_id: volume, cron_expression: '30 3 * * *', retention_count: 1 };
+      await world.must('POST', '/backup-schedules', times);
+      const backup = await backedUp(world, `/volumes/${volume}/backup`);
+      const { data: restore } = await world.must('POST', `/backups/volume/${backup}/restore`);
+      await completed(world, 'restore', restore.id);
+      const { former_volume_id: former = '' } = (await world.repo.get('restore', restore.id))?.observed ?? {};
+      const mounted = (id: string | undefined, path: string) =>
+        world.until(`volume ${id} is mounted at ${path}`, () =>
+          machine.engine.containers.some(
+            (it) =>
+              it.state === 'running' &&
+              it.mutable.mounts.some(
+                (one) => one.type === 'volume' && one.source === `sp-vol-${id}` && one.path === path,
+              ),
+          ),
+        );
+      const data = (await world.repo.get('volume', volume))?.desired.data_id;
+      expect(data).toBe(former);
+      await mounted(data, '/data');
+      const without = { name: 'other', exposed_port: undefined, healthcheck_path: undefined };
+      const other = await create(world, { ...at, machine, project, app, apps: [] }, without);
+      await deployed(world, other);
+      const bind = { workload_type: 'application', workload_id: other, mount_path: '/copy' };
+      const clone = await clonedVolume(world, backup, bind);
+      await mounted(clone, '/copy');
+      for (const id of [app, other]) {
+        await world.must('DELETE', `/applications/${id}`);
+        await gone(world, 'application', id);
+      }
+      const left = new Set([volume, data, clone].map((id) => `sp-vol-${id}`));
+      const removed = [
+        [former, volume],
+        [volume, data],
+        [clone, clone],
+      ] as const;
+      for (const [id, of] of removed) {
+        await world.must('DELETE', `/volumes/${id}`);
+        await gone(world, 'volume', id);
+        left.delete(`sp-vol-${of}`);
+        expect(new Set(machine.engine.volumes.list({}).map(({ name }) => name))).toEqual(left);
+      }
+      await world.must('DELETE', `/backups/${backup}`);
+      await gone(world, 'backup', backup);
+      expect([...world.bucket.objects.keys(), ...world.bucket.uploads.keys()]).toEqual([]);
+      await world.must('DELETE', `/projects/${project}`);
+      await gone(world, 'project', project);
+    },
+  },
+  {
+    name: 'lead a domain to an application, then another one, and delete it',
+    running: 2,
+    async prepare(world) {
+      const at = await place(world);
+      const ingress = { wildcard_domain: 'apps.example.test' };
+      await world.must('PUT', `/servers/${at.machine.server}`, { direct_ports_enabled: false, ingress });
+      return at;
+    },
+    async run(world, at) {
+      const routed = (host: string) =>
+        world.until(`${host} leads to it`, async () => {
+          const { data } = await world.must('GET', `/applications/${app}`);
+          const condition = data.conditions.find((one: { type: string }) => one.type === 'RoutesReady');
+          return condition?.status === 'true' && data.domains[0]?.host === host && isCurrent(data);
+        });
+      const app = await create(world, at, { domains: [{ host: 'one.example.test', tls: 'internal' }] });
+      await deployed(world, app);
+      await routed('one.example.test');
+      await world.must('PUT', `/applications/${app}`, { domains: [{ host: 'two.example.test', tls: 'off' }] });
+      await routed('two.example.test');
+      await world.must('DELETE', `/applications/${app}`);
+      await gone(world, 'application', app);
     },
   },
   {
@@ -417,7 +945,7 @@ export const scenarios: readonly Scenario[] = [
     async run(world, { machine }) {
       await world.must('DELETE', `/servers/${machine.server}?force=true`);
       await gone(world, 'server', machine.server);
-      // A leader that does not reach the agent at the other replica, to which the world has no way, goes on without it.
+      // A leader that does not reach the agent goes on without it.
       await world.pass(60_000);
       expect(machine.engine.containers).toEqual([]);
       expect([...machine.engine.networks.keys()]).toEqual([]);

@@ -36,8 +36,14 @@ afterAll(async () => {
 
 /** Fields of copied kinds whose ids are the same in a copy, and why. */
 const staying: Readonly<Record<string, string>> = {
+  data_id: 'A copied volume is new: it has no data of another one, and `reset` removes the id',
+  'mounts.*.data_id': 'The same of what mounts it',
   project_id: 'a clone is in the project of its source',
   registry_id: 'a registry is of no environment',
+  'source.git_credential_id': 'a git credential is of no environment',
+  'source.repository.git_credential_id': 'a git credential is of no environment',
+  'archive.id': 'the copy has no archive: `clone.reset` deletes it',
+  'archive.destination_id': 'as above',
   deployment_id: 'the copy has no deployment: `clone.reset` deletes it',
 };
 

@@ -21,17 +21,59 @@ function anObject<K extends KindName>(kind: K, desired: Partial<DesiredOf<K>> = 
   };
 }
 
-test('of the first release, a leader lacks volumes and settings, mounts of applications, rules for ports, host keys, healings, validations and provisionings', () => {
+test('of the first release, a leader lacks volumes, settings, runs, webhooks, previews, databases, backups, their schedules and destinations, restores and archives, mounts and domains of applications, proxies, rules for ports, host keys, pinned commits, healings, validations, provisionings, generated Dockerfiles and comparisons that deploy', () => {
   const gap = gapOf(firstRelease);
-  expect([...(gap?.kinds ?? [])]).toEqual(['settings', 'volume']);
+  expect([...(gap?.kinds ?? [])]).toEqual([
+    'settings',
+    'volume',
+    'run',
+    'git_webhook',
+    'webhook_delivery',
+    'preview',
+    'database',
+    'backup_destination',
+    'backup',
+    'backup_schedule',
+    'restore',
+    'wal_archive',
+  ]);
   const fields = [...(gap?.fields ?? [])].map(([kind, all]) => [
     kind,
     all.map(({ name }) => name).filter((name) => !name.includes('.')),
   ]);
   expect(fields).toEqual([
-    ['server', ['host_key', 'direct_ports', 'provision_attempt', 'agent_update']],
-    ['application', ['mounts']],
-    ['operation', ['type=heal', 'type=validate', 'type=provision', 'checks', 'asked']],
+    ['server', ['host_key', 'direct_ports', 'ingress', 'provision_attempt', 'agent_update']],
+    [
+      'application',
+      [
+        'unpublished',
+        'unpublished=true',
+        'max_surge',
+        'min_healthy_seconds',
+        'healthy_deadline',
+        'drain_seconds',
+        'mounts',
+        'domains',
+      ],
+    ],
+    ['deployment', ['commit', 'services', 'notes']],
+    [
+      'operation',
+      [
+        'type=heal',
+        'type=validate',
+        'type=provision',
+        'type=dockerfile',
+        'type=compose',
+        'deployment_id',
+        'checks',
+        'asked',
+        'deploy',
+        'trigger',
+        'trigger=webhook',
+        'delivery_id',
+      ],
+    ],
   ]);
 });
 
@@ -46,7 +88,7 @@ test('each kind that a leader must know is in the gap of a release that does not
     const { [kind]: _, ...reads } = thisRelease.reads;
     const gap = gapOf({ ...thisRelease, reads });
     if (definitionOf(kind).ignorable === true) expect(gap).toBeUndefined();
-    else expect(gap && inGap(gap, anObject(kind))).toBe(`the kind ${kind}`);
+    else expect(gap && inGap(gap, anObject(kind))).toBe(`the kind ${kind.replaceAll('_', ' ')}`);
   }
 });
 
@@ -81,6 +123,9 @@ test('an object is in the gap by a field that it uses, not by one with its defau
   expect(inGap(gap, anObject('application', { last_replicas: 2 }))).toBeUndefined();
   const mounts = [{ volume_id: 'v', path: '/data', read_only: false }];
   expect(inGap(gap, anObject('application', { mounts }))).toBe('mounts of the kind application');
+  const file = { $sealed: 'x', for: 'application/x/source.compose_file' };
+  const source = { type: 'compose' as const, compose_file: file };
+  expect(inGap(gap, anObject('application', { source }))).toBe('source.type compose of the kind application');
   expect(inGap(gap, anObject('server'))).toBeUndefined();
 });
 

@@ -109,9 +109,26 @@ const head = { observedGeneration: 4, conditions: [] };
 const refused: readonly string[] = ['assignment', 'login_code'];
 /** Whether it refuses a record of another kind in the same way, as it has a value that came later. */
 const hasLaterValue = (kind: string, desired: object): boolean =>
-  kind === 'operation' && 'type' in desired && desired.type !== 'sync';
+  (kind === 'operation' && 'type' in desired && desired.type !== 'sync') ||
+  ('source' in desired && JSON.stringify(desired.source).startsWith('{"type":"compose"'));
 /** Kinds that it does not know. It leaves their keys alone. */
-const unknown: readonly string[] = ['settings', 'volume', 'ssh_key'];
+const unknown: readonly string[] = [
+  'settings',
+  'volume',
+  'ssh_key',
+  'run',
+  'git_credential',
+  'registry',
+  'git_webhook',
+  'webhook_delivery',
+  'preview',
+  'database',
+  'backup_destination',
+  'backup',
+  'backup_schedule',
+  'restore',
+  'wal_archive',
+];
 
 const both = Object.values(earlierKinds).map((earlier) => ({
   kind: earlier.kind,

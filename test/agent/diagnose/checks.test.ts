@@ -88,6 +88,9 @@ const rows: readonly Row[] = [
   ['inotify', 'warn', { inotify: async () => ({ instances: 103, maxInstances: 128, maxWatches: 65_536 }) }, /103 of/],
   ['inotify', 'warn', { inotify: async () => ({ instances: 1, maxInstances: 128, maxWatches: 8191 }) }, /8191 files/],
   ['inotify', 'fail', { inotify: async () => ({ instances: 122, maxInstances: 128, maxWatches: 65_536 }) }, /too many/],
+  ['git', 'pass', {}, /git 2\.37\.0 is installed/],
+  ['git', 'warn', { git: async () => ({ major: 2, minor: 36, text: '2.36.6' }) }, /by ssh only/],
+  ['git', 'warn', { git: async () => undefined }, /no git/],
   ['address_pools', 'pass', {}, /20 of the 31/],
   ['address_pools', 'pass', addresses(2, true), /further addresses/],
   ['address_pools', 'warn', addresses(0, true), /other programs of the machine none/],
@@ -147,7 +150,7 @@ const rows: readonly Row[] = [
 ];
 
 /** Checks of which nothing is a failure: what they find harms nothing that runs. */
-const neverFail: ReadonlySet<MachineCheck> = new Set(['live_restore', 'orphaned_networks', 'orphaned_volumes']);
+const neverFail: ReadonlySet<MachineCheck> = new Set(['live_restore', 'git', 'orphaned_networks', 'orphaned_volumes']);
 
 const cases = rows.map(([name, status, changes, message, isHealable = false]) => {
   return { name, status, changes, message, isHealable };

@@ -25,6 +25,7 @@ export const quietWorld: World = {
   disk: async () => ({ freeBytes: 50 * GiB, totalBytes: 100 * GiB, files: { free: 900, total: 1000 } }),
   memory: async () => ({ total: 8 * GiB, available: 4 * GiB }),
   inotify: async () => ({ instances: 10, maxInstances: 128, maxWatches: 65_536 }),
+  git: async () => ({ major: 2, minor: 37, text: '2.37.0' }),
   controlHosts: ['control.example.test'],
   registries: () => ['registry-1.docker.io'],
   resolve: async () => ['192.0.2.1'],

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { diskGuard } from '../../../agent/disk/disk-guard.ts';
+import { diskGuard, type DiskSpace } from '../../../agent/disk/disk-guard.ts';
 import { ImageRecord, type ImageOwner } from '../../../agent/engine/image-record.ts';
 import { imageStore, type ImageStore, type WantedImage } from '../../../agent/engine/image-store.ts';
 import { openRegistries } from '../../../agent/engine/registry-guard.ts';
@@ -24,10 +24,13 @@ let clock: FakeClock;
 let engine: MockEngine;
 let images: ImageStore;
 
-async function open(localImages: readonly string[] = []): Promise<ImageStore> {
+async function open(
+  localImages: readonly string[] = [],
+  space: () => Promise<DiskSpace> = () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
+): Promise<ImageStore> {
   return imageStore({
     runtime: mockRuntime(engine),
-    disk: diskGuard(() => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 })),
+    disk: diskGuard(space),
     registries: openRegistries,
     record: await ImageRecord.open(join(folder, 'images.json')),
     localImages,
@@ -208,6 +211,28 @@ describe('an image of a registry', () => {
     engine.failNext('pull', { ...away });
     expect(await ask(victim, { reference: 'registry.test/web' })).toMatchObject({ digest });
   });
+});
+
+test('a pull that fills the disk ends, and runtimes are asked for no more of it', async () => {
+  let freeBytes = 50e9;
+  const store = await open([], () => Promise.resolve({ freeBytes, totalBytes: 100e9 }));
+  const begun = Promise.withResolvers<void>();
+  engine.pull = (_image, over) => {
+    begun.resolve();
+    return new Promise((_pulled, fail) => over.addEventListener('abort', () => fail(over.reason as Error)));
+  };
+  const pulled = store.resolve({ reference: 'registry.test/large:1', owner: victim }, signal);
+  const failed = expect(pulled).rejects.toMatchObject({
+    code: 'no_space',
+    retryable: true,
+    message: expect.stringMatching(/^Cannot go on pulling image registry\.test\/large:1 as less than \d+ MiB/),
+  });
+  await begun.promise;
+  await clock.advance(10_000); // what is free is enough
+  freeBytes = 1e9;
+  await clock.advance(10_000);
+  await failed;
+  expect(clock.pending).toBe(0);
 });
 
 describe('what this agent pulled', () => {

@@ -3,7 +3,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { networks, reachOf } from '../../../network/address.ts';
-import { isListed, registryGuard } from '../../../agent/engine/registry-guard.ts';
+import { registryGuard } from '../../../agent/engine/registry-guard.ts';
+import { isListed } from '../../../network/registry-hosts.ts';
 
 const refused = { code: 'image_not_allowed', retryable: false };
 const signal = (): AbortSignal => AbortSignal.timeout(20_000);

@@ -19,10 +19,11 @@ const known = ['one', 'two', 'three'];
 type Output = (
   options: OutputOptions,
   chunk: (text: string, isRecorded: boolean) => OutputChunk,
+  signal: AbortSignal,
 ) => AsyncGenerator<OutputChunk>;
 
-/** An agent that finds a container running whose first lines it has stored, and reads that output of it. */
-async function follow(output: Output) {
+/** An agent that has stored the first lines of a container, and whose engine gives that output of it. */
+async function open(output: Output) {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-capture-'));
   started.defer(() => rm(folder, { recursive: true, force: true }));
@@ -42,13 +43,20 @@ async function follow(output: Output) {
   });
   const runtime = {
     ...mockRuntime(new MockEngine(clock)),
-    output: (_: string, options: OutputOptions) => output(options, chunk),
+    output: (_: string, options: OutputOptions, stop: AbortSignal) => output(options, chunk, stop),
   };
-  started.use(new Capture({ runtime, store, clock, log })).follow('c', writer);
+  const capture = started.use(new Capture({ runtime, store, clock, log }));
   const stored = async (): Promise<string[]> =>
     (await store.read({ workload_id: 'w', tail: 100 }, signal)).lines.map(({ message }) => message);
   const all = started.move();
-  return { clock, stored, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { capture, clock, stored, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** The same agent, which found the container running and reads its output. */
+async function follow(output: Output) {
+  const agent = await open(output);
+  agent.capture.follow('c', writer);
+  return agent;
 }
 
 test('no line of a record that comes with pauses is stored twice', async () => {
@@ -79,4 +87,18 @@ test('what was written while the agent was away is stored where the record ends,
   await until('the line is stored', async () => (await agent.stored()).includes('while the agent was away'));
   expect(await agent.stored()).toEqual([...known, 'while the agent was away']);
   over.resolve();
+});
+
+test('the output of a container whose start failed is not waited for', async () => {
+  await using agent = await open(async function* ({ attached }, chunk, signal) {
+    attached?.();
+    await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+    yield chunk('never', false);
+  });
+  const { capture } = agent;
+  const { signal } = new AbortController();
+  const refused = capture.start('c', writer, () => Promise.reject(new Error('No such device')), signal);
+  await expect(refused).rejects.toThrow('No such device');
+  await capture.finished('c', signal);
+  expect(await agent.stored()).toEqual(known);
 });

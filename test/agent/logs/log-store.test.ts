@@ -14,14 +14,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogChunk, LogFollow, LogLine, LogQuery } from '../../../agent-protocol/logs.ts';
-import type { LogStoreOptions } from '../../../agent/logs/log-store.ts';
-import { LogStore } from '../../../agent/logs/log-store.ts';
+import type { LogStore, LogStoreOptions } from '../../../agent/logs/log-store.ts';
 import type { Entry } from '../../../agent/logs/record.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import { idle } from '../../harness/idle.ts';
+import { openLogs } from './open-logs.ts';
 
 const workload = '10000000-0000-4000-8000-000000000001';
 const other = '10000000-0000-4000-8000-000000000002';
@@ -43,15 +42,7 @@ afterEach(async () => {
 });
 
 function open(changes: Partial<LogStoreOptions> = {}): Promise<LogStore> {
-  return LogStore.open({
-    folder: dir,
-    maxBytes: 1e9,
-    segmentBytes: 4_000,
-    retentionDays: 7,
-    clock,
-    log: pino({ level: 'silent' }),
-    ...changes,
-  });
+  return openLogs({ folder: dir, clock, ...changes });
 }
 
 async function reopen(changes: Partial<LogStoreOptions> = {}): Promise<void> {

@@ -2,16 +2,15 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ServerLogPage, ServerLogQuery } from '../../../agent-protocol/logs.ts';
-import type { LogStoreOptions } from '../../../agent/logs/log-store.ts';
-import { LogStore } from '../../../agent/logs/log-store.ts';
+import type { LogStore, LogStoreOptions } from '../../../agent/logs/log-store.ts';
 import type { Entry } from '../../../agent/logs/record.ts';
 import { decodeLine, encodeLine } from '../../../agent/logs/record.ts';
 import { failNextOf, holdNextWrite } from '../../harness/failing-files.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import { idle } from '../../harness/idle.ts';
+import { openLogs } from './open-logs.ts';
 
 const workloads = ['a', 'b', 'c'].map((last) => `10000000-0000-4000-8000-00000000000${last}`);
 const [first = '', second = ''] = workloads;
@@ -31,15 +30,7 @@ afterEach(async () => {
 });
 
 function open(changes: Partial<LogStoreOptions> = {}): Promise<LogStore> {
-  return LogStore.open({
-    folder: dir,
-    maxBytes: 1e9,
-    segmentBytes: 2_000,
-    retentionDays: 7,
-    clock,
-    log: pino({ level: 'silent' }),
-    ...changes,
-  });
+  return openLogs({ folder: dir, clock, segmentBytes: 2_000, ...changes });
 }
 
 async function reopen(changes: Partial<LogStoreOptions> = {}): Promise<void> {

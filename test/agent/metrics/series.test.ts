@@ -58,11 +58,18 @@ const steps = fc.array(
   { maxLength: 60 },
 );
 
+/** An hour later, and a moment back: the oldest sample had given its place. */
+const backAtTheEnd: Step[] = [0, 5000, 3_592_500, 5000, -1].map((afterMs) => ({ does: 'add', afterMs, value: 0 }));
+
+/** More than an hour later, and back to less: the oldest sample has kept its place. */
+const backIntoTheHour: Step[] = [5000, 3_602_500, -5001].map((afterMs) => ({ does: 'add', afterMs, value: 0 }));
+
 test('whatever the clock and the disk do, each sample is what was measured at its time, or missing', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all: Step[]) => {
       await rm(path, { force: true });
       let { series } = await Series.open(path);
+      await using _ = { [Symbol.asyncDispose]: () => series[Symbol.asyncDispose]() };
       const measured = new Map<number, number>();
       let now = start;
       let wasDamaged = false;
@@ -70,7 +77,9 @@ test('whatever the clock and the disk do, each sample is what was measured at it
         if (step.does === 'add') {
           now += step.afterMs;
           const number = stepOf(sampleForm, now);
-          for (const one of measured.keys()) if (one > number) measured.delete(one);
+          // What is later is not so any more, and a sample gives its place to the next one whose place is the same.
+          for (const one of measured.keys())
+            if (one > number || (one - number) % sampleForm.slots === 0) measured.delete(one);
           measured.set(number, step.value);
           await series.add(now, [step.value]);
           continue;
@@ -91,9 +100,8 @@ test('whatever the clock and the disk do, each sample is what was measured at it
       }
       // Nothing lies in the future, where a later gap would show it.
       expect(samples.last ?? 0).toBeLessThanOrEqual(wasDamaged ? Infinity : last);
-      await series[Symbol.asyncDispose]();
     }),
-    { numRuns: 60 },
+    { numRuns: 60, examples: [[backAtTheEnd], [backIntoTheHour]] },
   );
 });
 

@@ -12,6 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../../time/clock.ts';
 import { bridgeOf, reflect } from '../../../agent/ports/bridges.ts';
 import { holdIdentity } from '../../../agent/machine/machine-identities.ts';
+import { forgetEnded } from '../../../agent/ports/ended-connections.ts';
 import { IptablesPublisher, removeRules } from '../../../agent/ports/iptables-publisher.ts';
 import { anothersPort, leftPort, takenPort, unansweredPort } from '../../../agent/ports/port-problems.ts';
 import { chainsOf, shortOwner } from '../../../agent/ports/rules.ts';
@@ -128,6 +129,99 @@ test('a port leads to its instance from other networks, from its own and from it
   expect(await hostSeenBy(stranger, outside)).toBe(blue.host);
   expect(await hostSeenBy(green, outside)).toBe(blue.host);
   expect(await hostSeenBy(blue, outside)).toBe(blue.host);
+});
+
+test('a port leads to its instance from other networks also once the engine has made another network', async () => {
+  await publish(blue);
+  const forward = async () =>
+    (await exec('iptables-save')).stdout.split('\n').filter((line) => line.startsWith('-A FORWARD -j '));
+  const before = (await forward()).findIndex((line) => line.endsWith('-j DOCKER-ISOLATION-STAGE-1'));
+  await elsewhere.runtime.ensureNetwork(
+    `sp-${randomUUID().slice(0, 8)}`,
+    { [labels.server]: elsewhere.server },
+    signal(),
+  );
+  expect(await hostSeenBy(stranger, outside)).toBe(blue.host);
+  // The engine has put its isolation of networks first, so that the test is one.
+  const after = await forward();
+  expect(before).toBeGreaterThan(0);
+  expect(after.findIndex((line) => line.endsWith(chainsOf(docker.server).pass))).toBeGreaterThan(
+    after.findIndex((line) => line.endsWith('-j DOCKER-ISOLATION-STAGE-1')),
+  );
+});
+
+test.each(['before the port is published', 'afterwards'])('what an operator refuses %s stays refused', async (when) => {
+  const rule = ['DOCKER-USER', '-d', blue.address, '-p', 'tcp', '-j', 'DROP'];
+  if (when !== 'afterwards') await exec('iptables', ['--wait', '5', '-I', ...rule]);
+  await publish(blue);
+  if (when === 'afterwards') await exec('iptables', ['--wait', '5', '-I', ...rule]);
+  try {
+    await publish(blue);
+    expect(await seenBy(stranger, outside, port)).toBe('silence');
+  } finally {
+    await exec('iptables', ['--wait', '5', '-D', ...rule]);
+  }
+  expect(await seenBy(stranger, outside, port)).toBe('answer');
+});
+
+/** How requests from these ports of an address of this machine end, all at once. */
+function askFrom(ports: readonly number[], path: string): Promise<string[]> {
+  return Promise.all(
+    ports.map(
+      (localPort) =>
+        new Promise<string>((resolve) => {
+          const to = {
+            host: '127.0.0.1',
+            port,
+            path,
+            localPort,
+            localAddress: '127.7.7.7',
+            agent: false,
+            timeout: 8_000,
+          };
+          const outgoing = request(to, (answer) => answer.resume().on('end', () => resolve('answered')));
+          outgoing.on('timeout', () => outgoing.destroy(new Error('no answer')));
+          outgoing.on('error', (error) => resolve(error.message));
+          outgoing.end();
+        }),
+    ),
+  );
+}
+
+test('the end of an instance cuts no connection to another one, also not of a client that comes from the same port', async () => {
+  const leaving = await instance(docker);
+  const all = Array.from({ length: 1500 }, (_, n) => 20_000 + n);
+  const rounds = Array.from({ length: 15 }, (_, n) => all.slice(n * 100, (n + 1) * 100));
+  await publish(leaving);
+  for (const ports of rounds) expect(new Set(await askFrom(ports, '/'))).toEqual(new Set(['answered']));
+  await publish(green);
+  await publisher.forgetEnded([leaving.address], signal());
+  let stopped = false;
+  const stopping = docker.runtime.stop(leaving.id, 5, signal()).then(() => (stopped = true));
+  const answers: string[] = [];
+  for (const ports of rounds) answers.push(...(await askFrom(ports, '/slow/50')));
+  await stopping;
+  expect(stopped).toBe(true);
+  expect(answers.filter((it) => it !== 'answered')).toEqual([]);
+});
+
+test('ended connections to an instance are forgotten, and no others', async () => {
+  await publish(blue);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  await ask(`http://127.0.0.1:${port}/`, agent);
+  for (let n = 0; n < 5; n++) await hostAt('127.0.0.1');
+  await publish(green);
+  for (let n = 0; n < 5; n++) await hostAt('127.0.0.1');
+  // a connection has ended for both ends a moment after its answer
+  let forgotten = 0;
+  await until('the ended ones are forgotten', async () => {
+    forgotten += await forgetEnded([blue.address], signal());
+    return forgotten >= 5;
+  });
+  expect(await forgetEnded([blue.address], signal())).toBe(0);
+  expect(JSON.parse(await ask(`http://127.0.0.1:${port}/`, agent))).toMatchObject({ host: blue.host });
+  agent.destroy();
+  expect(await forgetEnded([green.address], signal())).toBeGreaterThan(0);
 });
 
 test('a port leads to all of its instances', async () => {

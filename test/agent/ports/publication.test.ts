@@ -35,6 +35,8 @@ afterEach(async () => {
 function open(): Promise<Publication> {
   return Publication.open({
     publisher: {
+      admit: () => undefined,
+      forgetEnded: () => Promise.resolve(),
       notices: new Map(),
       apply: async (ports) => {
         await Promise.resolve();

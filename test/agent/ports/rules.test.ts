@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { returnsAtItsEnd } from '../../../agent/ports/firewall.ts';
 import { chainsOf, guardChains, operatorsHostChain, ruleSet } from '../../../agent/ports/rules.ts';
 
 const chains = chainsOf('0123abcd-4567-89ab-cdef-0123456789ab');
@@ -28,13 +29,51 @@ test('every instance of a port gets the same share', () => {
 });
 
 test('what an operator forbids stays forbidden', () => {
-  const set = ruleSet(chains, [{ port: 80, backends: [backend('172.18.0.2')] }], [], 'DOCKER-USER');
+  const set = ruleSet(chains, [{ port: 80, backends: [backend('172.18.0.2')] }], [], {
+    chain: 'DOCKER-USER',
+    returns: true,
+  });
   const rules = set.find(({ name }) => name === chains.pass)!.rules;
   const accepted = rules.filter((rule) => rule.endsWith('-j ACCEPT'));
   expect(accepted).toHaveLength(2);
   for (const rule of accepted) {
     expect(rules[rules.indexOf(rule) - 1]).toBe(rule.replace('-j ACCEPT', '-j DOCKER-USER'));
   }
+});
+
+test.each([
+  ['no chain of an operator', undefined, []],
+  ['one that does not return at its end', { chain: 'DOCKER-USER', returns: false }, []],
+  ['one that does', { chain: 'DOCKER-USER', returns: true }, ['DOCKER-USER']],
+])('with %s, connections are accepted at the end of it or not there', (_what, operator, from) => {
+  const set = ruleSet(chains, [{ port: 80, backends: [backend('172.18.0.2')] }], [], operator);
+  const early = set.find(({ name }) => name === chains.early)!;
+  expect(early.jumps.map((jump) => jump.from)).toEqual(from);
+  expect(early.rules).toHaveLength(2 * from.length);
+});
+
+test.each([
+  [[], false],
+  [['-A DOCKER-USER -j RETURN'], true],
+  [['-A DOCKER-USER -s 192.0.2.7/32 -j RETURN', '-A DOCKER-USER -j RETURN'], true],
+  [['-A DOCKER-USER -j RETURN', '-A DOCKER-USER -j DROP'], false],
+  [['-A DOCKER-USER -j RETURN', '-A DOCKER-USER -j RETURN'], false],
+  [['-A DOCKER-USER -s 192.0.2.7/32 -j RETURN'], false],
+])('whether a chain returns at its end: %j', (lines, returns) => {
+  expect(returnsAtItsEnd(lines)).toBe(returns);
+});
+
+test('what a connection needs after its instance was chosen is there whichever instances there are by then', () => {
+  const bridge = { name: 'br0', subnet: '172.18.0.0/16' };
+  const backOf = (...addresses: string[]) =>
+    ruleSet(
+      chains,
+      [{ port: 80, backends: addresses.map((address) => ({ ...backend(address), bridge })) }],
+      [],
+      undefined,
+    ).find(({ name }) => name === chains.back)?.rules;
+  expect(backOf('172.18.0.2')).toEqual(backOf('172.18.0.3', '172.18.0.4'));
+  expect(backOf()).toEqual(['-s 127.0.0.0/8 -p tcp -m conntrack --ctstate DNAT --ctorigdstport 80 -j MASQUERADE']);
 });
 
 test.each([

@@ -40,7 +40,7 @@ test.each([404, 500])(
       (error: unknown) => error,
     );
     expect(failed).toBeInstanceOf(RuntimeFailure);
-    expect(String(failed)).toContain(`Cannot pull image ${image}: its registry`);
+    expect(String(failed)).toContain(`Cannot pull image ${image}: registry ${image.split('/')[0]!} `);
     expect(String(failed)).not.toContain(secret);
     // The agent's log has causes whole.
     let chars = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../time/clock.ts';
+import { systemClock, type Clock } from '../../../time/clock.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
 import { labels, type ContainerRuntime, type ContainerSpec } from '../../../agent/runtime/runtime.ts';
 import { containerSpec } from '../../../agent/service/container-spec.ts';
@@ -155,10 +155,11 @@ function shown(...networks: string[]): { status: number; body: object } {
 async function asked(
   answer: Parameters<typeof recordingEngine>[0],
   work: (runtime: ContainerRuntime) => Promise<unknown>,
+  clock: Clock = systemClock,
 ): Promise<string[]> {
   await using engine = await recordingEngine(answer);
   const { socketPath } = engine;
-  using runtime = dockerRuntime({ socketPath, clock: systemClock, containers: limits, builds: testBuilds });
+  using runtime = dockerRuntime({ socketPath, clock, containers: limits, builds: testBuilds });
   await work(runtime);
   return engine.requests.map(({ method, path }) => `${method} ${path}`);
 }
@@ -326,4 +327,78 @@ test('a volume of another driver has taken the name', async () => {
       await expect(making).rejects.toMatchObject({ code: 'name_taken' });
     },
   );
+});
+
+/** Real time without pauses, and the milliseconds of each; the deadlines of calls never fire. */
+function withoutPauses(): { clock: Clock; pauses: number[] } {
+  const pauses: number[] = [];
+  const timer: Clock['timer'] = (ms, fn) => {
+    if (ms >= 30_000) return () => undefined;
+    pauses.push(ms);
+    return systemClock.timer(0, fn);
+  };
+  return { clock: { ...systemClock, timer }, pauses };
+}
+
+const update = `POST /containers/${made}/update`;
+const cannotUpdate = (why: string) => ({
+  status: 500,
+  body: { message: `Cannot update container ${made}: ${why}` },
+});
+
+test.each([
+  'cannot update a stopped container: unknown',
+  'cannot update a deleted process: unknown',
+  'OCI runtime update failed: runc did not terminate successfully: exit status 1: container not running: unknown',
+  'runc did not terminate successfully: exit status 1: container does not exist: unknown',
+  'container is not running',
+  'no such container',
+  `task ${made} not found: not found`,
+  'process does not exist : not found',
+  'container not created: not found',
+  'ttrpc: closed: unknown',
+  `unable to set unit properties: Unit docker-${made}.scope not found.: unknown`,
+  `openat2 /sys/fs/cgroup/system.slice/docker-${made}.scope/cpu.weight: no such file or directory: unknown`,
+])('a policy is set although the process keeps ending meanwhile, of which the engine says "%s"', async (why) => {
+  const { clock, pauses } = withoutPauses();
+  let tries = 0;
+  const steps = await asked(
+    () => ((tries += 1) < 8 ? cannotUpdate(why) : { status: 200, body: { Warnings: null } }),
+    (runtime) => runtime.setRestart(made, 'no', signal()),
+    clock,
+  );
+  expect(steps).toEqual(Array.from({ length: 8 }, () => update));
+  expect(pauses).toEqual([10, 20, 40, 80, 160, 320, 640]);
+});
+
+test('a policy of a process that ends during every try is given up, with the reason of the engine', async () => {
+  const { clock, pauses } = withoutPauses();
+  const steps = await asked(
+    () => cannotUpdate('cannot update a deleted process: unknown'),
+    async (runtime) => {
+      await expect(runtime.setRestart(made, 'no', signal())).rejects.toMatchObject({
+        code: 'create_failed',
+        retryable: true,
+        message:
+          'Cannot change the restart policy of the container: Cannot update container …: cannot update a deleted process',
+      });
+    },
+    clock,
+  );
+  expect(steps).toHaveLength(10);
+  expect(pauses.every((ms) => ms <= 1000)).toBe(true);
+});
+
+test.each([
+  [500, `Cannot update container ${made}: container is marked for removal and cannot be "update"`],
+  [500, `Cannot update container ${made}: write /var/lib/docker/containers/config: no space left on device`],
+  [404, `No such container: ${made}`],
+])('an update that the engine refuses with %i for another reason is not tried again', async (status, message) => {
+  const steps = await asked(
+    () => ({ status, body: { message } }),
+    async (runtime) => {
+      await expect(runtime.setRestart(made, 'no', signal())).rejects.toThrow(/Cannot change the restart policy/);
+    },
+  );
+  expect(steps).toEqual([update]);
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
 import { mockProber, mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import { labels, type ContainerSpec, type RuntimeEvent } from '../../../agent/runtime/runtime.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
 
 const signal = new AbortController().signal;
@@ -140,6 +141,25 @@ describe('the mock engine', () => {
     expect(await probe('/bad')).toEqual({ ok: false, reason: 'GET /bad answered 503' });
     await clock.advance(5_000);
     expect(await probe('/ok')).toEqual({ ok: false, reason: 'GET /ok answered 503' });
+  });
+
+  test('writes lines in their order where its process was busy', async () => {
+    const engine = new MockEngine(systemClock);
+    const runtime = mockRuntime(engine);
+    engine.ensureNetwork('sp-1', {});
+    const lines = Array.from({ length: 60 }, (_, n) => ({ afterMs: n * 10, text: `line ${n}` }));
+    engine.addImage('web:1', { local: true, runs: { output: lines, runForMs: 605 } });
+    const id = await runtime.create(spec('web:1'), signal);
+    // The timers of one duration are a list, which a late process runs through before the next one.
+    const others = [20, 50, 100].map((ms) => setInterval(() => undefined, ms));
+    await new Promise((resolve) => setTimeout(resolve, 15));
+    await runtime.start(id, signal);
+    for (const until = performance.now() + 300; performance.now() < until;) continue;
+    const written: string[] = [];
+    for await (const { data } of runtime.output(id, { since: '2020-01-01T00:00:00Z' }, signal))
+      written.push(Buffer.from(data).toString().trim());
+    for (const one of others) clearInterval(one);
+    expect(written).toEqual(lines.map(({ text }) => text));
   });
 
   test('makes the same world of the same calls', async () => {

@@ -4,7 +4,7 @@ import { blankMemory } from '../../../agent/service/memory.ts';
 import { stepFailure } from '../../../agent/service/step-failure.ts';
 import { laterPhase } from '../../../agent/service/service-report.ts';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
-import { backoffMs, isCrashLoop } from '../../../agent/service/memory.ts';
+import { backoffMs, isCrashLoop, restartDelayMs } from '../../../agent/service/memory.ts';
 
 test('events stay until a report that had them was acknowledged, the newest at most', () => {
   const log = new EventLog('one');
@@ -41,6 +41,9 @@ test('a failed step is tried again later and later, and reported without details
     message: 'The disk of the server is full: free space on it',
   });
   expect(stepFailure('create', new TypeError('x is undefined'), undefined, 0).code).toBe('runtime_unavailable');
+  expect([1, 2, 3, 4, 7, 8, 9, 100].map(restartDelayMs)).toEqual([
+    1_000, 2_000, 10_000, 20_000, 160_000, 300_000, 300_000, 300_000,
+  ]);
   expect([1, 2, 3, 8, 9, 10, 100].map(backoffMs)).toEqual([1_000, 2_000, 4_000, 128_000, 256_000, 300_000, 300_000]);
 });
 

@@ -16,7 +16,12 @@ function instance(first: ProbeResult = { ok: true }, times: Partial<typeof probe
     changed: () => undefined,
     suspected: () => undefined,
   });
-  readiness.observe({ key: 'one', since: clock.monotonic(), check: { target, times: { ...probeTimes, ...times } } });
+  readiness.observe({
+    key: 'one',
+    since: clock.monotonic(),
+    stableMs: 10_000,
+    check: { target, times: { ...probeTimes, ...times } },
+  });
   return { clock, answers, readiness };
 }
 

@@ -46,7 +46,7 @@ describe('the images of a Dockerfile', () => {
 
   test('are written in full, so that no builder reads another one', () => {
     const text = [
-      '# syntax=evil/frontend',
+      '# syntax=docker/dockerfile:1',
       'ARG V=1',
       'FROM --platform=linux/amd64 node:$V as Build',
       'run  a \\',
@@ -100,6 +100,8 @@ describe('a Dockerfile that cannot be judged is refused', () => {
     ['FROM a\nONBUILD ONBUILD RUN true'],
     ['FROM a\nONBUILD ADD http://127.0.0.1/x /'],
     ['FROM a\nINCLUDE b'],
+    ['# syntax=evil/frontend\nFROM a'],
+    ['#syntax = docker/dockerfile.evil/x\nFROM a'],
     ['\u00a0FROM b'],
     ['FROM a\rFROM b'],
     ['FROM a\u000bb'],
@@ -155,5 +157,56 @@ describe('what a base image adds to a build', () => {
 
   test('is taken where it uses nothing but files and earlier stages', () => {
     judgeTriggers(used, ['RUN true', 'COPY . /app', 'COPY --from=Tools / /', 'COPY --from=1 / /']);
+  });
+});
+
+describe('a Dockerfile for BuildKit', () => {
+  const readBy = (kit: number, text: string) => readDockerfile(Buffer.from(text), {}, { kit });
+
+  test('may mount files of stages and images, of which the images are judged', () => {
+    const { text, images } = readBy(
+      20,
+      'FROM a:1 AS Tools\nFROM b:1\nRUN --mount=from=tools,target=/t --mount=type=bind,from=c,source=/x,dst=/y true',
+    );
+    expect(images.map(({ reference }) => reference)).toEqual(['a:1', 'b:1', 'c:latest']);
+    expect(text).toContain('RUN --mount=from=tools,target=/t --mount=type=bind,from=c:latest,source=/x,dst=/y true');
+  });
+
+  test('fails where a secret is missing, unless it says that it does without', () => {
+    const text = 'FROM a\nRUN --mount=type=secret,id=x true\nRUN --mount=type=secret,id=y,required=false true';
+    expect(readBy(20, text).text).toContain(
+      'RUN --mount=type=secret,id=x,required=true true\nRUN --mount=type=secret,id=y,required=false true',
+    );
+  });
+
+  test('may have here-documents where the engine reads them, as they are', () => {
+    const text =
+      'FROM a:1\nRUN <<EOF\nFROM b AS c\n# text \\\nEOF\nCOPY <<-"ONE" <<TWO /x/\n\ta\n\tONE\nb\nTWO\nRUN true\n';
+    expect(readBy(23, text).text).toBe(text);
+    expect(readBy(23, text).images.map(({ reference }) => reference)).toEqual(['a:1']);
+    expect(failureOf(() => readBy(20, text))).toMatchObject({ message: expect.stringContaining('Docker 23') });
+  });
+
+  test.each([
+    [20, 'FROM a\nCOPY --link x /'],
+    [28, 'FROM a\nADD --keep-git-dir=true x /'],
+    [28, 'FROM a\nADD --checksum=sha256:0 https://x.test/a /'],
+    [28, 'FROM a\nRUN --network=host true'],
+    [28, 'FROM a\nRUN --security=insecure true'],
+    [28, 'FROM a\nRUN --mount=type=ssh true'],
+    [28, 'FROM a\nRUN --mount=type=$X true'],
+    [28, 'FROM a\nRUN --mount=type=bind,type=ssh true'],
+    [28, 'FROM a\nRUN --mount=type=bind,from=$X,target=/x true'],
+    [28, 'FROM a\nRUN --mount=type=bind,from=setpoint/victim:1,target=/x true'],
+    [28, 'FROM a\nRUN --device=x true'],
+    [28, 'FROM a\nONBUILD RUN --mount=type=bind,from=b,target=/x true'],
+    [28, 'FROM a\nONBUILD RUN <<EOF\nEOF'],
+    [28, 'FROM a\nRUN <<EOF\nRUN true'],
+    [28, 'FROM a\nRUN "x <<EOF"\nRUN true\nEOF'],
+    [28, 'FROM a\nRUN cat<<EOF <<\\X\nX'],
+    [28, 'FROM a\nRUN x\u00a0<<EOF\nFROM b\nEOF'],
+    [28, 'FROM a\nRUN 3<<EOF\nEOF'],
+  ])('of engine %i is refused: %j', (kit, text) => {
+    expect(failureOf(() => readBy(kit, text))).toMatchObject({ retryable: false });
   });
 });

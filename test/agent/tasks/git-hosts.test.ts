@@ -8,12 +8,13 @@ import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../time/clock.ts';
 import { networks } from '../../../network/address.ts';
 import { git, type Git } from '../../../agent/tasks/git.ts';
 import { gitHostAddresses } from '../../../agent/tasks/git-host.ts';
 import { gitUrl } from '../../../agent/tasks/git-source.ts';
+import { gitVersion, parseGitVersion, pinsAddresses, type ReadGitVersion } from '../../../agent/tasks/git-version.ts';
 import { sshPin, sshVariables } from '../../../agent/tasks/git-ssh.ts';
 import { openWorkFolder, type WorkFolder } from '../../../agent/tasks/work-folder.ts';
 import { gitHttpServer, gitSshServer, testRepositories, type TestRepositories } from '../../harness/git-server.ts';
@@ -64,7 +65,7 @@ test('SEC-10 a host that sends elsewhere is not followed', async () => {
     await using outer = await server((request, response) => {
       response.writeHead(status, { location: `${inner.url}${request.url}` }).end();
     });
-    await expect(client.head(`${outer.url}/redirected.git`, 'main', signal())).rejects.toMatchObject({
+    await expect(client.head({ url: `${outer.url}/redirected.git`, branch: 'main' }, signal())).rejects.toMatchObject({
       code: 'repository_unreachable',
     });
     expect(outer.asked.length).toBeGreaterThan(0);
@@ -120,7 +121,9 @@ test('SEC-15 a folder whose name begins with that of an allowed one is not allow
     fileRoots: [shop.path.slice(0, -1), join(dirname(shop.path), 'bes')],
     loopback: true,
   });
-  await expect(narrow.head(shop.fileUrl, 'main', signal())).rejects.toMatchObject({ code: 'invalid_source' });
+  await expect(narrow.head({ url: shop.fileUrl, branch: 'main' }, signal())).rejects.toMatchObject({
+    code: 'invalid_source',
+  });
 });
 
 test('SEC-02 the first line of a commit has no character that steers or hides text', async () => {
@@ -155,6 +158,41 @@ describe('SEC-10 a host in a private network', () => {
       await expect(gitHostAddresses(host, () => true, signal())).rejects.toMatchObject({ code: 'invalid_source' });
     },
   );
+});
+
+describe('SEC-10 a git that would ignore the address that was judged', () => {
+  const reading =
+    (text: string | undefined): ReadGitVersion =>
+    async () =>
+      text === undefined ? undefined : parseGitVersion(`git version ${text}\n`);
+  const open = (version: ReadGitVersion, loopback = false): Git =>
+    git({ clock: systemClock, protocols: [], fileRoots: [], loopback, privateNetworks: ['10.0.0.0/8'], version });
+  const source = { url: 'https://10.1.2.3/shop.git', branch: 'main' };
+
+  test.each(['2.34.1', '2.36.6', '1.9.0', undefined])('reads nothing by https: %s', async (text) => {
+    await expect(open(reading(text)).head(source, signal())).rejects.toMatchObject({
+      code: 'repository_unreachable',
+      retryable: false,
+      message: expect.stringContaining('install git 2.37 or later'),
+    });
+  });
+
+  test.each(['2.37.0', '2.39.2 (Apple Git-143)', '2.100.1', '3.0.0-rc1'])('is none of %s', async (text) => {
+    const version = await reading(text)(signal());
+    expect(version !== undefined && pinsAddresses(version)).toBe(true);
+  });
+
+  test('is not asked where every address is allowed', async () => {
+    const asked = vi.fn<ReadGitVersion>();
+    const url = 'https://127.0.0.1:1/shop.git';
+    await expect(open(asked, true).head({ ...source, url }, signal())).rejects.toMatchObject({ retryable: true });
+    expect(asked).not.toHaveBeenCalled();
+  });
+
+  test('is told by its version', async () => {
+    const { stdout } = await exec('git', ['--version']);
+    expect(await gitVersion(signal())).toMatchObject({ text: stdout.trim().split(' ')[2] });
+  });
 });
 
 describe('SEC-14 ssh', () => {

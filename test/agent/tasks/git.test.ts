@@ -1,6 +1,11 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../../time/clock.ts';
@@ -17,6 +22,7 @@ import {
   type TestRepositories,
   type TestRepository,
 } from '../../harness/git-server.ts';
+import { until } from '../../harness/until.ts';
 
 const exec = promisify(execFile);
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
@@ -93,7 +99,7 @@ describe('a repository', () => {
       expect(await readFile(join(folder.path, 'tree/app/main.js'), 'utf8')).toBe('hello');
       expect((await stat(join(folder.path, 'tree/bin/run'))).mode & 0o111).not.toBe(0);
       expect((await readdir(join(folder.path, 'tree'))).toSorted()).toEqual(['app', 'bin', 'current']);
-      expect(await client.head(url, 'main', signal())).toBe(head);
+      expect(await client.head({ url, branch: 'main' }, signal())).toBe(head);
     }
   });
 
@@ -110,7 +116,7 @@ describe('a repository', () => {
       retryable: false,
       message: `Repository ${shop.fileUrl} has no branch absent`,
     };
-    expect(await fails(open().head(shop.fileUrl, 'absent', signal()))).toMatchObject(missing);
+    expect(await fails(open().head({ url: shop.fileUrl, branch: 'absent' }, signal()))).toMatchObject(missing);
     expect(
       await fails(open().checkout({ url: shop.fileUrl, branch: 'absent', withinMs: 60_000 }, folder.path, signal())),
     ).toMatchObject(missing);
@@ -125,7 +131,7 @@ describe('a repository', () => {
       'http://127.0.0.1:1/shop.git',
       `${ssh.url}/shop.git`, // without a key
     ]) {
-      expect(await fails(open().head(url, 'main', signal())), url).toMatchObject({
+      expect(await fails(open().head({ url, branch: 'main' }, signal())), url).toMatchObject({
         code: 'repository_unreachable',
         retryable: true,
       });
@@ -151,7 +157,7 @@ describe('a repository', () => {
     await using server = await hangingServer();
     const enough = new AbortController();
     const url = `${server.url}/shop.git`;
-    const failing = fails(open().head(url, 'main', enough.signal));
+    const failing = fails(open().head({ url, branch: 'main' }, enough.signal));
     await server.connected;
     enough.abort(new Error('Enough'));
     expect((await failing).message).toBe('Enough');
@@ -170,6 +176,106 @@ describe('a repository', () => {
       message: `Repository ${bomb.fileUrl} has more than 100 files`,
     });
     expect(await readdir(join(folder.path, 'tree'))).toEqual([]);
+  });
+});
+
+describe('SEC-08 a repository', () => {
+  test('whose pack is small, and whose files are not, is read within the bound of memory or refused', async () => {
+    await using http = await gitHttpServer(repositories);
+    const large = await repositories.create('large');
+    const zeros = '\0'.repeat(24 * 1024 * 1024);
+    await large.commit({ one: zeros, two: `${zeros}2` });
+    const url = `${http.url}/large.git`;
+    const source = { url, branch: 'main', withinMs: 60_000 };
+    await using folder = await work.make();
+    const small = open({ maxMemoryBytes: 40 * 1024 * 1024 });
+    expect(await fails(small.checkout(source, folder.path, signal()))).toMatchObject({
+      code: 'invalid_source',
+      retryable: false,
+      message: expect.stringContaining(`Repository ${url} cannot be read with 40 MiB of memory`),
+    });
+    expect(await processesNaming(url)).toEqual([]);
+    await using other = await work.make();
+    await open({ maxMemoryBytes: 256 * 1024 * 1024 }).checkout(source, other.path, signal());
+    expect((await stat(join(other.path, 'tree/two'))).size).toBe(zeros.length + 1);
+  });
+
+  test('whose commit has an endless first line is refused with the cause', async () => {
+    const talker = await repositories.create('talker');
+    const parent = await talker.commit({ a: 'a' });
+    const message = join(repositories.folder, 'message');
+    await writeFile(message, 'x'.repeat(1_100_000));
+    const identity = ['-c', 'user.name=Test', '-c', 'user.email=test@example.invalid'];
+    const inside = async (...args: string[]): Promise<string> =>
+      (await exec('git', [...identity, '-C', talker.path, ...args])).stdout.trim();
+    const commit = await inside('commit-tree', `${parent}^{tree}`, '-F', message);
+    await inside('update-ref', 'refs/heads/main', commit);
+    await using folder = await work.make();
+    const source = { url: talker.fileUrl, branch: 'main', withinMs: 60_000 };
+    expect(await fails(open().checkout(source, folder.path, signal()))).toMatchObject({
+      code: 'invalid_source',
+      retryable: false,
+      message: expect.stringContaining("the first line of the commit's message is very long"),
+    });
+  });
+});
+
+describe('a repository larger than its bounds', () => {
+  const MiB = 1024 ** 2;
+
+  const remedy =
+    'keep large files out of it, deploy an image that was built elsewhere, or set SETPOINT_GIT_MAX_BYTES of the agent on this server';
+
+  test.each<[string, Partial<GitOptions>, string, string]>([
+    [
+      'of what is fetched',
+      { maxPackBytes: MiB },
+      'random',
+      `Repository URL is not fetched as it is larger than 1 MiB, all that a build may fetch: ${remedy}`,
+    ],
+    [
+      'of its files',
+      { maxTreeBytes: 1.5 * MiB },
+      'zeros',
+      `Repository URL is not checked out as its files are larger than 1536 KiB, all that a build may have: ${remedy}`,
+    ],
+  ])('is refused: %s', async (_, bound, content, message) => {
+    await using http = await gitHttpServer(repositories);
+    const made = await repositories.create(`large-${content}`);
+    const file = content === 'random' ? randomBytes(2 * MiB).toString('base64') : '0'.repeat(2 * MiB);
+    await made.commit({ file });
+    const url = `${http.url}/large-${content}.git`;
+    {
+      await using folder = await work.make();
+      const checkout = open(bound).checkout({ url, branch: 'main', withinMs: 60_000 }, folder.path, signal());
+      expect(await fails(checkout)).toMatchObject({
+        code: 'invalid_source',
+        retryable: false,
+        message: message.replace('URL', url),
+      });
+      expect(await readdir(join(folder.path, 'tree'))).toEqual([]);
+    }
+    expect(await processesNaming(url)).toEqual([]);
+    expect(await readdir(join(repositories.folder, 'work'))).toEqual([]);
+  });
+
+  test('is given up while its pack still comes', async () => {
+    const clock = new FakeClock();
+    await using http = await gitHttpServer(repositories);
+    const made = await repositories.create('endless');
+    await made.commit({ file: randomBytes(1024 * 1024).toString('base64') });
+    await using endless = await neverEnding(http.url);
+    await using folder = await work.make();
+    const source = { url: `${endless.url}/endless.git`, branch: 'main', withinMs: 60_000 };
+    const failing = fails(open({ maxPackBytes: 64 * 1024 }, clock).checkout(source, folder.path, signal()));
+    await until('the pack grows', async () => {
+      const names = await readdir(join(folder.path, 'git/objects/pack')).catch(() => []);
+      const sizes = await Promise.all(names.map((one) => stat(join(folder.path, 'git/objects/pack', one))));
+      return sizes.some(({ size }) => size > 64 * 1024);
+    });
+    await clock.advance(500);
+    expect(await failing).toMatchObject({ message: expect.stringContaining('it is larger than 64 KiB') as string });
+    expect(await processesNaming(source.url)).toEqual([]);
   });
 });
 
@@ -227,7 +333,7 @@ describe('the files between two commits', () => {
     });
     const url = `${http.url}/${basename(path)}`;
     await using folder = await work.make();
-    expect(await open().head(url, 'main', signal())).toBe(commit);
+    expect(await open().head({ url, branch: 'main' }, signal())).toBe(commit);
     expect(await open().changes({ url, commit }, since, folder.path, signal())).toBeUndefined();
     expect(refusals).toBeGreaterThan(0);
   });
@@ -356,14 +462,16 @@ describe('SEC-02 an address of a repository', () => {
 
   test('is refused by a protocol that this server does not allow', async () => {
     const strict = open({ protocols: [] });
-    expect(await fails(strict.head(shop.fileUrl, 'main', signal()))).toMatchObject({
+    expect(await fails(strict.head({ url: shop.fileUrl, branch: 'main' }, signal()))).toMatchObject({
       code: 'invalid_source',
       message: `Repositories may not be fetched by file on this server: ${shop.fileUrl}`,
     });
     const elsewhere = open({ fileRoots: ['/srv/git'] });
-    expect(await fails(elsewhere.head(shop.fileUrl, 'main', signal()))).toMatchObject({ code: 'invalid_source' });
+    expect(await fails(elsewhere.head({ url: shop.fileUrl, branch: 'main' }, signal()))).toMatchObject({
+      code: 'invalid_source',
+    });
     const nowhere = open({ fileRoots: [] });
-    expect(await fails(nowhere.head(shop.fileUrl, 'main', signal()))).toMatchObject({
+    expect(await fails(nowhere.head({ url: shop.fileUrl, branch: 'main' }, signal()))).toMatchObject({
       code: 'invalid_source',
       message: `Sources by file need a folder that this server's agent was given with --git-file-roots: ${shop.fileUrl}`,
     });
@@ -372,7 +480,10 @@ describe('SEC-02 an address of a repository', () => {
   test('SEC-10 does not lead to this machine or to the metadata of its cloud', async () => {
     const strict = open({ protocols: ['http'], loopback: false });
     for (const host of ['127.0.0.1', 'localhost', '169.254.169.254', '0.0.0.0', '[::1]', '[::ffff:127.0.0.1]']) {
-      expect(await fails(strict.head(`http://${host}/shop.git`, 'main', signal())), host).toMatchObject({
+      expect(
+        await fails(strict.head({ url: `http://${host}/shop.git`, branch: 'main' }, signal())),
+        host,
+      ).toMatchObject({
         code: 'invalid_source',
       });
     }
@@ -413,6 +524,36 @@ describe('SEC-02 a branch', () => {
 });
 
 /** Command lines of this machine's processes that contain the text. */
+/** A server in between that sends the first half MiB of an answer and no more. */
+async function neverEnding(real: string): Promise<{ url: string } & AsyncDisposable> {
+  const most = 512 * 1024;
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { 'content-length': _length, host: _host, ...headers } = request.headers;
+    const body = await buffer(request);
+    const given = await fetch(`${real}${request.url}`, {
+      method: request.method ?? 'GET',
+      headers: headers as Record<string, string>,
+      ...(request.method === 'POST' && { body }),
+    });
+    const bytes = Buffer.from(await given.arrayBuffer());
+    response.writeHead(given.status, { 'content-type': given.headers.get('content-type') ?? '' });
+    if (bytes.length > most) response.write(bytes.subarray(0, most));
+    else response.end(bytes);
+  };
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => response.destroy(error as Error));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
 async function processesNaming(text: string): Promise<string[]> {
   const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(ids.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')));

@@ -6,6 +6,7 @@ import { diskGuard } from '../../../agent/disk/disk-guard.ts';
 import { EngineMonitor } from '../../../agent/engine/engine-monitor.ts';
 import { engineTrouble } from '../../../agent/engine/engine-trouble.ts';
 import { openMock } from '../../../agent/engine/open-mock.ts';
+import { BuildRoom } from '../../../agent/tasks/build-room.ts';
 import { patientBuild } from '../../../agent/tasks/patient-build.ts';
 import { dockerWords } from '../../../agent/runtime/docker/trouble-words.ts';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
@@ -35,18 +36,21 @@ function rig(
     checkedOut: (source) => commits.push(source?.commit),
     at: ({ step }) => steps.push(step),
   };
+  const wanted: (string | undefined)[] = [];
   const stop = new AbortController();
   const left = [...attempts];
   const build = patientBuild(
-    async (_item, progress, signal) => {
+    async ({ spec }, progress, signal) => {
       const next = left.shift();
-      progress.checkedOut({ commit: `c${left.length}`, commitMessage: 'm' });
+      wanted.push(spec.commit);
+      progress.checkedOut({ commit: spec.commit ?? `c${left.length}`, commitMessage: 'm' });
       if (next === undefined) throw new Error('Built more often than expected');
       if (next instanceof Error) throw next;
       return typeof next === 'function' ? next(signal) : next;
     },
     {
       disk,
+      room: new BuildRoom({ disk: () => Promise.resolve(space), writes: () => Promise.resolve(0), clock }),
       engine,
       clock,
       async relist() {
@@ -54,11 +58,22 @@ function rig(
       },
     },
   );
-  return { clock, space, engine, lines, commits, steps, stop, left, run: () => build(item, progress, stop.signal) };
+  return {
+    clock,
+    space,
+    engine,
+    lines,
+    commits,
+    wanted,
+    steps,
+    stop,
+    left,
+    run: () => build(item, progress, stop.signal),
+  };
 }
 
-test('a build waits for an engine that is away, and begins again when it was lost with it', async () => {
-  const { engine, lines, commits, steps, left, run } = rig([lost, result]);
+test('a build waits for an engine that is away, and begins again of the same commit when it was lost with it', async () => {
+  const { engine, lines, commits, wanted, steps, left, run } = rig([lost, result]);
   engine.silent(lost);
   const running = run();
   await expect.poll(() => lines.length).toBe(1);
@@ -67,7 +82,9 @@ test('a build waits for an engine that is away, and begins again when it was los
   await expect.poll(() => lines.length).toBe(3);
   engine.returned();
   expect(await running).toBe(result);
-  expect(commits).toEqual(['c1', undefined, 'c0']);
+  expect(commits).toEqual(['c1', undefined, 'c1']);
+  // A push meanwhile is not built: the deployment has told its commit.
+  expect(wanted).toEqual([undefined, 'c1']);
   expect(steps).toEqual(['waiting_for_engine', 'waiting_for_engine']);
 });
 

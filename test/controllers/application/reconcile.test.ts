@@ -1,51 +1,7 @@
 import { expect, test } from 'vitest';
-import { assignmentId } from '../../../store/kinds/assignment-id.ts';
-import { applicationController } from '../../../controllers/application/reconcile.ts';
-import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
-import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
-import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
-import { openRig, tenant, type Rig } from '../runtime/rig.ts';
-import { desiredState } from '../../harness/states.ts';
-
-const unreadyGraceMs = 30_000;
-const startDeadlineMs = 600_000;
-const controllers = [
-  applicationController({ unreadyGraceMs, startDeadlineMs }),
-  deploymentController({ queueDeadlineMs: 600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 }),
-];
-
-/** An application of one instance, and what its agent reports of that. */
-async function deployed(rig: Rig) {
-  const server = aServer();
-  const app = anApplication({ server_id: server.meta.id });
-  const deployment = aDeployment(app);
-  const made = rig.repo.begin();
-  made.create('server', server.meta.id, server.desired);
-  made.create(
-    'application',
-    app.meta.id,
-    desiredState('application', { ...app.desired, deployment_id: deployment.meta.id }),
-  );
-  made.create('deployment', deployment.meta.id, deployment.desired);
-  await commit(made);
-  await rig.rest();
-  const view = rig.mirror.tenant(tenant);
-  const instance = assignmentId.slot(deployment.meta.id, 0);
-  return {
-    app: app.meta.id,
-    deployment: deployment.meta.id,
-    instance,
-    phase: () => view.get('application', app.meta.id)?.observed?.phase,
-    report: async (observed: Partial<ObservedOf<'assignment'>>): Promise<void> => {
-      const it = await rig.repo.get('assignment', instance);
-      if (it === undefined) throw new Error('The application has no instance');
-      const full = kinds.assignment.observed.parse({ phase: 'running', ...observed });
-      await rig.repo.observe(it, { ...full, observedGeneration: it.meta.generation, conditions: [] }, []);
-      await rig.rest();
-    },
-  };
-}
+import { openRig, tenant } from '../runtime/rig.ts';
+import { controllers, deployed, startDeadlineMs, unreadyGraceMs } from './deployed.ts';
 
 test('an application in error stays so for as long as it has no ready instance', async () => {
   await using rig = await openRig({ controllers });

@@ -84,6 +84,7 @@ function world(given: Given): World {
     target,
     serving,
     slots,
+    volumes: [],
     server:
       given.server === 'gone'
         ? undefined
@@ -262,6 +263,31 @@ describe('the phase of an application', () => {
     expect(isUnready(world({ deployments: ['succeeded'], slots: [up] }))).toBe(false);
     expect(isUnready(world({ deployments: ['succeeded', 'building'], slots: [{}] }))).toBe(false);
     expect(isUnready(world({ run: 'stopped', deployments: ['succeeded'], slots: [{}] }))).toBe(false);
+  });
+});
+
+describe('the instances that are ready', () => {
+  const readyOf = ({ slots, ...it }: World, change: (slot: World['slots'][number]) => World['slots'][number]) => {
+    const changed = { ...it, slots: slots.map(change) };
+    const available = conditionsOf(changed, stateOf(changed)).find(({ type }) => type === 'Available');
+    return [observe(changed, stateOf(changed)).ready_replicas, available?.status];
+  };
+  const twoReady = (): World => world({ replicas: 2, deployments: ['succeeded'], slots: [up, up] });
+
+  it('are those of the last reports, also while the agent has not received what was changed of them', () => {
+    const later = (slot: World['slots'][number]) => ({
+      ...slot,
+      meta: { ...slot.meta, generation: slot.meta.generation + 1 },
+    });
+    expect(readyOf(twoReady(), later)).toEqual([2, 'true']);
+    expect(stateOf({ ...twoReady(), slots: twoReady().slots.map(later) }).ready).not.toBe('true');
+  });
+
+  it('are none that are to stop', () => {
+    expect(readyOf(twoReady(), (slot) => ({ ...slot, desired: { ...slot.desired, run: 'stopped' } }))).toEqual([
+      0,
+      'false',
+    ]);
   });
 });
 

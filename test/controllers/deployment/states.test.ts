@@ -27,6 +27,7 @@ interface Given {
   build?: Partial<ObservedOf<'assignment'>>;
   slots?: Partial<ObservedOf<'assignment'>>[];
   expired?: boolean;
+  isUnhealthy?: boolean;
   serverGone?: boolean;
   serverAway?: 'offline' | 'engine';
   olderLive?: boolean;
@@ -55,12 +56,16 @@ function world(given: Given): World {
             { ...git, type: 'build', image: 'setpoint/web:1', deadline_seconds: 60, attempt: given.attempt ?? 1 },
             given.build,
           ),
+    builds: new Map(),
+    reading: undefined,
     serverGone: given.serverGone ?? false,
     serverAway: given.serverAway,
     slots: (given.slots ?? []).map((report, slot) => assignment(deployment, { ...spec, slot }, report)),
     olderLive: given.olderLive ?? false,
     mounted: given.mounted ?? [],
+    resolution: undefined,
     expired: given.expired ?? false,
+    isUnhealthy: given.isUnhealthy ?? false,
     now,
   };
 }
@@ -125,6 +130,14 @@ describe('a deployment whose image to reuse is gone', () => {
       advance(world({ source: git, deployment: { reuse }, observed: { phase: 'building', commit }, build: other })),
     ).toMatchObject({ phase: 'failed', error: { code: 'build_failed' } });
   });
+});
+
+it('of a build that was late says what to do, whoever noticed', () => {
+  const observed = { phase: 'building' } as const;
+  const error = { code: 'build_timeout', message: 'The build did not end within 5 s' };
+  const ofAgent = advance(world({ source: git, observed, build: { phase: 'failed', error } }));
+  const own = advance(world({ source: git, observed, build: {}, expired: true }));
+  for (const it of [ofAgent, own]) expect(it.error?.message).toContain('a longer --build-deadline-seconds');
 });
 
 describe('the phase of a deployment', () => {
@@ -324,6 +337,24 @@ describe('the phase of a deployment', () => {
   it('pins the image that the first instance resolved', () => {
     const it = advance(world({ observed: deploying, app: { replicas: 2 }, slots: [{ image_digest: 'sha256:9' }] }));
     expect(it.image_digest).toBe('sha256:9');
+  });
+
+  it.each([
+    ['has the pinned image', 'sha256:9', 'succeeded'],
+    ['has what its tag led to later', 'sha256:8', 'deploying'],
+    ['has yet to say which image it has', undefined, 'deploying'],
+  ])('of two stable instances the last one %s (%s): the deployment is %s', (_what, digest, phase) => {
+    const last = digest === undefined ? stable : { ...stable, image_digest: digest };
+    const slots = [{ ...stable, image_digest: 'sha256:9' }, last];
+    expect(advance(world({ observed: deploying, app: { replicas: 2 }, slots })).phase).toBe(phase);
+  });
+
+  it('does not wait for the image of a process that has come to its end', () => {
+    const slots = [
+      { ...stable, image_digest: 'sha256:9' },
+      { ...stable, phase: 'succeeded' as const },
+    ];
+    expect(advance(world({ observed: deploying, app: { replicas: 2 }, slots })).phase).toBe('succeeded');
   });
 });
 

@@ -5,12 +5,16 @@ import { agentCapabilities } from '../../../agent-protocol/messages.ts';
 import { bounds } from '../../../agent-protocol/timing.ts';
 import type { Unsealer } from '../../../store/seal.ts';
 import { commit } from '../../../store/unit.ts';
+import { Projection } from '../../../controllers/gateway/projection.ts';
+import { composedService } from '../../harness/composed-service.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { GatewayWorld, assignmentState, tenant } from '../../harness/gateway-world.ts';
 import type { TestReplica } from '../../harness/gateway-world.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
+import { desiredState } from '../../harness/states.ts';
 import { until } from '../../harness/until.ts';
+import { serviceSpec } from '../../harness/wire-items.ts';
 
 let world: GatewayWorld;
 let replica: TestReplica;
@@ -205,4 +209,52 @@ describe('an agent that cannot copy Docker volumes', () => {
     await came(seen, [copy.meta.id]);
     expect(seen.agent.backend.items.get(copy.meta.id)?.spec).toEqual(copied);
   });
+});
+
+it('commands that are sealed in a deployment are in the items of its instances, where they are used', async () => {
+  const { id: server } = await world.server();
+  const [workload, deployment] = [randomUUID(), randomUUID()];
+  const seal = (name: string, words: string[]) =>
+    world.keyring.seal(JSON.stringify(words), {
+      tenant,
+      kind: 'application',
+      id: workload,
+      path: `services.web.words.${name}`,
+    });
+  const timing = { interval_seconds: 5, timeout_seconds: 5, failures: 3, start_seconds: 0 };
+  const services = [
+    {
+      ...composedService('web', deployment),
+      command: seal('command', ['serve', 'secret']),
+      healthcheck: { ...timing, command: seal('probe', ['ask', 'secret']) },
+    },
+  ];
+  await world.create(
+    'deployment',
+    deployment,
+    desiredState('deployment', { application_id: workload, config: { env: {}, restart_policy: 'always' }, services }),
+  );
+  const probe = { type: 'command' as const, command: ['********'], successes: 1, ...timing };
+  const config = { kind: 'deployment', id: deployment, service: 'web' } as const;
+  const id = randomUUID();
+  await world.create(
+    'assignment',
+    id,
+    assignmentState(server, { workload_id: workload, version: deployment, spec: serviceSpec({ config, probe }) }),
+  );
+  const { mirror } = replica;
+  await mirror.reached((await world.repo.get('assignment', id))!.meta.desiredRevision, AbortSignal.timeout(5000));
+  const view = mirror.tenant(tenant);
+  const capabilities = new Set(agentCapabilities);
+  const it = view.get('assignment', id)!;
+  const checked = new Projection({ view, unsealer: world.keyring, capabilities }).check(it);
+  if ('code' in checked) throw new Error(checked.message);
+  const { spec } = new Projection({ view, unsealer: world.keyring, capabilities }).item(checked);
+  expect(spec).toMatchObject({ command: ['serve', 'secret'], probe: { command: ['ask', 'secret'] } });
+  const unsealer: Unsealer = {
+    unseal() {
+      throw new Error('no key');
+    },
+  };
+  expect(new Projection({ view, unsealer, capabilities }).check(it)).toMatchObject({ code: 'secret_unavailable' });
 });

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeSample } from '../../../agent-protocol/metrics.ts';
 import type { ServerSample } from '../../../agent-protocol/metrics.ts';
+import { encodeTraffic } from '../../../agent-protocol/traffic.ts';
+import type { TrafficSample } from '../../../agent-protocol/traffic.ts';
 import { keys } from '../../../store/keys.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend } from '../../harness/fake-backend.ts';
@@ -64,6 +66,43 @@ describe.each(['held here', 'held by another replica'])('the samples of an agent
     const { signal } = new AbortController();
     const samples = replica().gateway.samples(tenant, server.id, { signal })[Symbol.asyncIterator]();
     await expect(samples.next()).rejects.toMatchObject({ code: 'malformed' });
+  });
+});
+
+describe.each(['held here', 'held by another replica'])('the traffic from an agent that is %s', (where) => {
+  const replica = (): TestReplica => (where === 'held here' ? holder : other);
+  const counts = {
+    requests: 1,
+    status: { '1xx': 0, '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 },
+    latency_ms: { p50: 1, p95: 1, p99: 1 },
+    bytes_in: 0,
+    bytes_out: 5,
+    refused: { unavailable: 0, unauthorized: 0, body_too_large: 0 },
+    aborted: 0,
+    cut: 0,
+  };
+  const window = (at: number): TrafficSample => ({ at, complete: true, ...counts, instances: [] });
+
+  it('arrives window by window, of the workload that is asked for', async () => {
+    backend.onStream = async function* (params) {
+      expect(params).toEqual({ kind: 'traffic', workload: 'w' });
+      const both = Buffer.concat([encodeTraffic(window(5000)), encodeTraffic(window(10_000))]);
+      yield both.subarray(0, 20);
+      yield both.subarray(20);
+    };
+    const { signal } = new AbortController();
+    const found: TrafficSample[] = [];
+    for await (const one of replica().gateway.traffic(tenant, server.id, 'w', { signal })) found.push(one);
+    expect(found).toEqual([window(5000), window(10_000)]);
+  });
+
+  it('is an error if the agent sends something else', async () => {
+    backend.onStream = async function* () {
+      yield Buffer.from('{"at":1}\n');
+    };
+    const { signal } = new AbortController();
+    const stream = replica().gateway.traffic(tenant, server.id, 'w', { signal })[Symbol.asyncIterator]();
+    await expect(stream.next()).rejects.toMatchObject({ code: 'malformed' });
   });
 });
 

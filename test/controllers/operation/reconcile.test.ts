@@ -141,7 +141,7 @@ describe('a comparison with the branch', () => {
   ])('reports %s', async (_name, head, app, { files: changed_files, known, matched, upToDate = false }) => {
     const { observed, asked, now } = await sync(head, { current_commit: serves, ...app });
     expect(observed).toMatchObject({ phase: 'succeeded', finished_at: now });
-    expect(observed?.result).toEqual({
+    expect(observed?.result).toMatchObject({
       up_to_date: upToDate,
       current_commit: serves,
       latest_commit: head.commit,

@@ -71,6 +71,8 @@ describe('the hash of a service', () => {
     read_only_root: { read_only_root: true },
     capabilities: { capabilities: { drop: ['KILL'], add: [] } },
     stop_signal: { stop_signal: 'SIGINT' },
+    working_dir: { working_dir: '/srv' },
+    init: { init: true },
   };
 
   it.each(Object.entries(changes))('changes with %s, as only a new container can follow', (_, change) => {
@@ -84,6 +86,10 @@ describe('the hash of a service', () => {
     restart_policy: 'no',
     restart_token: 'again',
     grace_seconds: 3,
+    image_check: true,
+    min_healthy_seconds: 3,
+    drain_seconds: 3,
+    ingress: { http_port: 80, https_port: 443, acme: {} },
   };
 
   it('does not change with what a running container can follow', () => {

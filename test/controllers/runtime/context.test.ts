@@ -94,6 +94,7 @@ test('an owner that the kind does not derive is added as a blocking one', async 
         source: { type: 'image', image_url: 'example/web:1' },
         config: { env: {}, restart_policy: 'always' },
         autodeploy: false,
+        domains: [],
         mounts: [],
         replicas: 1,
         run: 'stopped',

@@ -234,3 +234,31 @@ test('a volume that lost its data after it was copied is never copied again', as
   // also where the assignment is made anew
   expect(found && isCopied(found, undefined)).toBe(true);
 });
+
+test('a volume that was given other data is kept as that on its server', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, assignment, phase } = await made(rig);
+  await report(there);
+  const before = assignment()?.meta.generation ?? 0;
+  await rig.repo.change('volume', id('data'), (draft) => void (draft.data_id = id('other')));
+  await rig.rest();
+  expect(assignment()?.desired).toMatchObject({ run: 'running', spec: { volume: `sp-vol-${id('other')}` } });
+  expect(assignment()?.meta.generation).toBeGreaterThan(before);
+  await report(there);
+  expect(phase()).toBe('available');
+});
+
+test('a volume that is deleted with the data that it was given just now removes that, and not what it had before', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, assignment } = await made(rig);
+  await report(there);
+  const it = (await rig.repo.get('volume', id('data')))!;
+  const unit = rig.repo.begin();
+  const changed = unit.change(it, (draft) => void (draft.data_id = id('other')));
+  unit.requestDelete(changed);
+  await commit(unit);
+  await rig.rest();
+  expect(assignment()?.desired).toMatchObject({ run: 'stopped', spec: { volume: `sp-vol-${id('other')}` } });
+  await report({ phase: 'stopped' });
+  expect(assignment()?.meta.deletionRequestedAt).toBeDefined();
+});

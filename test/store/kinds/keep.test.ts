@@ -38,16 +38,16 @@ test('a history that says nothing of its end is found', () => {
   const backup = defineKind({
     kind: 'backup',
     version: 1,
-    desired: z.object({ database_id: z.string() }),
+    desired: z.object({ ledger_id: z.string() }),
     observed: z.object({ finished_at: z.string().optional() }),
-    indexes: { database: (d) => d.database_id },
+    indexes: { ledger: (d) => d.ledger_id },
     keep: { untilDeleted: 'A user deletes it' },
   });
   expect(faultsOf(backup)).toEqual([
     'backup has finished_at, so its objects are a history: let `keep` bound it by `newest` or `until`',
   ]);
-  expect(faultsOf({ ...backup, keep: { newest: { count: 20, under: 'database' } } })).toEqual([
-    'backup is kept under what is no kind: database',
+  expect(faultsOf({ ...backup, keep: { newest: { count: 20, under: 'ledger' } } })).toEqual([
+    'backup is kept under what is no kind: ledger',
   ]);
   expect(faultsOf({ ...backup, keep: { newest: { count: 0, under: 'server' } } })).toEqual([
     'backup has no index server, under which it is to be kept',

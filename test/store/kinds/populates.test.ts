@@ -10,6 +10,7 @@ const places = { server_id: 'server', environment_id: 'environment' } as const;
 /** Kinds with such a field that are not in the place themselves, and why. */
 const elsewhere: Partial<Record<KindName, string>> = {
   deployment: 'its application is in both',
+  run: 'its application is in both',
   assignment: 'its workload is in both',
   operation: 'it acts on a server and leaves nothing there',
 };

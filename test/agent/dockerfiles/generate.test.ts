@@ -1,0 +1,378 @@
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { generateDockerfile, type GeneratedDockerfile } from '../../../agent/dockerfiles/generate.ts';
+import type { DockerfileSettings } from '../../../agent/dockerfiles/recipe.ts';
+import { readDockerfile } from '../../../agent/tasks/dockerfile.ts';
+import { ignoreFile } from '../../../agent/tasks/ignore-file.ts';
+import { repositoryReader } from '../../../agent/tasks/repository-reader.ts';
+
+type Files = Readonly<Record<string, string | { link: string }>>;
+
+const usual: DockerfileSettings = { port: 3000, hasCommand: false, appType: 'web', buildArgs: [], cacheMounts: false };
+
+async function generated(files: Files, settings: Partial<DockerfileSettings> = {}): Promise<GeneratedDockerfile> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'setpoint-generate-')));
+  try {
+    for (const [name, content] of Object.entries(files)) {
+      const path = join(folder, name);
+      await mkdir(dirname(path), { recursive: true });
+      await (typeof content === 'string' ? writeFile(path, content) : symlink(content.link, path));
+    }
+    return await generateDockerfile(repositoryReader(folder), { ...usual, ...settings });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function failure(files: Files, settings: Partial<DockerfileSettings> = {}): Promise<unknown> {
+  return generated(files, settings).then(
+    ({ text }) => Promise.reject(new Error(`It was generated:\n${text}`)),
+    (error: unknown) => error,
+  );
+}
+
+const json = (value: object): string => JSON.stringify(value);
+const cmdOf = ({ text }: GeneratedDockerfile): string | undefined => /^CMD .*$/m.exec(text)?.[0];
+const lock = json({ lockfileVersion: 3 });
+const start = { start: 'node server.js' };
+
+const repositories: Readonly<Record<string, { files: Files; settings?: Partial<DockerfileSettings> }>> = {
+  'node-npm': {
+    files: {
+      'package.json': json({ scripts: { ...start, build: 'tsc' }, engines: { node: '>=20' } }),
+      'package-lock.json': lock,
+    },
+    settings: { buildArgs: ['API_URL', 'BASE_REGISTRY'] },
+  },
+  'node-pnpm': { files: { 'package.json': json({ scripts: start }), 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" } },
+  'node-yarn': { files: { 'package.json': json({ scripts: start }), 'yarn.lock': '# yarn lockfile v1\n' } },
+  'node-yarn-berry': {
+    files: {
+      'package.json': json({ packageManager: 'yarn@4.5.0+sha224.abc', scripts: { ...start, build: 'tsc' } }),
+      'yarn.lock': '__metadata:\n  version: 8\n',
+      '.yarnrc.yml': 'enableTelemetry: false\n',
+    },
+  },
+  'node-bun': { files: { 'package.json': json({ scripts: { start: 'bun run index.ts' } }), 'bun.lock': '{}' } },
+  'node-site': {
+    files: {
+      'package.json': json({ scripts: { dev: 'vite', build: 'vite build' }, devDependencies: { vite: '6.0.0' } }),
+      'package-lock.json': lock,
+    },
+  },
+  'python-pip': {
+    files: {
+      'requirements.txt': 'Flask==3.0.0\ngunicorn==23.0.0\n',
+      'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
+      '.python-version': '3.12.4\n',
+    },
+  },
+  'python-uv': {
+    files: {
+      'pyproject.toml': '[project]\nname = "x"\nrequires-python = ">=3.11"\ndependencies = ["fastapi", "uvicorn"]\n',
+      'uv.lock': '[[package]]\nname = "uvicorn"\n',
+      'main.py': 'from fastapi import FastAPI\napp: FastAPI = FastAPI()\n',
+    },
+  },
+  'python-poetry': {
+    files: {
+      'pyproject.toml':
+        '[tool.poetry]\nname = "x"\n[tool.poetry.dependencies]\npython = "~3.11"\ndjango = "*"\ngunicorn = "*"\n',
+      'poetry.lock': '',
+      'manage.py': '',
+      'shop/wsgi.py': '',
+    },
+  },
+  go: {
+    files: {
+      'go.mod': 'module example.com/x\n\ngo 1.23.1\n',
+      'go.sum': '',
+      'cmd/server/main.go': 'package main\n\nfunc main() {}\n',
+      'cmd/server/main_test.go': 'package main\n',
+      'templates/index.html': '',
+    },
+    settings: { cacheMounts: false },
+  },
+  rust: {
+    files: {
+      'Cargo.toml': '[package]\nname = "shop"\nversion = "1.0.0"\n[dependencies]\nserde = "1"\n',
+      'Cargo.lock': '',
+      'src/main.rs': 'fn main() {}',
+      'rust-toolchain.toml': '[toolchain]\nchannel = "1.79.0"\n',
+    },
+  },
+  'java-maven': {
+    files: {
+      'pom.xml':
+        '<project><properties><java.version>17</java.version></properties><artifactId>spring-boot-maven-plugin</artifactId></project>',
+    },
+  },
+  'java-gradle': {
+    files: {
+      'build.gradle.kts':
+        'plugins { id("org.springframework.boot") }\njava { toolchain { languageVersion = JavaLanguageVersion.of(21) } }\n',
+      'gradle/wrapper/gradle-wrapper.properties':
+        'distributionUrl=https\\://services.gradle.org/distributions/gradle-8.5-bin.zip\n',
+    },
+  },
+  'ruby-rails': {
+    files: {
+      Gemfile: 'source "https://rubygems.org"\ngem "rails"\n',
+      'Gemfile.lock': 'GEM\n  specs:\n    pg (1.5.0)\n    propshaft (1.0.0)\n    puma (6.4.0)\n    rails (8.0.0)\n',
+      '.ruby-version': 'ruby-3.3.5\n',
+      'config/application.rb': '',
+      'config.ru': '',
+    },
+  },
+  php: {
+    files: {
+      'composer.json': json({ require: { php: '^8.2', 'ext-pdo_mysql': '*', 'ext-json': '*' } }),
+      'composer.lock': '{}',
+      'public/index.php': '<?php echo 1;',
+    },
+  },
+  static: { files: { 'index.html': '<h1>Hello</h1>' } },
+};
+
+describe('of a repository that declares what it is', () => {
+  test.each(Object.entries(repositories))('the Dockerfile is generated: %s', async (name, { files, settings }) => {
+    const made = await generated(files, settings);
+    await expect(made.text).toMatchFileSnapshot(`golden/${name}.Dockerfile`);
+    // The judge of all Dockerfiles reads it, and its base images are of the registry that is chosen.
+    const { images } = readDockerfile(Buffer.from(made.text), {});
+    expect(images.map(({ reference }) => reference).filter((one) => !/^[a-z-]+:[\w.-]+$/.test(one))).toEqual([]);
+    const moved = readDockerfile(Buffer.from(made.text), { BASE_REGISTRY: 'mirror.test:5000/hub' });
+    expect(moved.images.every(({ reference }) => reference.startsWith('mirror.test:5000/hub/'))).toBe(true);
+    expect(made.text).toMatch(/^USER 10001:10001$/m);
+    expect(made.text).toMatch(/^CMD \[/m);
+    expect(made.reasons.length).toBeGreaterThan(0);
+    expect(ignoreFile(made.ignore.join('\n')).steps).toBe(0);
+    // Nothing else may be in it.
+    expect(made.text).toMatch(/^[\n\x20-\x7e]*$/);
+  });
+
+  test('steps keep caches where the builder can', async () => {
+    const { files = {} } = repositories['node-npm'] ?? {};
+    expect((await generated(files, { cacheMounts: true })).text).toContain(
+      'RUN --mount=type=cache,target=/root/.npm npm ci',
+    );
+  });
+});
+
+describe('the start', () => {
+  const withScript = (script: string, more: Files = {}): Promise<GeneratedDockerfile> =>
+    generated({ 'package.json': json({ scripts: { start: script } }), 'package-lock.json': lock, ...more });
+
+  test.each([
+    [
+      'a plain command of node is started without a shell',
+      'node --enable-source-maps dist/main.js',
+      'CMD ["node", "--enable-source-maps", "dist/main.js"]',
+    ],
+    ['any other script by its manager', 'tsx src/main.ts', 'CMD ["npm", "run", "start"]'],
+    [
+      'a script with characters of a shell never stands in the Dockerfile',
+      'node x; rm -rf / $(id) `id` > y',
+      'CMD ["npm", "run", "start"]',
+    ],
+  ])('%s', async (_, script, cmd) => expect(cmdOf(await withScript(script))).toBe(cmd));
+
+  test.each([
+    ['web: gunicorn app:server', 'CMD ["gunicorn", "app:server"]'],
+    ['release: x\nweb: uvicorn app:a --port ${PORT:-80}', 'CMD ["sh", "-c", "exec uvicorn app:a --port \\"$PORT\\""]'],
+  ])('the line web of a Procfile counts: %s', async (Procfile, cmd) =>
+    expect(cmdOf(await generated({ 'requirements.txt': '', Procfile }))).toBe(cmd),
+  );
+
+  test('a line web that needs a shell is not used, and that is said', async () => {
+    const made = await generated({ 'main.py': '', Procfile: 'web: a && b' });
+    expect(cmdOf(made)).toBe('CMD ["python", "main.py"]');
+    expect(made.reasons.join()).toContain('needs a shell');
+  });
+
+  test('with a start command of the application none is needed', async () => {
+    const made = await generated({ 'package.json': '{}' }, { hasCommand: true });
+    expect(cmdOf(made)).toBeUndefined();
+  });
+
+  test('a server for development serves nobody: the site is built and served', async () => {
+    const files = {
+      'package.json': json({
+        scripts: { start: 'react-scripts start', build: 'react-scripts build' },
+        dependencies: { 'react-scripts': '5' },
+      }),
+    };
+    expect((await generated(files)).text).toContain('COPY --from=build /app/build /srv');
+  });
+});
+
+test('a lock file may be larger than what else is read', async () => {
+  const lockfile = `lockfileVersion: '6.0'\n${'# x\n'.repeat(600_000)}`;
+  const made = await generated({ 'package.json': json({ scripts: start }), 'pnpm-lock.yaml': lockfile });
+  expect(made.text).toContain('pnpm@8');
+});
+
+describe('versions', () => {
+  test.each([
+    ['>=18', '24'],
+    ['^20.11.0', '20'],
+    ['20.x', '20'],
+    ['>=18 <21', '20'],
+    ['18 || 20 || 22', '22'],
+    ['*', '24'],
+    ['latest', '24'],
+    ['>=24.5', '24'],
+    ['99999999999999', '24'],
+  ])('of Node by the range %s: %s', async (range, version) => {
+    const { text } = await generated({ 'package.json': json({ scripts: start, engines: { node: range } }) });
+    expect(text).toContain(`/node:${version}-slim`);
+  });
+
+  test.each([
+    ['v20.11.1', '20.11'],
+    ['lts/iron', '20'],
+    ['lts/*', '24'],
+    ['22', '22'],
+  ])('of Node by .nvmrc %s: %s', async (said, version) => {
+    const { text } = await generated({ 'package.json': json({ scripts: start }), '.nvmrc': `${said}\n` });
+    expect(text).toContain(`/node:${version}-slim`);
+  });
+
+  test.each([
+    ['>=3.9', '3.13'],
+    ['>=3.9,<3.13', '3.12'],
+    ['~=3.11', '3.13'],
+    ['==3.10.*', '3.10'],
+  ])('of Python by the range %s: %s', async (range, version) => {
+    const files = { 'pyproject.toml': `[project]\nname = "x"\nrequires-python = "${range}"\n`, 'main.py': '' };
+    expect((await generated(files)).text).toContain(`/python:${version}-slim`);
+  });
+});
+
+describe('what is lacking is named with what to add', () => {
+  const script = json({ scripts: {} });
+  test.each<[string, Files, RegExp]>([
+    ['nothing that is known', { 'README.md': '' }, /none of package\.json.*add a Dockerfile/],
+    ['no start', { 'package.json': script }, /add a script start/],
+    ['Flask without a server', { 'requirements.txt': 'flask', 'app.py': 'app = Flask(__name__)' }, /declare gunicorn/],
+    ['FastAPI without a server', { 'requirements.txt': 'fastapi', 'main.py': 'app = FastAPI()' }, /declare uvicorn/],
+    ['a Python package without a start', { 'requirements.txt': 'x' }, /Procfile/],
+    ['a Pipfile', { Pipfile: '' }, /requirements\.txt/],
+    [
+      'several programs of Go',
+      { 'go.mod': '', 'cmd/a/a.go': 'package main', 'cmd/b/b.go': 'package main' },
+      /cmd\/a, cmd\/b/,
+    ],
+    ['a workspace of Rust', { 'Cargo.toml': '[workspace]\n' }, /workspace/],
+    ['a jar that does not run', { 'pom.xml': '<project/>' }, /mainClass/],
+    ['a Gemfile without lock', { Gemfile: '' }, /Gemfile\.lock/],
+    ['PHP without an entry', { 'composer.json': '{}' }, /public\/index\.php/],
+    [
+      'an extension with libraries',
+      { 'composer.json': json({ require: { 'ext-gd\n"': '*' } }), 'index.php': '' },
+      /gd\?\?/,
+    ],
+    [
+      'a package of a workspace alone',
+      { 'package.json': json({ scripts: start, dependencies: { a: 'workspace:*' } }) },
+      /build_context/,
+    ],
+  ])('%s', async (_, files, message) => {
+    expect(await failure(files)).toMatchObject({
+      code: 'dockerfile_not_found',
+      message: expect.stringMatching(message),
+    });
+  });
+});
+
+describe('a hostile repository', () => {
+  const large = 2 * 1024 * 1024;
+  test.each<[string, Files, string]>([
+    ['a package.json of megabytes', { 'package.json': ' '.repeat(large) }, 'invalid_source'],
+    ['no JSON', { 'package.json': '{' }, 'invalid_source'],
+    ['another form', { 'package.json': '[]' }, 'invalid_source'],
+    ['no TOML', { 'pyproject.toml': '[' }, 'invalid_source'],
+    ['deep TOML', { 'pyproject.toml': `a = ${'['.repeat(10_000)}` }, 'invalid_source'],
+    [
+      'a lock file by a link that leads out',
+      { 'package.json': json({ scripts: start }), 'yarn.lock': { link: '/etc/passwd' } },
+      'path_outside_repository',
+    ],
+    ['a package.json by a link that leads out', { 'package.json': { link: '/etc/passwd' } }, 'path_outside_repository'],
+    ['a link to itself', { 'package.json': { link: 'package.json' } }, 'dockerfile_not_found'],
+    ['a folder for a package.json', { 'package.json/x': '' }, 'dockerfile_not_found'],
+  ])('with %s gets an error', async (_, files, code) => expect(await failure(files)).toMatchObject({ code }));
+
+  test('with deep JSON is read to where it matters', async () => {
+    const deep = `{"scripts":{"start":"node a"},"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+    expect(cmdOf(await generated({ 'package.json': deep }))).toBe('CMD ["node", "a"]');
+  });
+
+  const bad = 'x"\nRUN id\n#$(id)`id`\\';
+  test.each<[string, Files]>([
+    ['main', { 'package.json': json({ main: bad, scripts: start }), [`${bad.replaceAll('/', '')}`]: '' }],
+    ['packageManager', { 'package.json': json({ packageManager: `npm@1.0.0${bad}`, scripts: start }) }],
+    ['engines', { 'package.json': json({ engines: { node: `20${bad}` }, scripts: start }) }],
+    [
+      'names of scripts and packages',
+      { 'package.json': json({ name: bad, scripts: { ...start, [bad]: bad }, dependencies: { [bad]: bad } }) },
+    ],
+    ['.nvmrc', { 'package.json': json({ scripts: start }), '.nvmrc': `20${bad}` }],
+    ['go.mod', { 'go.mod': `module ${bad}\ngo 1.22${bad}\n`, 'main.go': 'package main' }],
+    ['.python-version', { 'main.py': '', '.python-version': `3.12${bad}` }],
+    [
+      'requires-python',
+      { 'main.py': '', 'pyproject.toml': `[project]\nname = "x"\nrequires-python = ${json([bad]).slice(1, -1)}\n` },
+    ],
+    [
+      'Gemfile.lock',
+      { Gemfile: `ruby "3.3${bad}"`, 'Gemfile.lock': `    puma (${bad})\n    ${bad} (1)`, 'config.ru': '' },
+    ],
+    [
+      'composer.json',
+      {
+        'composer.json': json({ require: { php: `^8${bad}` }, config: { platform: { php: `8.1${bad}` } } }),
+        'index.php': '',
+      },
+    ],
+    ['build.gradle', { 'build.gradle': `org.springframework.boot\njvmToolchain(${bad}17)` }],
+  ])('puts nothing of its own into a step: %s', async (_, files) => {
+    const { text, reasons } = await generated(files);
+    expect(text).not.toContain('RUN id');
+    expect(text).not.toContain('$(id)');
+    expect([...reasons, text].join('\n')).not.toContain('`id`');
+    readDockerfile(Buffer.from(text), {});
+  });
+
+  test('names of folders and of programs that no shell takes as they are do not get in', async () => {
+    expect(await failure({ 'go.mod': '', 'cmd/a b;id/main.go': 'package main' })).toMatchObject({
+      code: 'dockerfile_not_found',
+    });
+    expect(await failure({ 'Cargo.toml': '[package]\nname = "a;id"\n', 'src/main.rs': '' })).toMatchObject({
+      code: 'invalid_source',
+    });
+  });
+
+  test.each<[string, Files]>([
+    [
+      'blank lines',
+      { 'requirements.txt': '\n'.repeat(1_000_000), 'go.mod': ' \n'.repeat(500_000), 'main.go': 'package main' },
+    ],
+    ['blank lines of packages', { 'requirements.txt': '\n'.repeat(1_000_000), 'main.py': '' }],
+    ['one long line', { 'requirements.txt': 'a'.repeat(1_000_000), 'main.py': `app${' '.repeat(190_000)}` }],
+    ['a long script', { 'package.json': json({ scripts: { start: 'a '.repeat(400_000) } }) }],
+    [
+      'many packages',
+      {
+        'package.json': json({
+          scripts: start,
+          dependencies: Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`p${n}`, '1'])),
+        }),
+      },
+    ],
+  ])('takes no time: %s', { timeout: 20_000 }, async (_, files) => {
+    expect((await generated(files)).text).toContain('USER 10001:10001');
+  });
+});

@@ -1,0 +1,22 @@
+# Another registry for the base images: give the build argument BASE_REGISTRY, such as registry.example.com/mirror
+ARG BASE_REGISTRY=docker.io/library
+FROM ${BASE_REGISTRY}/python:3.11-slim AS build
+WORKDIR /app
+RUN python -m pip install --no-cache-dir --disable-pip-version-check --break-system-packages poetry~=2.0
+RUN python -m venv /venv
+ENV VIRTUAL_ENV=/venv PATH=/venv/bin:$PATH POETRY_NO_INTERACTION=1
+# Packages first: this layer stays as long as their list does
+COPY pyproject.toml poetry.lock ./
+RUN poetry install --only main --no-root --no-directory
+
+# What runs: no rights, no files of root
+FROM ${BASE_REGISTRY}/python:3.11-slim
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PATH=/venv/bin:$PATH VIRTUAL_ENV=/venv
+ENV HOME=/tmp
+COPY --from=build /venv /venv
+COPY --chown=10001:10001 . /app
+WORKDIR /app
+ENV PORT=3000
+EXPOSE 3000
+USER 10001:10001
+CMD ["sh", "-c", "exec gunicorn --bind \"0.0.0.0:${PORT:-8000}\" shop.wsgi"]

@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
+import { git } from '../../../agent/tasks/git.ts';
+import { repositoryFiles } from '../../../agent/tasks/read-repository.ts';
+import { openWorkFolder } from '../../../agent/tasks/work-folder.ts';
+import { repositoryLimits } from '../../../agent-protocol/messages.ts';
+import { systemClock } from '../../../time/clock.ts';
+import { testRepositories } from '../../harness/git-server.ts';
+import type { TestRepositories, TestRepository } from '../../harness/git-server.ts';
+
+let repositories: TestRepositories;
+let shop: TestRepository;
+beforeEach(async () => {
+  repositories = await testRepositories();
+  shop = await repositories.create('shop');
+});
+afterEach(() => repositories[Symbol.asyncDispose]());
+
+async function read(paths: string[], commit?: string, check = async (): Promise<void> => undefined) {
+  const files = repositoryFiles({
+    git: git({ clock: systemClock, protocols: ['file'], fileRoots: [repositories.folder], loopback: true }),
+    folder: await openWorkFolder(join(repositories.folder, 'work')),
+    disk: { check },
+    clock: systemClock,
+  });
+  const lines: string[] = [];
+  const query = { repository_url: shop.fileUrl, branch: 'main', paths, commit, project_id: 'p' };
+  const answer = await files(query, (text) => lines.push(text), AbortSignal.timeout(20_000));
+  return { ...answer, lines };
+}
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+
+it('reads files at the head of a branch or at a commit, through links that stay in the repository', async () => {
+  const first = await shop.commit({ a: 'one', 'b/c': 'two', link: { link: 'b/c' } }, { message: 'First' });
+  const second = await shop.commit({ a: 'other' });
+  expect(await read(['a', 'b/c', 'link'], first)).toMatchObject({
+    commit: first,
+    commit_message: 'First',
+    files: [{ content: base64('one') }, { content: base64('two') }, { content: base64('two') }],
+  });
+  const { commit, files, lines } = await read(['a', 'b/c']);
+  expect({ commit, files }).toEqual({ commit: second, files: [{ content: base64('other') }, { lack: 'missing' }] });
+  expect(lines).toEqual([expect.stringContaining('Reading a, b/c of file://'), expect.stringContaining(second)]);
+});
+
+it('reads no folder and nothing that is too large, alone or with the others', async () => {
+  const { fileBytes, bytes } = repositoryLimits;
+  const full = 'x'.repeat(fileBytes);
+  await shop.commit({ 'folder/x': '', one: full, two: full, three: 'x', large: `${full}x` });
+  expect(bytes).toBe(2 * fileBytes);
+  const { files } = await read(['folder', 'large', 'one', 'two', 'three']);
+  expect(files.map((it) => ('lack' in it ? it.lack : 'content'))).toEqual([
+    'not_file',
+    'too_large',
+    'content',
+    'content',
+    'too_large',
+  ]);
+});
+
+it('follows no link out of the repository, and no path', async () => {
+  await shop.commit({ link: { link: '/etc/passwd' }, up: { link: '../../../../../etc' } });
+  for (const path of ['link', 'up/passwd', '../x', '/etc/passwd', 'a/../../x'])
+    await expect(read([path]), path).rejects.toMatchObject({ code: 'path_outside_repository' });
+});
+
+it('reads nothing while the disk is full', async () => {
+  await shop.commit({ a: 'one' });
+  const full = async (): Promise<void> => {
+    throw new RuntimeFailure('no_space', 'The disk is full', { retryable: true });
+  };
+  await expect(read(['a'], undefined, full)).rejects.toMatchObject({ code: 'no_space' });
+});

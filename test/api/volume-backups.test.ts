@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startApi } from '../harness/api.ts';
+import type { Answer, ApiWorld, Client } from '../harness/api.ts';
+
+let world: ApiWorld;
+let owner: Client;
+let project: string;
+let server: string;
+let volume: string;
+
+beforeAll(async () => {
+  const unlimited = { perMinute: 0, burst: 1 };
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  owner = await world.owner();
+  server = (await owner.post('/servers', { name: 'alpha' })).data.id;
+  project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
+  await owner.post('/settings/backup-destinations', {
+    name: 'store',
+    provider: 'custom',
+    endpoint: 'https://s3.example.test',
+    bucket: 'backups',
+    access_key: 'AKIDOFTHETEST',
+    secret_key: 'sesame',
+  });
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+let count = 0;
+const aName = (): string => `name-${(count += 1)}`;
+const said = ({ status, body }: Answer) => [status, body.error?.message];
+const reason = ({ status, body }: Answer) => {
+  const { field, reason: why } = body.error?.details?.[0] ?? {};
+  return [status, field, why];
+};
+
+async function aVolume(fields: object = {}): Promise<string> {
+  const { data, status } = await owner.post('/volumes', { project_id: project, name: aName(), ...fields });
+  expect(status).toBe(201);
+  await world.observe('volume', data.id, { phase: 'available' });
+  return data.id;
+}
+
+async function anApplication(fields: object = {}): Promise<string> {
+  const image = { source_type: 'image', image_url: 'web:1', exposed_port: 8080 };
+  const { data, status } = await owner.post('/applications', {
+    project_id: project,
+    name: aName(),
+    ...image,
+    ...fields,
+  });
+  expect(status).toBe(201);
+  return data.id;
+}
+
+const bind = (id: string, app: string, path = '/data'): Promise<Answer> =>
+  owner.post(`/volumes/${id}/bind`, { workload_type: 'application', workload_id: app, mount_path: path });
+
+async function aBackup(id: string): Promise<string> {
+  const { data, status } = await owner.post(`/volumes/${id}/backup`, {});
+  expect(status).toBe(201);
+  const finished_at = '2030-01-01T00:00:00.000Z';
+  const sizes = { size_bytes: 4, dump_bytes: 8, checksum_sha256: 'c'.repeat(64) };
+  await world.observe('backup', data.id, { phase: 'completed', finished_at, ...sizes });
+  return data.id;
+}
+
+beforeEach(async () => void (volume = await aVolume()));
+
+describe('a backup of a volume', () => {
+  it('says what it is of and how it is made, and is listed with its volume', async () => {
+    const { data, status } = await owner.post(`/volumes/${volume}/backup`, { labels: { before: 'move' } });
+    expect(status).toBe(201);
+    const { name } = (await owner.get(`/volumes/${volume}`)).data;
+    expect(data).toMatchObject({
+      kind: 'volume',
+      resource_id: volume,
+      name,
+      method: 'snapshot',
+      type: null,
+      version: null,
+      trigger: 'manual',
+      status: 'pending',
+      labels: { before: 'move' },
+      object_key: expect.stringMatching(new RegExp(`/${volume}/backups/${'[0-9a-f-]{36}'}/files.tar.zst$`)),
+    });
+    expect((await owner.get(`/volumes/${volume}/backups`)).data).toMatchObject([{ id: data.id }]);
+  });
+
+  it('is refused while the volume is not there, of the volume of a database, and where several have not ended', async () => {
+    const { data } = await owner.post('/volumes', { project_id: project, name: aName() });
+    expect(said(await owner.post(`/volumes/${data.id}/backup`, {}))).toEqual([
+      409,
+      'Cannot back up the volume as its server has not made it yet: wait until it is available',
+    ]);
+    await world.observe('volume', data.id, { phase: 'error' });
+    expect((await owner.post(`/volumes/${data.id}/backup`, {})).status).toBe(409);
+    const database = (await owner.post('/databases', { project_id: project, name: aName(), type: 'postgres' })).data;
+    await world.observe('volume', database.data_volume_id, { phase: 'bound' });
+    const [status, message] = said(await owner.post(`/volumes/${database.data_volume_id}/backup`, {}));
+    expect([status, String(message)]).toEqual([409, expect.stringContaining('has the data of database')]);
+    for (let n = 0; n < 5; n += 1) expect((await owner.post(`/volumes/${volume}/backup`, {})).status).toBe(201);
+    expect((await owner.post(`/volumes/${volume}/backup`, {})).status).toBe(409);
+  });
+
+  it('is made of each volume that an application mounts', async () => {
+    const app = await anApplication();
+    expect((await owner.post(`/applications/${app}/volume-backups`, {})).status).toBe(409);
+    const other = await aVolume();
+    await bind(volume, app);
+    await bind(other, app, '/other');
+    const { data, status } = await owner.post(`/applications/${app}/volume-backups`, {});
+    expect(status).toBe(201);
+    expect(data.map((one: { resource_id: string }) => one.resource_id).toSorted()).toEqual([volume, other].toSorted());
+    const listed = (await owner.get(`/applications/${app}/volume-backups`)).data;
+    expect(listed.map((one: { id: string }) => one.id).toSorted()).toEqual(
+      data.map((one: { id: string }) => one.id).toSorted(),
+    );
+  });
+});
+
+describe('a schedule', () => {
+  const times = { cron_expression: '30 3 * * *' };
+
+  it('is of one database, one volume, or the volumes of one application', async () => {
+    const app = await anApplication();
+    const made = await owner.post('/backup-schedules', { application_id: app, ...times });
+    expect([made.status, made.data]).toMatchObject([201, { application_id: app, volume_id: null, database_id: null }]);
+    const ofVolume = await owner.post('/backup-schedules', { volume_id: volume, ...times });
+    expect([ofVolume.status, ofVolume.data]).toMatchObject([201, { volume_id: volume, application_id: null }]);
+    expect(reason(await owner.post('/backup-schedules', { ...times, volume_id: volume, application_id: app }))).toEqual(
+      [400, 'database_id', 'required'],
+    );
+    expect((await owner.post('/backup-schedules', times)).status).toBe(400);
+    expect((await owner.post('/backup-schedules', { volume_id: project, ...times })).status).toBe(404);
+  });
+
+  it('makes a backup of each volume of its application now', async () => {
+    const app = await anApplication();
+    const { id } = (await owner.post('/backup-schedules', { application_id: app, ...times })).data;
+    expect((await owner.post(`/backup-schedules/${id}/run`)).status).toBe(409);
+    const other = await aVolume();
+    await bind(volume, app);
+    await bind(other, app, '/other');
+    expect((await owner.post(`/backup-schedules/${id}/run`)).status).toBe(201);
+    const listed = (await owner.get(`/applications/${app}/volume-backups`)).data;
+    expect(listed).toHaveLength(2);
+    expect(listed.every((one: { schedule_id: string }) => one.schedule_id === id)).toBe(true);
+  });
+});
+
+describe('a restore', () => {
+  it('is made beside the volume, which nobody else takes meanwhile, once at a time', async () => {
+    const backup = await aBackup(volume);
+    const made = await owner.post(`/backups/volume/${backup}/restore`);
+    expect([made.status, made.data]).toMatchObject([
+      201,
+      { kind: 'volume', resource_id: volume, database_id: null, former_volume_id: null, status: 'pending' },
+    ]);
+    expect(made.data.volume_id).not.toBe(volume);
+    expect((await owner.post(`/backups/volume/${backup}/restore`)).status).toBe(409);
+    await world.observe('volume', made.data.volume_id, { phase: 'available' });
+    const app = await anApplication();
+    for (const refused of [
+      await bind(made.data.volume_id, app),
+      await owner.delete(`/volumes/${made.data.volume_id}`),
+      await owner.post(`/volumes/${made.data.volume_id}/backup`, {}),
+    ])
+      expect(said(refused)).toEqual([409, `Restore ${made.data.id} makes the volume: wait for its end, or cancel it`]);
+  });
+
+  it('is refused of a backup that is not completed, is of a database, or whose volume is gone', async () => {
+    const { data } = await owner.post(`/volumes/${volume}/backup`, {});
+    expect((await owner.post(`/backups/volume/${data.id}/restore`)).status).toBe(409);
+    const database = (await owner.post('/databases', { project_id: project, name: aName(), type: 'postgres' })).data;
+    await world.observe('database', database.id, { phase: 'running' });
+    const dump = (await owner.post(`/databases/${database.id}/backups`, {})).data;
+    await world.observe('backup', dump.id, { phase: 'completed' });
+    for (const verb of ['restore', 'clone'])
+      expect((await owner.post(`/backups/volume/${dump.id}/${verb}`, verb === 'clone' ? {} : undefined)).status).toBe(
+        409,
+      );
+    const backup = await aBackup(volume);
+    const into = { database_id: database.id };
+    expect((await owner.post(`/backups/database/${backup}/restore`, into)).status).toBe(409);
+    expect((await owner.post(`/backups/database/${backup}/restore`, { new_name: aName() })).status).toBe(409);
+    await owner.delete(`/volumes/${volume}`);
+    expect((await owner.post(`/backups/volume/${backup}/restore`)).status).toBe(409);
+  });
+});
+
+describe('a clone', () => {
+  it('is a volume of its own, beside the former one or where its application is', async () => {
+    const backup = await aBackup(volume);
+    const alone = await owner.post(`/backups/volume/${backup}/clone`, { name: aName() });
+    expect([alone.status, alone.data]).toMatchObject([201, { kind: 'volume', former_volume_id: null }]);
+    expect((await owner.get(`/volumes/${alone.data.volume_id}`)).data).toMatchObject({
+      server_id: server,
+      project_id: project,
+    });
+    const elsewhere = (await owner.post('/servers', { name: 'beta' })).data.id;
+    const other = (await owner.post('/projects', { name: aName(), default_server_id: elsewhere })).data.id;
+    const app = await anApplication({ project_id: other });
+    const made = await owner.post(`/backups/volume/${backup}/clone`, {
+      workload_type: 'application',
+      workload_id: app,
+      mount_path: '/data',
+    });
+    expect(made.status).toBe(201);
+    expect((await owner.get(`/volumes/${made.data.volume_id}`)).data).toMatchObject({
+      server_id: elsewhere,
+      project_id: other,
+      bindings: [],
+    });
+  });
+
+  it('needs the right in the project that it goes to, and a path that is free', async () => {
+    const backup = await aBackup(volume);
+    const clerk = await world.user();
+    const own = (await clerk.post('/projects', { name: aName() })).data.id;
+    // of its own project the clerk is the owner, and of that of the backup it is none
+    const asked = { project_id: own, server_id: server };
+    expect((await clerk.post(`/backups/volume/${backup}/clone`, asked)).status).toBe(403);
+    const app = await anApplication();
+    await bind(volume, app);
+    const to = (path: string) => ({ workload_type: 'application', workload_id: app, mount_path: path, name: aName() });
+    expect((await owner.post(`/backups/volume/${backup}/clone`, to('/data/below'))).status).toBe(409);
+    expect((await owner.post(`/backups/volume/${backup}/clone`, to('/beside'))).status).toBe(201);
+    expect(reason(await owner.post(`/backups/volume/${backup}/clone`, { mount_path: '/data' }))).toEqual([
+      400,
+      'workload_id',
+      'required',
+    ]);
+  });
+});

@@ -1,0 +1,5 @@
+import { testDatabaseImage } from './database-image.ts';
+
+testDatabaseImage('postgres');
+testDatabaseImage('mariadb');
+testDatabaseImage('redis');

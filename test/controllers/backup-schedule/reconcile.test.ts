@@ -1,0 +1,154 @@
+import { expect, test } from 'vitest';
+import { backupScheduleController } from '../../../controllers/backup-schedule/reconcile.ts';
+import { commit } from '../../../store/unit.ts';
+import { desiredState } from '../../harness/states.ts';
+import { id, openRig, tenant } from '../runtime/rig.ts';
+import type { Rig } from '../runtime/rig.ts';
+
+const hour = 60 * 60_000;
+const day = 24 * hour;
+
+/** A database with a schedule at 03:30 in Berlin, at an instant of the rig's clock. */
+async function prepare(rig: Rig, fields: object = {}): Promise<void> {
+  const unit = rig.repo.begin();
+  unit.create('user', id('root'), desiredState('user', { email: 'root@example.test', role: 'superadmin' }));
+  unit.create('database', id('orders'), desiredState('database', { name: 'orders', project_id: id('shop') }));
+  unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store' }));
+  unit.create(
+    'backup_schedule',
+    id('nightly'),
+    desiredState('backup_schedule', {
+      project_id: id('shop'),
+      of: { kind: 'database', id: id('orders') },
+      destination_id: id('store'),
+      timezone: 'Europe/Berlin',
+      retention_count: 2,
+      ...fields,
+    }),
+  );
+  await commit(unit);
+  await rig.rest();
+}
+
+const schedule = async (rig: Rig) => (await rig.repo.get('backup_schedule', id('nightly')))!;
+const backups = (rig: Rig) =>
+  rig.mirror
+    .tenant(tenant)
+    .list('backup')
+    .toSorted((a, b) => ((a.desired.scheduled_for ?? '') < (b.desired.scheduled_for ?? '') ? -1 : 1));
+const notified = (rig: Rig): string[] =>
+  rig.mirror
+    .tenant(tenant)
+    .list('notification')
+    .map(({ desired }) => desired.type);
+
+async function pass(rig: Rig, ms: number): Promise<void> {
+  await rig.clock.advance(ms);
+  await rig.rest();
+}
+
+/** All backups that have not ended are good. */
+async function succeed(rig: Rig): Promise<void> {
+  for (const it of backups(rig))
+    if (it.observed === undefined) {
+      const own = (await rig.repo.get('backup', it.meta.id))!;
+      const finished_at = rig.clock.now().toISOString();
+      await rig.repo.observe(own, { phase: 'completed', finished_at, observedGeneration: 1, conditions: [] }, []);
+    }
+  await rig.rest();
+}
+
+test('a backup is made at each instant in the time zone of the schedule, and as many good ones stay as are to', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig);
+  expect((await schedule(rig)).observed).toMatchObject({
+    phase: 'active',
+    missed: 0,
+    next_run_at: '2030-01-01T02:30:00.000Z',
+  });
+  expect(backups(rig)).toEqual([]);
+  await pass(rig, 3 * hour);
+  expect(backups(rig).map(({ desired }) => desired)).toEqual([
+    expect.objectContaining({
+      of: expect.objectContaining({ kind: 'database', id: id('orders') }),
+      destination_id: id('store'),
+      schedule_id: id('nightly'),
+      scheduled_for: '2030-01-01T02:30:00.000Z',
+    }),
+  ]);
+  for (let days = 0; days < 3; days += 1) {
+    await succeed(rig);
+    await pass(rig, day);
+  }
+  await succeed(rig);
+  const kept = backups(rig).map(({ desired }) => desired.expires_at === undefined);
+  expect(kept).toEqual([false, false, true, true]);
+  expect((await schedule(rig)).observed).toMatchObject({ phase: 'active', missed: 0 });
+  const quiet = await rig.store.revision();
+  rig.controllers.resync();
+  await rig.rest();
+  expect(await rig.store.revision()).toBe(quiet);
+});
+
+test('a pinned backup stays, and counts for none of those that are to', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig, { retention_count: 1 });
+  await pass(rig, 3 * hour);
+  const [first] = backups(rig);
+  const unit = rig.repo.begin();
+  unit.change((await rig.repo.get('backup', first!.meta.id))!, (draft) => void (draft.pinned = true));
+  await commit(unit);
+  for (let days = 0; days < 2; days += 1) {
+    await succeed(rig);
+    await pass(rig, day);
+  }
+  await succeed(rig);
+  expect(backups(rig).map(({ desired }) => desired.expires_at === undefined)).toEqual([true, false, true]);
+});
+
+test('after the control plane was away, one backup is made of all that were due, and the others are told', async () => {
+  await using rig = await openRig({ controllers: [] });
+  await prepare(rig);
+  await rig.clock.advance(3 * day);
+  const late = rig.replica('late', [backupScheduleController]);
+  await rig.controllers[Symbol.asyncDispose]();
+  await pass(rig, hour);
+  expect(backups(rig).map(({ desired }) => desired.scheduled_for)).toEqual(['2030-01-03T02:30:00.000Z']);
+  expect((await schedule(rig)).observed).toMatchObject({ missed: 2 });
+  expect(notified(rig)).toContain('backup_missed');
+  await late[Symbol.asyncDispose]();
+});
+
+test('while a backup has not ended, the next one is left out and told; without a good one the schedule is overdue', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig);
+  await pass(rig, 3 * hour);
+  await pass(rig, day);
+  expect(backups(rig)).toHaveLength(1);
+  expect((await schedule(rig)).observed).toMatchObject({ phase: 'overdue', missed: 1 });
+  expect(notified(rig).toSorted()).toEqual(['backup_missed', 'backup_overdue']);
+  await succeed(rig);
+  expect((await schedule(rig)).observed).toMatchObject({ phase: 'active' });
+  expect(notified(rig)).toContain('backup_recovered');
+});
+
+test('nothing is backed up while the schedule is paused or its database is stopped, and nothing is caught up', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig, { is_paused: true });
+  await pass(rig, 2 * day);
+  expect((await schedule(rig)).observed).toMatchObject({ phase: 'paused', missed: 0 });
+  const unit = rig.repo.begin();
+  unit.change(await schedule(rig), (draft) => void (draft.is_paused = false));
+  unit.change((await rig.repo.get('database', id('orders')))!, (draft) => void (draft.run = 'stopped'));
+  await commit(unit);
+  await pass(rig, 2 * day);
+  expect(backups(rig)).toEqual([]);
+  const start = rig.repo.begin();
+  start.change((await rig.repo.get('database', id('orders')))!, (draft) => void (draft.run = 'running'));
+  await commit(start);
+  await pass(rig, hour);
+  expect(backups(rig)).toEqual([]);
+  await pass(rig, day);
+  expect(backups(rig)).toHaveLength(1);
+  expect((await schedule(rig)).observed).toMatchObject({ phase: 'active', missed: 0 });
+});

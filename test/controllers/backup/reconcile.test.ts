@@ -1,0 +1,765 @@
+import { describe, expect, test } from 'vitest';
+import { backupController } from '../../../controllers/backup/reconcile.ts';
+import { patience } from '../../../controllers/backup/states.ts';
+import { patienceMs } from '../../../controllers/task/task.ts';
+import { taskRow } from '../../../agent-protocol/task-types.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
+import { kinds } from '../../../store/kinds/kinds.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { commit } from '../../../store/unit.ts';
+import type { CommittableUnit } from '../../../store/unit-of-work.ts';
+import { MemoryBucket } from '../../harness/memory-bucket.ts';
+import { desiredState, ofDatabase } from '../../harness/states.ts';
+import { id, openRig, tenant } from '../runtime/rig.ts';
+import type { Rig } from '../runtime/rig.ts';
+
+const now = '2030-01-01T00:00:00.000Z';
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const folder = `${tenant}/${id('shop')}/${id('orders')}/backups`;
+const object = `${folder}/${id('first')}/dump.zst`;
+const manifest = `${folder}/${id('first')}/manifest.json`;
+const refused = { code: 'refused', message: 'Nothing listens there: check endpoint', isPassing: true };
+const wrongKeys = { code: 'wrong_secret', message: 'The secret key is another one: copy it', isPassing: false };
+const result = { size_bytes: 500, dump_bytes: 900, checksum_sha256: 'ab12', etag: 'of-parts-2', parts: 2 };
+
+function controllerOf(bucket: MemoryBucket) {
+  return backupController({ secrets: { unseal: () => 'opened' }, bucket });
+}
+
+interface Asked {
+  backup?: Partial<DesiredOf<'backup'>>;
+  /** What is not there when the backup is asked for. */
+  without?: 'database' | 'server' | 'destination';
+  /** Further writes of the same transaction. */
+  also?: (unit: CommittableUnit) => void;
+}
+
+/** A backup of a database that serves on a server that answers, to a destination that can be reached. */
+async function asked(rig: Rig, { backup = {}, without, also }: Asked = {}) {
+  const { repo, clock } = rig;
+  const view = rig.mirror.tenant(tenant);
+  const unit = repo.begin();
+  unit.create('user', id('root'), desiredState('user', { email: 'root@example.test', role: 'superadmin' }));
+  if (without !== 'server') unit.create('server', id('server'), desiredState('server', { agent_public_key: 'key' }));
+  if (without !== 'database')
+    unit.create(
+      'database',
+      id('orders'),
+      desiredState('database', { name: 'orders', project_id: id('shop'), data_volume_id: id('data') }),
+    );
+  if (without !== 'destination')
+    unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store' }));
+  const instance = desiredState('assignment', {
+    server_id: id('server'),
+    workload_kind: 'database',
+    workload_id: id('orders'),
+    version: id('data'),
+  });
+  if (without !== 'server') unit.create('assignment', id('instance'), instance);
+  const wanted = desiredState('backup', {
+    project_id: id('shop'),
+    place: { environment_id: id('environment'), server_id: id('server') },
+    of: ofDatabase(id('orders')),
+    destination_id: id('store'),
+    requested_at: '2030-01-01T00:00:00.000Z',
+    ...backup,
+  });
+  unit.create('backup', id('first'), wanted);
+  also?.(unit);
+  await commit(unit);
+  const taskId = assignmentId.task(id('first'), 'backup');
+  const own = () => view.get('backup', id('first'));
+  const it = {
+    view,
+    own,
+    task: () => view.get('assignment', taskId),
+    observed: () => own()?.observed,
+    phase: () => own()?.observed?.phase,
+    condition: (type = 'Ready') => {
+      const found = own()?.observed?.conditions.find((one) => one.type === type);
+      return found && [found.status, found.reason, found.message];
+    },
+    database: (phase: ObservedOf<'database'>['phase']) => observe('database', id('orders'), { phase }),
+    server: (phase: ObservedOf<'server'>['phase']) => observe('server', id('server'), { phase }),
+    destination: (phase: 'reachable' | 'unreachable') =>
+      observe('backup_destination', id('store'), { phase, probed_at: now, failures: 0, is_clock_off: false }),
+    instance: (ready: boolean) => observe('assignment', id('instance'), reported({ phase: 'running', ready })),
+    report: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', taskId, reported(report)),
+    /** All bytes were sent. */
+    sent: (changes: object = {}) =>
+      observe('assignment', taskId, reported({ phase: 'succeeded', result: { ...result, ...changes } })),
+    change: async (change: (draft: DesiredOf<'backup'>) => void) => {
+      await repo.change('backup', id('first'), change);
+      await rig.rest();
+    },
+    remove: async (kind: 'backup' | 'server' | 'database' | 'backup_destination', which: string) => {
+      const removal = repo.begin();
+      removal.requestDelete((await repo.get(kind, which))!);
+      await commit(removal);
+      await rig.rest();
+    },
+    /** The agent has ended the task, and is done with it. */
+    taskGone: async () => {
+      const release = repo.begin();
+      release.release((await repo.get('assignment', taskId))!, 'agent');
+      await commit(release);
+      await rig.rest();
+    },
+    pass: async (ms: number) => {
+      await clock.advance(ms);
+      await rig.rest();
+    },
+    told: () =>
+      view
+        .list('notification')
+        .map(({ desired }) => `${desired.type}: ${desired.message}`)
+        .toSorted(),
+    /** Nothing is written, however often it is looked at, and no message names a time. */
+    quiet: async () => {
+      const before = await rig.store.revision();
+      rig.controllers.resync();
+      await rig.rest();
+      expect(await rig.store.revision()).toBe(before);
+      for (const { message } of own()?.observed?.conditions ?? []) expect(message).not.toMatch(/\d\d:\d\d|20\d\d-/);
+    },
+  };
+  async function observe<K extends 'database' | 'server' | 'backup_destination' | 'assignment'>(
+    kind: K,
+    which: string,
+    observed: ObservedOf<K>,
+  ): Promise<void> {
+    const found = (await repo.get(kind, which))! as ReadonlyResource<K>; // a union of kinds is not narrowed
+    await repo.observe(found, { ...observed, observedGeneration: found.meta.generation, conditions: [] }, []);
+    await rig.rest();
+  }
+  if (without !== 'server') await it.server('active');
+  if (without !== 'destination') await it.destination('reachable');
+  if (without !== 'database') await it.database('running');
+  if (without !== 'server') await it.instance(true);
+  await rig.rest();
+  return it;
+}
+
+function reported(report: Partial<ObservedOf<'assignment'>>): ObservedOf<'assignment'> {
+  return kinds.assignment.observed.parse({ phase: 'running', ...report });
+}
+
+async function completed(rig: Rig, options: Asked = {}) {
+  const it = await asked(rig, options);
+  await it.report({ phase: 'running' });
+  await it.sent();
+  expect(it.phase()).toBe('completed');
+  await it.taskGone();
+  return it;
+}
+
+test('a backup is sent by the server of its database, and is completed once the bucket has all of it', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  const [upload] = [...bucket.uploads];
+  expect(upload).toEqual([it.observed()?.upload_id, object]);
+  expect(it.phase()).toBe('pending');
+  expect(it.task()?.desired).toMatchObject({
+    workload_kind: 'backup',
+    workload_id: id('first'),
+    server_id: id('server'),
+    spec: { type: 'backup', engine: 'postgres', instance: id('instance'), attempt: 1 },
+  });
+  await it.quiet();
+  await it.report({ phase: 'running' });
+  expect([it.phase(), it.condition()?.[1]]).toEqual(['running', 'Running']);
+  await it.quiet();
+  await it.sent();
+  expect(it.observed()).toMatchObject({
+    phase: 'completed',
+    size_bytes: 500,
+    dump_bytes: 900,
+    checksum_sha256: 'ab12',
+    etag: 'of-parts-2',
+  });
+  expect(it.observed()).not.toHaveProperty('upload_id');
+  expect(it.condition()).toEqual(['true', 'Completed', expect.any(String)]);
+  expect(bucket.objects.get(object)).toEqual({ bytes: 500, etag: 'of-parts-2' });
+  expect(JSON.parse(bucket.objects.get(manifest)?.text ?? '')).toMatchObject({
+    format: 'setpoint-backup/1',
+    id: id('first'),
+    size_bytes: 500,
+    dump_bytes: 900,
+    checksum_sha256: 'ab12',
+    engine: { type: 'postgres', version: '17' },
+  });
+  await it.taskGone();
+  expect([it.task(), it.told()]).toEqual([undefined, []]);
+  await it.quiet();
+});
+
+describe('of an upload with parts that an interrupted attempt left', () => {
+  const surplus = { code: 'parts_differ', message: 'The bucket still has parts of another attempt', isPassing: false };
+
+  test('another one begins, and the server sends again', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig);
+    const [first] = bucket.uploads.keys();
+    await it.report({ phase: 'running' });
+    bucket.refused.set(first ?? '', surplus);
+    const sentFirst = it.task()?.desired;
+    await it.sent();
+    const second = [...bucket.uploads.keys()].at(-1);
+    expect([second === first, it.observed()?.upload_id]).toEqual([false, second]);
+    expect([it.phase(), it.condition()?.[1]]).toEqual(['running', 'Running']);
+    expect(it.task()?.desired.spec_hash).not.toBe(sentFirst?.spec_hash);
+    expect(it.task()?.desired.spec).toEqual(sentFirst?.spec);
+    await it.quiet();
+    await it.report({ phase: 'running' });
+    await it.sent();
+    expect([it.phase(), bucket.uploads.size, bucket.objects.get(object)?.bytes]).toEqual(['completed', 0, 500]);
+    await it.taskGone();
+    expect([it.task(), it.told()]).toEqual([undefined, []]);
+    await it.quiet();
+  });
+
+  test('it fails with the third one, and none is left', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig);
+    const seen = new Set<string>();
+    for (let upload = 1; upload <= 3; upload += 1) {
+      const { upload_id: now = '' } = it.observed() ?? {};
+      expect([it.phase() === 'failed', bucket.uploads.size]).toEqual([false, upload]);
+      seen.add(now);
+      bucket.refused.set(now, surplus);
+      await it.report({ phase: 'running' });
+      await it.sent();
+      await it.pass(minute);
+    }
+    expect([seen.size, it.phase(), it.observed()?.error]).toEqual([
+      3,
+      'failed',
+      { code: surplus.code, message: surplus.message },
+    ]);
+    await it.taskGone();
+    expect([it.task(), bucket.uploads.size, bucket.objects.size]).toEqual([undefined, 0, 0]);
+    await it.quiet();
+  });
+
+  test('one that is cancelled before the server has sent again leaves none', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig);
+    bucket.refused.set(it.observed()?.upload_id ?? '', surplus);
+    await it.report({ phase: 'running' });
+    await it.sent();
+    await it.change((draft) => void (draft.cancel_requested = true));
+    await it.taskGone();
+    expect([it.phase(), it.task(), bucket.uploads.size]).toEqual(['failed', undefined, 0]);
+  });
+});
+
+test.each([
+  ['its server answers', 'its server to answer', 'server', 'offline', 'active'],
+  ['its database serves', 'database orders to serve', 'database', 'stopped', 'running'],
+  ['its destination can be reached', 'destination store to be reachable', 'destination', 'unreachable', 'reachable'],
+] as const)('waits until %s', async (_, waits, what, not, yes) => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [] });
+  const it = await asked(rig);
+  await it[what](not as never); // each has phases of its own
+  rig.replica('second', [controllerOf(bucket)]);
+  await rig.controllers[Symbol.asyncDispose]();
+  await it.pass(minute);
+  expect([it.phase(), it.task(), bucket.uploads.size]).toEqual(['pending', undefined, 0]);
+  expect(it.condition()).toEqual(['false', 'Pending', `It waits for ${waits}`]);
+  await it[what](yes as never);
+  await it.pass(0);
+  expect([it.task()?.desired.run, bucket.uploads.size]).toEqual(['running', 1]);
+});
+
+test('one that could not begin within an hour fails, and its users are told once', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.instance(false);
+  await it.server('offline');
+  expect(it.condition()?.[2]).toBe('It waits for its server to answer');
+  await it.pass(patience.startMs - minute);
+  expect(it.phase()).toBe('pending');
+  await it.pass(minute + 1000);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'not_started' } });
+  expect(it.told()).toEqual([expect.stringContaining('backup_failed: It could not begin within an hour')]);
+  await it.taskGone();
+  expect([it.task(), bucket.uploads.size, it.told().length]).toEqual([undefined, 0, 1]);
+  await it.quiet();
+});
+
+test('one that waits for its turn on its server is not given up while others are sent', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'pending' });
+  await it.pass(5 * hour);
+  expect(it.phase()).toBe('pending');
+  await it.report({ phase: 'running' });
+  await it.sent();
+  expect(it.phase()).toBe('completed');
+});
+
+test('one whose server does not come back after it lost the task is given up', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.report({ phase: 'lost' });
+  expect([it.phase(), it.task()?.desired.spec]).toEqual(['running', expect.objectContaining({ attempt: 2 })]);
+  await it.server('offline');
+  expect(it.condition()).toEqual(['unknown', 'ServerAway', expect.any(String)]);
+  await it.pass(patienceMs(taskRow('backup').deadlineSeconds * 1000) + minute);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'server_away' } });
+});
+
+test('one whose server took it and never reported again is given up after the deadline of the task', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.server('offline');
+  await it.pass(day);
+  expect(it.phase()).toBe('running');
+  await it.pass(2 * hour);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'server_away' } });
+});
+
+test('one that its server lost runs again, at most three times', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  const upload = it.observed()?.upload_id;
+  for (const attempt of [1, 2, 3]) {
+    expect(it.task()?.desired.spec).toMatchObject({ attempt });
+    await it.report({ phase: 'running' });
+    await it.report({ phase: 'lost' });
+  }
+  expect(it.observed()).toMatchObject({ phase: 'failed', upload_id: upload, error: { code: 'interrupted' } });
+  await it.taskGone();
+  expect(bucket.uploads.size).toBe(0);
+});
+
+test('what its server reports of a failure is what it failed of', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  const error = { code: 'backup_failed', message: 'pg_dump ended with 1. It said: no room' };
+  await it.report({ phase: 'failed', error });
+  expect(it.observed()).toMatchObject({ phase: 'failed', error });
+  expect(it.condition()).toEqual(['false', 'Failed', error.message]);
+  expect(it.told()).toEqual([`backup_failed: ${error.message}`]);
+  expect(bucket.uploads.size).toBe(1);
+  await it.taskGone();
+  expect([bucket.uploads.size, it.observed()?.upload_id]).toEqual([0, undefined]);
+  await it.quiet();
+  expect(it.told()).toHaveLength(1);
+});
+
+test('an agent of an earlier release is a condition of its own', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'failed', error: { code: 'agent_outdated', message: 'Upgrade the agent' } });
+  expect(it.condition('AgentTooOld')).toEqual(['true', 'AgentOfEarlierRelease', 'Upgrade the agent']);
+});
+
+test.each([
+  ['database', 'database_gone'],
+  ['destination', 'destination_gone'],
+  ['server', 'server_gone'],
+] as const)('without its %s it fails at once', async (without, code) => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig, { without });
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code } });
+  await it.quiet();
+});
+
+test('one whose server is deleted while it sends fails, and so does one whose destination is', async () => {
+  for (const [kind, which, code] of [
+    ['server', 'server', 'server_gone'],
+    ['backup_destination', 'store', 'destination_gone'],
+  ] as const) {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig);
+    await it.report({ phase: 'running' });
+    await it.remove(kind, id(which));
+    expect(it.observed()).toMatchObject({ phase: 'failed', error: { code } });
+  }
+});
+
+test('one whose database is deleted while it sends goes on', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.remove('database', id('orders'));
+  expect(it.phase()).toBe('running');
+  await it.sent();
+  expect(it.phase()).toBe('completed');
+});
+
+test('a bucket that does not begin an upload for a while is asked again, and one that never will is not', async () => {
+  const bucket = new MemoryBucket();
+  bucket.trouble = refused;
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  expect([it.phase(), it.task()]).toEqual(['pending', undefined]);
+  expect(it.condition()?.[2]).toBe(`It waits for its bucket to answer. ${refused.message}`);
+  await it.pass(10 * minute);
+  bucket.trouble = undefined;
+  await it.pass(minute);
+  expect([it.task()?.desired.run, bucket.uploads.size]).toEqual(['running', 1]);
+
+  const closed = new MemoryBucket();
+  closed.trouble = wrongKeys;
+  await using second = await openRig({ controllers: [controllerOf(closed)] });
+  const other = await asked(second);
+  expect(other.observed()).toMatchObject({
+    phase: 'failed',
+    error: { code: wrongKeys.code, message: wrongKeys.message },
+  });
+  expect(other.told()).toEqual([`backup_failed: ${wrongKeys.message}`]);
+  await other.quiet();
+});
+
+test('all that was sent is kept for an hour while the bucket does not answer, however long the way to it was', async () => {
+  const bucket = new MemoryBucket();
+  bucket.trouble = refused;
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.pass(minute);
+  bucket.trouble = undefined;
+  await it.pass(minute);
+  await it.report({ phase: 'running' });
+  await it.pass(3 * hour);
+  // this trouble is another one
+  bucket.trouble = refused;
+  await it.sent();
+  expect([it.phase(), it.condition()?.[1]]).toEqual(['verifying', 'Verifying']);
+  await it.pass(patience.bucketMs - minute);
+  expect(it.phase()).toBe('verifying');
+  bucket.trouble = undefined;
+  await it.pass(minute);
+  expect(it.phase()).toBe('completed');
+});
+
+test('all that was sent is given up after an hour, and removed once the bucket answers', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  bucket.trouble = refused;
+  await it.sent();
+  await it.pass(patience.bucketMs + minute);
+  expect(it.observed()).toMatchObject({
+    phase: 'failed',
+    error: { code: refused.code, message: refused.message },
+  });
+  await it.taskGone();
+  expect([bucket.uploads.size, it.observed()?.upload_id]).toEqual([1, expect.any(String)]);
+  bucket.trouble = undefined;
+  await it.pass(hour);
+  expect([bucket.uploads.size, it.observed()?.upload_id]).toEqual([0, undefined]);
+  expect(it.told()).toEqual([`backup_failed: ${refused.message}`]);
+  await it.quiet();
+});
+
+test.each([
+  ['another size', { bytes: 499, etag: 'of-parts-2' }],
+  ['another content', { bytes: 500, etag: 'of-others-2' }],
+])('an object of %s is no backup, and is removed', async (_, found) => {
+  const bucket = new MemoryBucket();
+  bucket.complete = async (_place, { key, id: upload }) => {
+    bucket.uploads.delete(upload);
+    bucket.objects.set(key, found);
+  };
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.sent();
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'not_whole' } });
+  expect(bucket.objects.has(manifest)).toBe(false);
+  await it.taskGone();
+  expect([[...bucket.objects.keys()], it.told().length]).toEqual([[], 1]);
+});
+
+test('the manifest is written last, and without it nothing is completed', async () => {
+  const bucket = new MemoryBucket();
+  const put = bucket.put.bind(bucket);
+  bucket.put = async () => {
+    bucket.trouble = refused;
+    return put({} as never, manifest, ''); // it fails before it looks at that
+  };
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.sent();
+  expect([it.phase(), [...bucket.objects.keys()]]).toEqual(['verifying', [object]]);
+  bucket.trouble = undefined;
+  bucket.put = put;
+  await it.pass(minute);
+  expect([it.phase(), [...bucket.objects.keys()].toSorted()]).toEqual(['completed', [object, manifest].toSorted()]);
+});
+
+test('what was completed by a control plane that ended before it wrote so counts when it is completed again', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await bucket.complete(
+    {} as never,
+    { key: object, id: it.observed()?.upload_id ?? '' },
+    { bytes: 500, etag: 'of-parts-2' },
+  );
+  await it.sent();
+  expect(it.phase()).toBe('completed');
+  expect(bucket.objects.get(object)).toEqual({ bytes: 500, etag: 'of-parts-2' });
+});
+
+test('one that is cancelled before it began leaves nothing, and nobody is told', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig, { backup: { cancel_requested: true } });
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'cancelled' } });
+  expect([it.task(), bucket.uploads.size, it.told()]).toEqual([undefined, 0, []]);
+  await it.quiet();
+});
+
+test.each(['pending', 'running', 'succeeded'] as const)(
+  'one that is cancelled while its task is %s leaves nothing, and its upload is aborted after the task is gone',
+  async (phase) => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig);
+    await it.report({ phase: 'running' });
+    bucket.trouble = refused;
+    await it.report(phase === 'succeeded' ? { phase, result } : { phase });
+    bucket.trouble = undefined;
+    await it.change((draft) => void (draft.cancel_requested = true));
+    expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'cancelled' } });
+    expect([it.task()?.meta.deletionRequestedAt !== undefined, bucket.uploads.size]).toEqual([true, 1]);
+    await it.taskGone();
+    expect([bucket.uploads.size, [...bucket.objects.keys()], it.told()]).toEqual([0, [], []]);
+    await it.quiet();
+  },
+);
+
+test('one that is cancelled after it was completed stays', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  await it.change((draft) => void (draft.cancel_requested = true));
+  expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
+});
+
+/** Another backup of the same database. */
+function another(name: string, requested_at: string): (unit: CommittableUnit) => void {
+  return (unit) =>
+    void unit.create(
+      'backup',
+      id(name),
+      desiredState('backup', {
+        project_id: id('shop'),
+        place: { environment_id: id('environment'), server_id: id('server') },
+        of: ofDatabase(id('orders')),
+        destination_id: id('store'),
+        requested_at,
+      }),
+    );
+}
+
+async function good(rig: Rig, name: string): Promise<void> {
+  const it = (await rig.repo.get('backup', id(name)))!;
+  const at = rig.clock.now().toISOString();
+  const ok = { phase: 'completed' as const, size_bytes: 7, verified_at: at, finished_at: at };
+  await rig.repo.observe(it, { ...ok, observedGeneration: 1, conditions: [] }, []);
+  await rig.rest();
+}
+
+test('one whose time is over goes only if it is not pinned and a later one is good', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z', pinned: true } });
+  await it.pass(3 * hour);
+  expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
+  await it.change((draft) => void (draft.pinned = false));
+  expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
+
+  const unit = rig.repo.begin();
+  another('earlier', '2029-12-31T00:00:00.000Z')(unit);
+  another('later', '2030-01-01T01:00:00.000Z')(unit);
+  await commit(unit);
+  await good(rig, 'earlier');
+  rig.controllers.resync();
+  await rig.rest();
+  expect(it.phase()).toBe('completed');
+  await good(rig, 'later');
+  rig.controllers.resync();
+  await rig.rest();
+  expect([it.phase(), [...bucket.objects.keys()].filter((key) => key.includes(id('first')))]).toEqual(['expired', []]);
+  expect(it.condition()).toEqual(['false', 'Expired', expect.any(String)]);
+  expect(it.told()).toEqual([]);
+});
+
+test('one whose time is over stays while it is restored', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
+  const unit = rig.repo.begin();
+  another('later', '2030-01-01T01:00:00.000Z')(unit);
+  unit.create(
+    'restore',
+    id('back'),
+    desiredState('restore', {
+      backup_id: id('first'),
+      of: { kind: 'database', id: id('orders') },
+      project_id: id('shop'),
+    }),
+  );
+  await commit(unit);
+  await good(rig, 'later');
+  await it.pass(3 * hour);
+  expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
+  const back = (await rig.repo.get('restore', id('back')))!;
+  await rig.repo.observe(back, { phase: 'completed', observedGeneration: 1, conditions: [] }, []);
+  await it.pass(0);
+  expect(it.phase()).toBe('expired');
+});
+
+test('the bucket is asked every day whether it still has the object; one that is missing is told once', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  const first = it.observed()?.verified_at;
+  await it.pass(patience.lookMs + minute);
+  expect([it.phase(), it.observed()?.verified_at === first]).toEqual(['completed', false]);
+
+  bucket.trouble = refused;
+  await it.pass(patience.lookMs + hour);
+  expect([it.phase(), it.told()]).toEqual(['completed', []]);
+
+  bucket.trouble = undefined;
+  bucket.objects.delete(object);
+  await it.pass(hour);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'missing' } });
+  expect(it.condition()?.[1]).toBe('Missing');
+  expect(it.told()).toEqual([expect.stringContaining('backup_missing: The bucket has no such object')]);
+  await it.pass(day + hour);
+  await it.quiet();
+  expect(it.told()).toHaveLength(1);
+});
+
+test('one whose object has become another one is failed, and its deletion removes what is there', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  bucket.objects.set(object, { bytes: 3, etag: 'other' });
+  await it.pass(patience.lookMs + minute);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'not_whole' } });
+  await it.remove('backup', id('first'));
+  expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
+});
+
+test('one that is deleted is removed from its bucket first', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  bucket.trouble = refused;
+  await it.remove('backup', id('first'));
+  expect([it.phase(), it.condition()?.[1]]).toEqual(['completed', 'Deleting']);
+  await it.pass(hour);
+  expect(it.own()).toBeDefined();
+  bucket.trouble = undefined;
+  await it.pass(minute);
+  expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
+});
+
+test('a bucket that is away for a week holds the deletion of a backup no longer', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  bucket.trouble = refused;
+  await it.remove('backup', id('first'));
+  await it.pass(patience.deletionMs - hour);
+  expect(it.own()).toBeDefined();
+  await it.pass(2 * hour);
+  expect([it.own(), it.told()]).toEqual([undefined, []]);
+});
+
+test('one that is deleted while it is sent goes after its task', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.remove('backup', id('first'));
+  expect([it.own() === undefined, bucket.uploads.size]).toEqual([false, 1]);
+  await it.taskGone();
+  expect([it.own(), bucket.uploads.size, it.told()]).toEqual([undefined, 0, []]);
+});
+
+describe('one that another installation made', () => {
+  const folder = 'other/project/database/backups/first';
+  const found = {
+    folder,
+    size_bytes: 500,
+    dump_bytes: 900,
+    checksum_sha256: 'ab12',
+    finished_at: '2029-12-31T00:00:00.000Z',
+  };
+
+  test('is completed once the bucket has its object, asks no server, and is removed from there when it is deleted', async () => {
+    const bucket = new MemoryBucket();
+    bucket.objects.set(`${folder}/dump.zst`, { bytes: 500, etag: 'theirs' });
+    bucket.objects.set(`${folder}/manifest.json`, { bytes: 3, etag: 'manifest', text: '{}' });
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig, { without: 'database', backup: { found } });
+    expect(it.observed()).toMatchObject({
+      phase: 'completed',
+      size_bytes: 500,
+      dump_bytes: 900,
+      checksum_sha256: 'ab12',
+      etag: 'theirs',
+      finished_at: found.finished_at,
+    });
+    expect([it.task(), bucket.uploads.size, it.told()]).toEqual([undefined, 0, []]);
+    await it.quiet();
+    await it.remove('backup', id('first'));
+    expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
+  });
+
+  test.each([
+    ['missing', undefined],
+    ['not_whole', { bytes: 499, etag: 'theirs' }],
+  ])('fails as %s, and what is there stays', async (code, object) => {
+    const bucket = new MemoryBucket();
+    if (object !== undefined) bucket.objects.set(`${folder}/dump.zst`, object);
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig, { without: 'database', backup: { found } });
+    expect(it.observed()).toMatchObject({ phase: 'failed', error: { code } });
+    await it.remove('backup', id('first'));
+    expect([it.own(), bucket.objects.size]).toEqual([undefined, object === undefined ? 0 : 1]);
+  });
+
+  test('waits for its bucket', async () => {
+    const bucket = new MemoryBucket();
+    bucket.objects.set(`${folder}/dump.zst`, { bytes: 500, etag: 'theirs' });
+    bucket.trouble = { code: 'no_answer', message: 'It does not answer', isPassing: true };
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await asked(rig, { backup: { found } });
+    expect(it.phase()).toBe('pending');
+    bucket.trouble = undefined;
+    await it.pass(minute);
+    expect(it.phase()).toBe('completed');
+  });
+});

@@ -1,0 +1,288 @@
+import { expect, test } from 'vitest';
+import { databaseController } from '../../../controllers/database/reconcile.ts';
+import { volumeController } from '../../../controllers/volume/reconcile.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import { kinds, type DesiredOf, type ObservedOf } from '../../../store/kinds/kinds.ts';
+import { commit } from '../../../store/unit.ts';
+import { desiredState } from '../../harness/states.ts';
+import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
+
+const unreadyGraceMs = 120_000;
+const startDeadlineMs = 900_000;
+const controllers = [databaseController({ unreadyGraceMs, startDeadlineMs }), volumeController];
+
+/** A database on a server, with its volume, and what its agent reports of both. */
+async function made(rig: Rig, changes: Partial<DesiredOf<'database'>> = {}) {
+  const project = await createProject(rig.repo, 'shop');
+  const unit = rig.repo.begin();
+  unit.create('user', id('owner'), desiredState('user'));
+  unit.create('server', id('server'), desiredState('server', { direct_ports_enabled: true, agent_public_key: 'key' }));
+  unit.create('environment', id('environment'), desiredState('environment'));
+  const place = { project_id: project, environment_id: id('environment'), server_id: id('server') };
+  unit.create(
+    'database',
+    id('orders'),
+    desiredState('database', { ...place, name: 'orders', data_volume_id: id('data'), ...changes }),
+  );
+  unit.create('volume', id('data'), desiredState('volume', { ...place, database_id: id('orders') }));
+  await commit(unit);
+  await rig.rest();
+  const view = rig.mirror.tenant(tenant);
+  const volume = assignmentId.task(id('data'), 'volume');
+  const instance = assignmentId.slot(id('data'), 0);
+  const reportOf = (of: string) => async (observed: Partial<ObservedOf<'assignment'>>) => {
+    const it = await rig.repo.get('assignment', of);
+    if (it === undefined) throw new Error('It was not asked for');
+    const full = kinds.assignment.observed.parse({ phase: 'running', ...observed });
+    await rig.repo.observe(it, { ...full, observedGeneration: it.meta.generation, conditions: [] }, []);
+    await rig.rest();
+  };
+  const ready = () => view.get('database', id('orders'))?.observed?.conditions.find(({ type }) => type === 'Ready');
+  return {
+    view,
+    ofVolume: reportOf(volume),
+    report: reportOf(instance),
+    instance: () => view.get('assignment', instance),
+    observed: () => view.get('database', id('orders'))?.observed,
+    phase: () => view.get('database', id('orders'))?.observed?.phase,
+    reason: () => ready()?.reason,
+    message: () => ready()?.message,
+    change: async (by: (draft: DesiredOf<'database'>) => void) => {
+      await rig.repo.change('database', id('orders'), by);
+      await rig.rest();
+    },
+    server: async (phase: ObservedOf<'server'>['phase']) => {
+      const it = await rig.repo.get('server', id('server'));
+      await rig.repo.observe(it!, { phase, observedGeneration: it!.meta.generation, conditions: [] }, []);
+      await rig.rest();
+    },
+    told: () =>
+      view
+        .list('notification')
+        .filter(({ desired }) => desired.type.startsWith('database_'))
+        .toSorted((a, b) => a.meta.desiredRevision - b.meta.desiredRevision)
+        .map(({ desired }) => `${desired.type}: ${desired.message}`),
+  };
+}
+
+const up = { ready: true, stable: true };
+
+async function serving(rig: Rig, changes: Partial<DesiredOf<'database'>> = {}) {
+  const it = await made(rig, changes);
+  await it.ofVolume(up);
+  await it.report({ phase: 'starting', image_digest: 'sha256:1' });
+  await it.report(up);
+  expect(it.phase()).toBe('running');
+  return it;
+}
+
+test('a database begins once its volume is there, and serves once its engine answers', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await made(rig);
+  expect([it.phase(), it.reason(), it.instance()]).toEqual(['provisioning', 'WaitingForVolume', undefined]);
+  await it.ofVolume(up);
+  expect([it.phase(), it.reason()]).toEqual(['provisioning', 'Starting']);
+  expect(it.instance()?.desired).toMatchObject({
+    workload_kind: 'database',
+    run: 'running',
+    spec: {
+      image: 'postgres:17',
+      config: { kind: 'database', id: id('orders'), revision: 1 },
+      mounts: [{ type: 'volume', volume: `sp-vol-${id('data')}`, path: '/var/lib/postgresql/data', read_only: false }],
+      probe: { type: 'command', command: ['psql', '-XqtA', '-c', 'SELECT 1'] },
+      stop_signal: 'SIGINT',
+      grace_seconds: 300,
+    },
+  });
+  await it.report({ phase: 'starting', image_digest: 'sha256:1' });
+  expect([it.phase(), it.reason()]).toEqual(['provisioning', 'Starting']);
+  await it.report(up);
+  expect([it.phase(), it.reason(), it.observed()?.image_digest]).toEqual(['running', 'Running', 'sha256:1']);
+});
+
+test('the image that it first ran stays pinned, and pinning it restarts nothing', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  const { spec_hash: hash } = it.instance()!.desired;
+  expect(it.instance()?.desired.spec).toMatchObject({ image_digest: 'sha256:1' });
+  await it.report({ ...up, image_digest: 'sha256:2' });
+  expect(it.observed()?.image_digest).toBe('sha256:1');
+  expect(it.instance()?.desired.spec_hash).toBe(hash);
+});
+
+test('other limits and a restart make a new container one after the other; a new name does not', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  const { spec_hash: hash } = it.instance()!.desired;
+  await it.change((draft) => void (draft.display_name = 'Orders'));
+  expect(it.instance()?.desired.spec_hash).toBe(hash);
+  await it.change((draft) => void (draft.memory_limit = '512m'));
+  expect(it.instance()?.desired.spec_hash).not.toBe(hash);
+  expect(it.instance()?.desired.spec).toMatchObject({
+    limits: { memory_bytes: 512 * 1024 ** 2, shm_bytes: 128 * 1024 ** 2 },
+  });
+  expect([it.phase(), it.reason()]).toEqual(['running', 'NotReady']);
+  await it.report(up);
+  expect([it.phase(), it.reason()]).toEqual(['running', 'Running']);
+  await it.change((draft) => void (draft.restart_token = 'once'));
+  expect(it.instance()?.desired.spec).toMatchObject({ restart_token: 'once' });
+  expect(it.reason()).toBe('NotReady');
+  await it.report(up);
+  expect(it.reason()).toBe('Running');
+});
+
+test('another password is waited for until the engine was started with it, and is kept from then on', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  const rotated = () => it.observed()?.conditions.find(({ type }) => type === 'PasswordRotated');
+  expect([rotated(), it.observed()?.config_revision]).toEqual([undefined, undefined]);
+  await it.change((draft) => {
+    draft.config.revision = 2;
+    draft.rotation = { former: { $sealed: 'sealed', for: 'database' }, revision: 2 };
+  });
+  expect([it.reason(), rotated()?.status]).toEqual(['NotReady', 'false']);
+  expect(it.instance()?.desired.spec).toMatchObject({
+    config: { revision: 2 },
+    probe: { command: ['psql', '-XqtA', '-v', 'ON_ERROR_STOP=1', '-f', '/etc/setpoint/ready.sql'] },
+  });
+  await it.report({ ready: false });
+  expect(rotated()?.status).toBe('false');
+  await it.report(up);
+  expect([it.reason(), rotated()?.status, it.observed()?.config_revision]).toEqual(['Running', 'true', 2]);
+  await it.change((draft) => void (draft.restart_token = 'once'));
+  expect(rotated()?.status).toBe('true');
+});
+
+test('parameters are arguments of the engine, beside what keeps its password; a process that ends with them says so', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { type: 'mysql' });
+  const command = () => {
+    const { spec } = it.instance()!.desired;
+    return spec.type === 'service' ? spec.command : undefined;
+  };
+  expect(command()).toBeUndefined();
+  await it.change((draft) => void (draft.parameters = { max_connections: '20' }));
+  expect([it.reason(), command()]).toEqual(['NotReady', ['mysqld', '--max_connections=20']]);
+  await it.report(up);
+  await it.change((draft) => void (draft.rotation = { former: { $sealed: 'sealed', for: 'database' }, revision: 1 }));
+  expect(command()).toEqual(['mysqld', '--init-file=/etc/setpoint/password.sql', '--max_connections=20']);
+  await it.report({ crash_loop: true, restarts: 5 });
+  expect(it.message()).toContain('If a change of its parameters was the last one, take it back');
+  await it.change((draft) => {
+    delete draft.parameters;
+    delete draft.rotation;
+  });
+  expect(command()).toBeUndefined();
+});
+
+test('a port of the server leads to it only where the server opens ports', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { exposed_port: 15_432 });
+  expect(it.instance()?.desired.spec).toMatchObject({ ports: [{ name: 'main', port: 5432, publish: 15_432 }] });
+  await rig.repo.change('server', id('server'), (draft) => void (draft.direct_ports_enabled = false));
+  await rig.rest();
+  expect(it.instance()?.desired.spec).toMatchObject({ ports: [{ name: 'main', port: 5432 }] });
+});
+
+test('a stopped database keeps its volume, and starts with the same data', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  await it.change((draft) => void (draft.run = 'stopped'));
+  expect([it.phase(), it.reason(), it.instance()?.desired.run]).toEqual(['running', 'Stopping', 'stopped']);
+  await it.report({ phase: 'stopped' });
+  expect([it.phase(), it.reason()]).toEqual(['stopped', 'Stopped']);
+  expect(it.view.get('volume', id('data'))?.observed?.phase).toBe('bound');
+  await it.change((draft) => void (draft.run = 'running'));
+  expect([it.phase(), it.instance()?.desired.run]).toEqual(['provisioning', 'running']);
+  await it.report(up);
+  expect(it.phase()).toBe('running');
+});
+
+test('a database that is not ready for a moment is still running, later it is in error, and users are told of that and of its return', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  await it.report({ ready: false });
+  expect([it.phase(), it.reason()]).toEqual(['running', 'NotReady']);
+  expect(it.told()).toEqual([]);
+  await rig.clock.advance(unreadyGraceMs);
+  await rig.rest();
+  expect([it.phase(), it.reason()]).toEqual(['error', 'NotReady']);
+  await it.report(up);
+  expect(it.phase()).toBe('running');
+  expect(it.told()).toEqual([
+    'database_error: It has not become ready',
+    'database_recovered: PostgreSQL answers queries',
+  ]);
+});
+
+test('a process that keeps exiting is told with its last lines, once', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  const crashes = { crash_loop: true, last_output: 'FATAL: could not open file' };
+  await it.report(crashes);
+  await it.report({ ...crashes, restarts: 4 });
+  expect([it.phase(), it.reason()]).toEqual(['error', 'CrashLoop']);
+  expect(it.told()).toEqual([
+    'database_error: Its process keeps exiting: its log shows why\n\nFATAL: could not open file',
+  ]);
+});
+
+test.each([
+  ['out_of_memory', 'Killed', 'OutOfMemory', 'It was killed as it used more memory than its limit: raise memory_limit'],
+  [
+    'image_not_found',
+    'There is no image postgres:17',
+    'CannotStart',
+    'It cannot start: There is no image postgres:17 (let its server reach a registry that has it, and restart the database)',
+  ],
+  ['data_lost', `sp-vol-${id('data')} is gone`, 'DataLost', undefined],
+] as const)('a database that fails by %s says so', async (code, message, reason, text) => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  await it.report({ error: { code, message } });
+  expect([it.phase(), it.reason()]).toEqual(['error', reason]);
+  if (text !== undefined) expect(it.message()).toBe(text);
+});
+
+test('a database whose volume is lost is in error, and nothing starts on an empty one', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  await it.ofVolume({ phase: 'failed', error: { code: 'data_lost', message: 'Its volume was removed' } });
+  expect([it.phase(), it.reason(), it.message()]).toEqual([
+    'error',
+    'DataLost',
+    'Its volume is in error: Its volume was removed',
+  ]);
+  expect(it.told()).toEqual(['database_error: Its volume is in error: Its volume was removed']);
+});
+
+test('what runs on a server that does not answer is not known', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  await it.server('offline');
+  expect([it.phase(), it.reason()]).toEqual(['error', 'ServerOffline']);
+  await it.server('active');
+  expect([it.phase(), it.reason()]).toEqual(['running', 'Running']);
+});
+
+test('a database that does not become ready after its start is in error once its time is over', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await made(rig);
+  await it.ofVolume(up);
+  await it.report({ phase: 'starting' });
+  await rig.clock.advance(startDeadlineMs);
+  await rig.rest();
+  expect([it.phase(), it.reason()]).toEqual(['error', 'NotReady']);
+});
+
+test('a deleted database ends first, then its data goes, then it does', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  const unit = rig.repo.begin();
+  unit.requestDelete(it.view.get('database', id('orders'))!);
+  await commit(unit);
+  await rig.rest();
+  expect([it.phase(), it.message()]).toEqual(['deleting', 'It is being stopped and removed']);
+  expect(it.instance()?.meta.deletionRequestedAt).toBeDefined();
+  expect(it.view.get('database', id('orders'))).toBeDefined();
+});

@@ -1,0 +1,543 @@
+import { describe, expect, test } from 'vitest';
+import { taskRow } from '../../../agent-protocol/task-types.ts';
+import { sideService } from '../../../store/kinds/internal-id.ts';
+import { restoreController } from '../../../controllers/restore/reconcile.ts';
+import { patience } from '../../../controllers/restore/states.ts';
+import { patienceMs } from '../../../controllers/task/task.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
+import { kinds } from '../../../store/kinds/kinds.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import { commit } from '../../../store/unit.ts';
+import { desiredState, ofDatabase } from '../../harness/states.ts';
+import { id, openRig, tenant } from '../runtime/rig.ts';
+import type { Rig } from '../runtime/rig.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const at = '2030-01-01T00:00:00.000Z';
+const controllers = [restoreController];
+const up = { ready: true, stable: true };
+
+type Observable = 'database' | 'server' | 'volume' | 'assignment' | 'backup';
+
+interface Asked {
+  type?: 'postgres' | 'redis';
+  isNew?: boolean;
+}
+
+/** A restore into a database that serves from volume `data`; the new volume is `fresh`. */
+async function asked(rig: Rig, { type = 'postgres', isNew = false }: Asked = {}) {
+  const { repo } = rig;
+  const view = rig.mirror.tenant(tenant);
+  const place = { environment_id: id('environment'), server_id: id('server') };
+  const of = { ...place, project_id: id('shop'), database_id: id('orders') };
+  const unit = repo.begin();
+  unit.create('user', id('root'), desiredState('user', { email: 'root@example.test', role: 'superadmin' }));
+  unit.create('server', id('server'), desiredState('server', { agent_public_key: 'key' }));
+  unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store' }));
+  unit.create(
+    'database',
+    id('orders'),
+    desiredState('database', {
+      ...place,
+      project_id: id('shop'),
+      name: 'orders',
+      type,
+      version: type === 'redis' ? '8' : '17',
+      data_volume_id: id('data'),
+      run: isNew ? 'stopped' : 'running',
+    }),
+  );
+  unit.create('volume', id('data'), desiredState('volume', of));
+  unit.create('volume', id('fresh'), desiredState('volume', of));
+  const backup = desiredState('backup', {
+    project_id: id('shop'),
+    place,
+    of: ofDatabase(id('orders')),
+    destination_id: id('store'),
+  });
+  unit.create('backup', id('good'), backup);
+  const instance = desiredState('assignment', {
+    server_id: id('server'),
+    workload_kind: 'database',
+    workload_id: id('orders'),
+    version: id('data'),
+  });
+  if (!isNew) unit.create('assignment', id('serving'), instance);
+  unit.create(
+    'restore',
+    id('back'),
+    desiredState('restore', {
+      project_id: id('shop'),
+      place,
+      backup_id: id('good'),
+      of: { kind: 'database', id: id('orders') },
+      volume_id: id('fresh'),
+      is_new: isNew,
+    }),
+  );
+  await commit(unit);
+  const taskId = assignmentId.task(id('back'), 'restore');
+  const sideId = assignmentId.task(id('back'), 'instance');
+  const own = () => view.get('restore', id('back'));
+  const it = {
+    view,
+    own,
+    observed: () => own()?.observed,
+    phase: () => own()?.observed?.phase,
+    condition: () => {
+      const found = own()?.observed?.conditions.find(({ type: of }) => of === 'Ready');
+      return found && [found.status, found.reason, found.message];
+    },
+    side: () => view.get('assignment', sideId),
+    task: () => view.get('assignment', taskId),
+    volume: (name: string) => view.get('volume', id(name)),
+    pointer: () => view.get('database', id('orders'))?.desired.data_volume_id,
+    isRun: () => view.get('database', id('orders'))?.desired.run,
+    fresh: (phase: ObservedOf<'volume'>['phase']) => observe('volume', id('fresh'), { phase }),
+    server: (phase: ObservedOf<'server'>['phase']) => observe('server', id('server'), { phase }),
+    ofSide: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', sideId, reported(report)),
+    ofTask: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', taskId, reported(report)),
+    /** The database serves from its new volume, or is about to. */
+    serves: async (report: Partial<ObservedOf<'assignment'>>) => {
+      const which = id('serving from fresh');
+      if ((await repo.get('assignment', which)) === undefined) {
+        const made = repo.begin();
+        made.create('assignment', which, { ...instance, version: id('fresh') });
+        await commit(made);
+      }
+      await observe('assignment', which, reported(report));
+    },
+    /** The instance is ready, by a report of an earlier generation first and then by one of the present one. */
+    servesAnew: async () => {
+      const which = id('serving from fresh');
+      const made = repo.begin();
+      const serving = made.create('assignment', which, { ...instance, version: id('fresh') });
+      made.change(serving, (draft) => void (draft.workload_name = 'another'));
+      await commit(made);
+      const found = (await repo.get('assignment', which))!;
+      const report = reported(up);
+      const of = (observedGeneration: number) => ({ ...report, observedGeneration, conditions: [] });
+      await repo.observe(found, of(found.meta.generation - 1), []);
+      await rig.rest();
+      await repo.observe((await repo.get('assignment', which))!, of(found.meta.generation), []);
+      await rig.rest();
+    },
+    /** The agent is done with an assignment. */
+    gone: async (which: 'side' | 'task') => {
+      const release = repo.begin();
+      release.release((await repo.get('assignment', which === 'side' ? sideId : taskId))!, 'agent');
+      await commit(release);
+      await rig.rest();
+    },
+    cancel: async () => {
+      await repo.change('restore', id('back'), (draft) => void (draft.cancel_requested = true));
+      await rig.rest();
+    },
+    change: async (change: (draft: DesiredOf<'database'>) => void) => {
+      await repo.change('database', id('orders'), change);
+      await rig.rest();
+    },
+    remove: async (kind: 'backup' | 'server' | 'database' | 'restore' | 'backup_destination', which: string) => {
+      const removal = repo.begin();
+      removal.requestDelete((await repo.get(kind, id(which)))!);
+      await commit(removal);
+      await rig.rest();
+    },
+    pass: async (ms: number) => {
+      await rig.clock.advance(ms);
+      await rig.rest();
+    },
+    told: () => view.list('notification').map(({ desired }) => `${desired.type}: ${desired.message}`),
+    /** Nothing is written, however often it is looked at, and no message names a time. */
+    quiet: async () => {
+      const before = await rig.store.revision();
+      rig.controllers.resync();
+      await rig.rest();
+      expect(await rig.store.revision()).toBe(before);
+      for (const { message } of own()?.observed?.conditions ?? []) expect(message).not.toMatch(/\d\d:\d\d|20\d\d-/);
+    },
+  };
+  async function observe<K extends Observable>(kind: K, which: string, observed: ObservedOf<K>): Promise<void> {
+    const found = (await repo.get(kind, which))! as ReadonlyResource<K>; // a union of kinds is not narrowed
+    await repo.observe(found, { ...observed, observedGeneration: found.meta.generation, conditions: [] }, []);
+    await rig.rest();
+  }
+  const whole = { size_bytes: 500, dump_bytes: 900, checksum_sha256: 'ab12', verified_at: at, finished_at: at };
+  await observe('backup', id('good'), { phase: 'completed', ...whole });
+  await it.server('active');
+  await observe('database', id('orders'), { phase: isNew ? 'stopped' : 'running' });
+  if (!isNew) await observe('assignment', id('serving'), reported(up));
+  return it;
+}
+
+function reported(report: Partial<ObservedOf<'assignment'>>): ObservedOf<'assignment'> {
+  return kinds.assignment.observed.parse({ phase: 'running', ...report });
+}
+
+type It = Awaited<ReturnType<typeof asked>>;
+
+/** Until all of it was read, and nothing but the switch is left to do. */
+async function restored(rig: Rig, options: Asked = {}): Promise<It> {
+  const it = await asked(rig, options);
+  await it.fresh('available');
+  if (options.type === 'redis') {
+    await it.ofTask({ phase: 'running' });
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    await it.ofSide(up);
+  } else {
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'running' });
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+  }
+  expect([it.phase(), it.side()?.desired.run, it.pointer()]).toEqual(['switching', 'stopped', id('data')]);
+  return it;
+}
+
+/** The pointer of the database is changed. */
+async function switched(rig: Rig, options: Asked = {}): Promise<It> {
+  const it = await restored(rig, options);
+  await it.ofSide({ phase: 'stopped' });
+  await it.gone('side');
+  expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
+  return it;
+}
+
+/** It failed: the database is as it was, and nothing of the restore is left. */
+async function undone(it: It, code: string): Promise<void> {
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code } });
+  expect(it.pointer()).toBe(id('data'));
+  for (const which of ['side', 'task'] as const) if (it[which]() !== undefined) await it.gone(which);
+  expect([it.side(), it.task()]).toEqual([undefined, undefined]);
+  expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeDefined();
+  expect(it.volume('data')?.meta.deletionRequestedAt).toBeUndefined();
+  expect(it.volume('data')?.desired.expires_at).toBeUndefined();
+  expect(it.condition()?.slice(0, 2)).toEqual(['false', 'Failed']);
+}
+
+describe('by a program of the engine', () => {
+  test('an empty instance beside the one that serves reads the backup, ends, and the database serves what it read', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig);
+    expect(it.condition()).toEqual(['false', 'Pending', 'It waits for its new volume to be on its server']);
+    expect([it.side(), it.task()]).toEqual([undefined, undefined]);
+    await it.quiet();
+    await it.fresh('available');
+    expect(it.phase()).toBe('preparing');
+    expect(it.side()?.desired).toMatchObject({ service: sideService, version: id('fresh'), run: 'running' });
+    expect(it.task()).toBeUndefined();
+    await it.quiet();
+    await it.ofSide(up);
+    expect([it.phase(), it.condition()?.[1]]).toEqual(['restoring', 'Restoring']);
+    expect(it.task()?.desired).toMatchObject({
+      workload_kind: 'restore',
+      spec: {
+        type: 'restore',
+        engine: 'postgres',
+        instance: it.side()?.meta.id,
+        volume: `sp-vol-${id('fresh')}`,
+        size_bytes: 500,
+        dump_bytes: 900,
+        checksum_sha256: 'ab12',
+      },
+    });
+    await it.ofTask({ phase: 'running' });
+    await it.quiet();
+    expect(it.pointer()).toBe(id('data'));
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    expect([it.phase(), it.side()?.desired.run, it.pointer()]).toEqual(['switching', 'stopped', id('data')]);
+    await it.ofSide({ phase: 'stopped' });
+    expect(it.pointer()).toBe(id('data'));
+    await it.gone('side');
+    expect(it.observed()).toMatchObject({ phase: 'switching', former_volume_id: id('data') });
+    expect(it.pointer()).toBe(id('fresh'));
+    expect(it.volume('data')?.desired.expires_at).toBeDefined();
+    await it.quiet();
+    await it.serves({ ready: false });
+    await it.pass(minute);
+    expect(it.phase()).toBe('switching');
+    await it.serves(up);
+    expect([it.phase(), it.condition()]).toEqual(['completed', ['true', 'Completed', expect.any(String)]]);
+    await it.gone('task');
+    expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
+    expect(it.told()).toEqual([expect.stringContaining('restore_completed: ')]);
+    await it.quiet();
+    expect(it.told()).toHaveLength(1);
+  });
+
+  test('what was begun goes on while the instance is not ready for a moment', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig);
+    await it.fresh('available');
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'running' });
+    await it.ofSide({ ready: false });
+    expect([it.phase(), it.task()?.meta.deletionRequestedAt]).toEqual(['restoring', undefined]);
+  });
+});
+
+describe('by files of the engine', () => {
+  test('they are there before an instance begins, which shows by being ready that it could read them', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { type: 'redis' });
+    await it.fresh('available');
+    expect([it.phase(), it.side()]).toEqual(['restoring', undefined]);
+    expect(it.task()?.desired.spec).toMatchObject({ type: 'restore', engine: 'redis' });
+    expect(it.task()?.desired.spec).not.toHaveProperty('instance');
+    await it.ofTask({ phase: 'running' });
+    await it.quiet();
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    expect([it.phase(), it.side()?.desired.run]).toEqual(['preparing', 'running']);
+    await it.quiet();
+    await it.ofSide(up);
+    expect([it.phase(), it.side()?.desired.run, it.pointer()]).toEqual(['switching', 'stopped', id('data')]);
+    await it.ofSide({ phase: 'stopped' });
+    await it.gone('side');
+    expect(it.pointer()).toBe(id('fresh'));
+    await it.serves(up);
+    expect(it.phase()).toBe('completed');
+    await it.gone('task');
+    await it.quiet();
+  });
+
+  test('an instance that cannot read them is a failure', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { type: 'redis' });
+    await it.fresh('available');
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    await it.ofSide({ phase: 'failed', crash_loop: true, error: { code: 'exited', message: 'It ended with 1' } });
+    await undone(it, 'exited');
+    expect(it.told()).toEqual(['restore_failed: Its instance does not start: It ended with 1']);
+  });
+});
+
+describe('a failure leaves the database as it was, and removes the new volume', () => {
+  const error = { code: 'restore_failed', message: 'pg_restore: role "ann" does not exist' };
+
+  test.each<[string, string, (it: It) => Promise<void>]>([
+    ['its server cannot make the volume', 'no_volume', (it) => it.fresh('error')],
+    ['its volume does not come', 'timeout', (it) => it.pass(patience.prepareMs + minute)],
+    ['its server is deleted', 'server_gone', (it) => it.remove('server', 'server')],
+    ['it is cancelled', 'cancelled', (it) => it.cancel()],
+    ['its backup is deleted', 'backup_gone', (it) => it.remove('backup', 'good')],
+  ])('before it began: %s', async (_, code, fail) => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig);
+    await fail(it);
+    await undone(it, code);
+    await it.quiet();
+    expect(it.told()).toHaveLength(code === 'cancelled' ? 0 : 1);
+  });
+
+  test.each<[string, string, (it: It) => Promise<void>]>([
+    [
+      'the instance does not start',
+      'exited',
+      (it) => it.ofSide({ phase: 'failed', error: { code: 'exited', message: 'It ended with 1' } }),
+    ],
+    ['the instance does not become ready', 'timeout', (it) => it.pass(patience.prepareMs + minute)],
+    ['it is cancelled', 'cancelled', (it) => it.cancel()],
+    ['its server is deleted', 'server_gone', (it) => it.remove('server', 'server')],
+  ])('while it prepares: %s', async (_, code, fail) => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig);
+    await it.fresh('available');
+    await it.ofSide({ phase: 'starting' });
+    await fail(it);
+    await undone(it, code);
+  });
+
+  test.each<[string, string, (it: It) => Promise<void>]>([
+    ['the engine refuses it', error.code, (it) => it.ofTask({ phase: 'failed', error })],
+    [
+      'its server stays away',
+      'timeout',
+      async (it) => {
+        await it.server('offline');
+        expect(it.condition()?.[1]).toBe('ServerAway');
+        await it.pass(patienceMs(taskRow('restore').deadlineSeconds * 1000) + minute);
+      },
+    ],
+    ['it is cancelled', 'cancelled', (it) => it.cancel()],
+    ['its server is deleted', 'server_gone', (it) => it.remove('server', 'server')],
+  ])('while it reads: %s', async (_, code, fail) => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig);
+    await it.fresh('available');
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'running' });
+    await fail(it);
+    await undone(it, code);
+  });
+
+  test('after all was read: it is cancelled before the switch', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await restored(rig);
+    await it.cancel();
+    await undone(it, 'cancelled');
+  });
+});
+
+test('an instance that is found ready again after its settings were written anew wakes the restore', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.serves({ phase: 'running', ready: true, stable: true });
+  expect(it.phase()).toBe('completed');
+
+  await using other = await openRig({ controllers });
+  const again = await switched(other);
+  await again.servesAnew();
+  expect(again.phase()).toBe('completed');
+});
+
+test('what its server lost is thrown away and read anew into another volume, three times in all', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  const tried = new Set<string>();
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    const volume = it.observed()?.volume_id ?? id('fresh');
+    tried.add(volume);
+    const found = (await rig.repo.get('volume', volume))!;
+    await rig.repo.observe(found, { phase: 'available', observedGeneration: 1, conditions: [] }, []);
+    await rig.rest();
+    await it.pass(1000); // an object has so many runs at once
+    expect(it.side()?.desired.version).toBe(volume);
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'lost' });
+    if (attempt === 3) break;
+    expect(it.phase()).toBe('preparing');
+    for (const which of ['side', 'task'] as const) await it.gone(which);
+    expect(it.view.get('volume', volume)?.meta.deletionRequestedAt).toBeDefined();
+  }
+  expect(tried.size).toBe(3);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'interrupted' } });
+  expect(it.pointer()).toBe(id('data'));
+  for (const which of ['side', 'task'] as const) await it.gone(which);
+  for (const volume of tried) expect(it.view.get('volume', volume)?.meta.deletionRequestedAt).toBeDefined();
+  expect(it.volume('data')?.meta.deletionRequestedAt).toBeUndefined();
+  await it.quiet();
+});
+
+test('reading may take as long as its task, and is looked at seldom meanwhile', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  await it.fresh('available');
+  await it.ofSide(up);
+  await it.ofTask({ phase: 'running' });
+  await it.pass(patience.prepareMs + minute);
+  const before = await rig.metric('setpoint_reconcile_total', { controller: 'restore' });
+  await it.pass(4 * hour);
+  expect(it.phase()).toBe('restoring');
+  expect((await rig.metric('setpoint_reconcile_total', { controller: 'restore' })) - before).toBeLessThan(60);
+});
+
+test('the end of the instance beside the one that serves takes nothing of the time for the switch', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await restored(rig);
+  await it.pass(patience.switchMs - minute);
+  await it.ofSide({ phase: 'stopped' });
+  await it.gone('side');
+  expect(it.pointer()).toBe(id('fresh'));
+  await it.pass(patience.switchMs - minute);
+  expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
+  await it.serves(up);
+  expect(it.phase()).toBe('completed');
+});
+
+test('an instance that does not end is given up', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await restored(rig);
+  await it.pass(patience.switchMs + minute);
+  await undone(it, 'timeout');
+});
+
+test('a database that does not serve what was restored goes back to its former volume', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.serves({ ready: false });
+  await it.pass(patience.switchMs - minute);
+  expect(it.phase()).toBe('switching');
+  await it.pass(2 * minute);
+  await undone(it, 'not_serving');
+  expect(it.told()).toEqual([expect.stringContaining('restore_failed: The database did not serve')]);
+  await it.quiet();
+});
+
+test('one that is cancelled after the switch goes on', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.cancel();
+  expect(it.phase()).toBe('switching');
+  await it.serves(up);
+  expect(it.phase()).toBe('completed');
+});
+
+test('a database that is stopped meanwhile has what was restored when it starts', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  await it.fresh('available');
+  await it.ofSide(up);
+  await it.change((draft) => void (draft.run = 'stopped'));
+  await it.ofTask({ phase: 'running' });
+  await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+  await it.ofSide({ phase: 'stopped' });
+  await it.gone('side');
+  expect([it.phase(), it.pointer(), it.isRun()]).toEqual(['completed', id('fresh'), 'stopped']);
+});
+
+describe('a new database', () => {
+  test('starts with what was restored, and its empty volume goes', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await switched(rig, { isNew: true });
+    expect(it.isRun()).toBe('running');
+    await it.serves(up);
+    expect([it.phase(), it.pointer()]).toEqual(['completed', id('fresh')]);
+    expect(it.volume('data')?.meta.deletionRequestedAt).toBeDefined();
+    expect(it.told()).toEqual([expect.not.stringContaining('former')]);
+  });
+
+  test('that does not serve what was restored is stopped, and never points to a volume that goes', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await switched(rig, { isNew: true });
+    await it.serves({ ready: false });
+    await it.pass(patience.switchMs + minute);
+    await undone(it, 'not_serving');
+    expect(it.isRun()).toBe('stopped');
+  });
+});
+
+test('a database that is deleted takes its restore with it', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  await it.fresh('available');
+  await it.ofSide(up);
+  await it.ofTask({ phase: 'running' });
+  await it.remove('database', 'orders');
+  if (it.own()?.meta.deletionRequestedAt === undefined) await it.remove('restore', 'back');
+  await it.gone('task');
+  await it.gone('side');
+  expect([it.own(), it.side(), it.task()]).toEqual([undefined, undefined, undefined]);
+});
+
+test('a restore that is deleted after it was completed leaves what the database serves from', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.serves(up);
+  await it.gone('task');
+  await it.remove('restore', 'back');
+  expect([it.own(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, undefined]);
+});
+
+test('another leader goes on where the one before it ended', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  rig.replica('second', [restoreController]);
+  await rig.controllers[Symbol.asyncDispose]();
+  await it.pass(minute);
+  expect([it.phase(), it.pointer(), it.observed()?.former_volume_id]).toEqual(['switching', id('fresh'), id('data')]);
+  await it.serves(up);
+  await it.pass(day);
+  expect(it.phase()).toBe('completed');
+});

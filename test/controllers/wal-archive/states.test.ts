@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { gapsIn, isArchiving } from '../../../controllers/wal-archive/states.ts';
+import { postgres } from '../../../databases/postgres.ts';
+import { segmentAt } from '../../../databases/wal.ts';
+
+const segment = (position: number): string => segmentAt({ timeline: 1, position });
+const names = (...positions: number[]): string[] => positions.map(segment);
+
+test.each<[string, string[], [number, number][]]>([
+  ['all are there', names(4, 5, 6, 7), []],
+  ['in another order, with others beside', [...names(7, 3, 5, 4, 9, 6), '00000002.history', segment(4)], []],
+  ['one is missing', names(4, 6, 7), [[4, 6]]],
+  ['the first one is missing', names(5, 6, 7), [[3, 5]]],
+  ['the last ones are missing', names(4, 5), [[5, 8]]],
+  [
+    'some are missing in two places',
+    names(4, 6),
+    [
+      [4, 6],
+      [6, 8],
+    ],
+  ],
+  ['none is there', [], [[3, 8]]],
+  ['those of another timeline do not count', [segmentAt({ timeline: 2, position: 5 }), ...names(4, 6, 7)], [[4, 6]]],
+])('gaps where %s', (_, there, gaps) => {
+  const found = gaps.map(([after, before]) => ({ after: segment(after), before: segment(before) }));
+  expect(gapsIn(there, segment(4), segment(7))).toEqual(found);
+});
+
+test('many gaps are told as a bounded number, and none of them is forgotten', () => {
+  const every = Array.from({ length: 500 }, (_, index) => 2 * index);
+  const gaps = gapsIn(names(...every), segment(0), segment(998));
+  expect(gaps).toHaveLength(50);
+  expect(gaps.at(-1)).toEqual({ after: segment(98), before: segment(998) });
+});
+
+test('a database that has parameters of its user archives, and one that was begun otherwise does not', () => {
+  const archive = { desired: { engine: { type: 'postgres', version: '17' } } };
+  const instance = (command: readonly string[]) => ({
+    meta: { generation: 1 },
+    desired: { spec: { type: 'service', command } },
+    observed: { ready: true, observedGeneration: 1 },
+  });
+  const of = (command: readonly string[]): boolean =>
+    isArchiving({ archive, instance: instance(command) } as unknown as Parameters<typeof isArchiving>[0]);
+  const archiving = postgres.archive?.archiving('17') ?? [];
+  expect(of(archiving)).toBe(true);
+  expect(of([...archiving, '-c', 'max_connections=42'])).toBe(true);
+  expect(of(['postgres', '-c', 'max_connections=42'])).toBe(false);
+  expect(of(archiving.slice(0, -1))).toBe(false);
+});

@@ -1,0 +1,3 @@
+import { describeDatabases } from '../harness/database-life.ts';
+
+describeDatabases('postgres', 'redis');

@@ -1,0 +1,3 @@
+import { describeRecovery } from '../harness/recovery-life.ts';
+
+describeRecovery({ instants: 1, isWhole: false });

@@ -1,0 +1,3 @@
+import { describeApplications } from '../harness/application-life.ts';
+
+describeApplications('etcd');

@@ -1,0 +1,3 @@
+import { testDatabaseImage } from '../contract/database-image.ts';
+
+testDatabaseImage('mysql');
