@@ -1,4 +1,4 @@
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,5 +18,15 @@ describe('a data directory', () => {
     await held[Symbol.asyncDispose]();
     await using again = await holdExclusively(folder);
     expect(again).toBeDefined();
+  });
+
+  it('is held by itself, and not by its path, at which another machine has another one', async () => {
+    await using held = await holdExclusively(folder);
+    await rename(folder, `${folder}-moved`);
+    await mkdir(folder);
+    await using other = await holdExclusively(folder);
+    expect([held, other]).toHaveLength(2);
+    await expect(holdExclusively(`${folder}-moved`)).rejects.toThrow('Another agent uses the data directory');
+    await rm(`${folder}-moved`, { recursive: true });
   });
 });
