@@ -107,9 +107,12 @@ function unable(): never {
   throw new TypeError('The controller was given no secrets');
 }
 
-/** A delivery is decided later if its server is away for a while, and a deployment waits for it: no user waits for the answer. */
+/**
+ * What deploys is decided later if its server is away for a while: a delivery, a deployment that waits for its file, and
+ * a comparison, whose caller may have hung up long before.
+ */
 function mayWait({ desired }: Operation, error: unknown, { clock }: Context): boolean {
-  const isPatient = desired.delivery_id !== undefined || desired.deployment_id !== undefined;
+  const isPatient = desired.delivery_id !== undefined || desired.deployment_id !== undefined || desired.deploy === true;
   if (!isPatient || !(error instanceof CallError) || error.code !== 'away') return false;
   return clock.now().getTime() - Date.parse(desired.requested_at) < awayPatienceMs;
 }

@@ -7,7 +7,9 @@ import { beginOperation } from '../../workloads/operations.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { untilSettled } from '../../ground/settle.ts';
 
+/** How long the request waits; a comparison that deploys goes on after it. */
 const syncPatienceMs = 20_000;
+const deployDeadlineSeconds = 45;
 
 const compared = {
   up_to_date: z.boolean(),
@@ -65,7 +67,7 @@ export const syncDeployments = defineEndpoint({
       project_id: it.desired.project_id,
       application_id: it.meta.id,
       server_id: it.desired.server_id,
-      deadline_seconds: syncPatienceMs / 1000,
+      deadline_seconds: dry_run ? syncPatienceMs / 1000 : deployDeadlineSeconds,
       ...(!dry_run && { deploy: true }),
     });
     const isOver = (): boolean => view.get('operation', id)?.observed?.finished_at !== undefined;
@@ -75,7 +77,12 @@ export const syncDeployments = defineEndpoint({
       throw conflicting(observed.error.message, [
         { field: '', reason: observed.error.code, message: observed.error.message },
       ]);
-    if (observed?.phase !== 'succeeded') throw serviceUnavailable('The agent of the server did not answer in time');
+    if (observed?.phase !== 'succeeded')
+      throw serviceUnavailable(
+        dry_run
+          ? 'The agent of the server did not answer in time'
+          : 'The agent of the server did not answer in time: the comparison goes on, and what it deploys is among the deployments',
+      );
     const result = SyncResult.parse(observed.result);
     return { ...result, matched: result.matched ?? !result.up_to_date };
   },

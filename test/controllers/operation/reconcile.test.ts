@@ -228,6 +228,26 @@ describe('an operation of any type', () => {
     expect(observed()).toMatchObject({ phase: 'succeeded', result: { times: 1 } });
   });
 
+  it.each([
+    [true, 'waits for an agent that is away where it deploys', { phase: 'succeeded' }],
+    [false, 'fails where its agent is away and only a caller waits', { phase: 'failed', error: { code: 'away' } }],
+  ])('with deploy %s, %s', async (deploy, _, end) => {
+    let isAway = true;
+    await using rig = await openWith(() =>
+      isAway ? Promise.reject(new CallError('away', 'Its agent is not connected')) : Promise.resolve({}),
+    );
+    const requested_at = rig.clock.now().toISOString();
+    const { meta, desired } = object('operation', { type: 'sync', requested_at, deadline_seconds: 45, deploy });
+    const asks = rig.repo.begin();
+    asks.create('operation', meta.id, desired);
+    await commit(asks);
+    await rig.rest();
+    isAway = false;
+    await rig.clock.advance(60_000);
+    await rig.rest();
+    expect(rig.mirror.tenant(tenant).get('operation', meta.id)?.observed).toMatchObject(end);
+  });
+
   it('does not show the text of an error that is a bug', async () => {
     await using rig = await openWith(() => Promise.reject(new Error('postgres://user:hunter2@db')));
     const observed = await carryOut(rig, 20);
