@@ -1,7 +1,8 @@
 /**
  * Runs the benchmarks of this folder one after the other, prints a table, and stores the figures as JSON in
- * `bench/results`. A missed goal is only shown: the run fails only if a benchmark throws.
- * Usage: node bench/run.ts [--only part-of-a-name,…]
+ * `bench/results`. A missed goal is only shown: the run fails only if a benchmark throws. In the short form each
+ * measures one pair, which shows that it runs and no figure worth keeping: nothing is stored.
+ * Usage: node bench/run.ts [--short] [--only part-of-a-name,…]
  */
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, release, totalmem } from 'node:os';
@@ -15,7 +16,11 @@ import type { Row } from './table.ts';
 
 const folder = import.meta.dirname;
 const suffix = '.bench.ts';
-const { values, positionals } = parseArgs({ options: { only: { type: 'string' } }, allowPositionals: true });
+const { values, positionals } = parseArgs({
+  options: { only: { type: 'string' }, short: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const form = values.short ? { rounds: 1, warmUps: 0 } : {};
 const wanted = [...(values.only?.split(',') ?? []), ...positionals];
 const names = (await readdir(folder))
   .filter((file) => file.endsWith(suffix))
@@ -34,9 +39,9 @@ for (const name of names) {
       return result;
     };
     await bench.run({
-      compare: async (measurement) => keep(await measure(measurement)),
+      compare: async (measurement) => keep(await measure({ ...measurement, ...form })),
       compareAll: async (comparison) => {
-        const all = await measureAll(comparison);
+        const all = await measureAll({ ...comparison, ...form });
         for (const result of Object.values<Result>(all)) keep(result);
         return all;
       },
@@ -49,6 +54,7 @@ for (const name of names) {
 
 const asked = results.filter((result) => result.met !== undefined);
 console.log(`\n${table(results)}\n\n${asked.filter((result) => result.met).length} of ${asked.length} goals met`);
+if (values.short) process.exit();
 const machine = { cpu: cpus()[0]?.model, cores: availableParallelism(), memory: totalmem(), kernel: release() };
 const at = new Date().toISOString();
 await mkdir(join(folder, 'results'), { recursive: true });

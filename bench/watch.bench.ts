@@ -17,7 +17,7 @@ export const bench: Bench = {
   async run({ compareAll }) {
     await using plane = await startControlPlane('file');
     const watch = `${plane.url.replace('http', 'ws')}/default/ws/watch?kinds=project&token=${plane.token}`;
-    await using ours = await startReaders({ url: watch, count: readers, mark: '"cursor":"(\\d+)"' });
+    await using ours = await startReaders({ url: watch, count: readers, mark: '"cursor":"(?:[0-9a-f]{8}-)?(\\d+)"' });
     const size = JSON.stringify(await plane.client.object('GET', `/api/v1/projects/${plane.project.id}`)).length;
     await using broadcast = await Child.start<BroadcastMethods>('broadcast', { text: 'x'.repeat(size) });
     await using raw = await startReaders({ url: await broadcast.call('url'), count: readers, mark: '"mark":"(\\d+)"' });
