@@ -51,11 +51,13 @@ function agent(name: string, more: Readonly<Record<string, string>> = {}): Progr
 beforeAll(async () => {
   ({ executable } = await builtRelease());
   folder = await mkdtemp(join(tmpdir(), 'setpoint-copied-agent-'));
+  started.defer(() => rm(folder, { recursive: true, force: true }));
   const host = await machineAddress();
   const listen = `${host}:${await freePort()}`;
   url = `http://${listen}`;
   const flags = ['--listen', listen, '--public-url', url, '--data', join(folder, 'server'), '--setup-token', 'off'];
   control = new Program(['server', ...flags], join(folder, 'server.log'));
+  started.defer(() => control.kill());
   control.start();
   await control.ready(url);
   const visitor = createClient({ server: url, tenant: 'default' });
@@ -66,6 +68,7 @@ beforeAll(async () => {
   client = createClient({ server: url, tenant: 'default', token });
   server = await client.object('POST', '/api/v1/servers', { name: 'one' });
   first = agent('first', { SETPOINT_JOIN_TOKEN: String(server['join_token']) });
+  started.defer(() => first.kill('SIGTERM'));
   first.start();
   await becomes('the server is active', async () => (await get()).status === 'active');
   const project = await client.object('POST', '/api/v1/projects', { name: 'shop' });
@@ -81,11 +84,9 @@ beforeAll(async () => {
   await client.request('POST', `/api/v1/applications/${application.id}/deploy`, {});
   await becomes('the application runs', async () => (await statusOfApplication()) === 'running');
 });
-afterAll(async () => {
-  await first.kill('SIGTERM');
-  await control.kill();
-  await rm(folder, { recursive: true, force: true });
-});
+/** What the setup started, also where it did not come to its end. */
+const started = new AsyncDisposableStack();
+afterAll(() => started.disposeAsync());
 
 it('an agent of a copied data directory does not start beside the first one', async () => {
   await cp(copied('first'), copied('beside'), { recursive: true });

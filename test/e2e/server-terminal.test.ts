@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Installation } from '../harness/installation.ts';
 import { memoryOf, processesWith, writtenBy } from '../harness/processes.ts';
 import { openTerminal } from '../harness/server-terminal.ts';
-import { until } from '../harness/until.ts';
+import { standsStill, until } from '../harness/until.ts';
 
 const escape = '\u001b';
 
@@ -99,9 +99,9 @@ describe.each([
       for (const pid of await processesWith('tr\0\\0\0x\0')) return pid;
       return undefined;
     });
-    let last = -1;
-    await until('its writer stands still', async () => last === (last = await writtenBy(writer)), { everyMs: 500 });
-    expect(last).toBeLessThan(20_000_000);
+    expect(await standsStill('its writer', async () => (await writtenBy(writer)) || undefined)).toBeLessThan(
+      20_000_000,
+    );
     expect((await memoryOf(town.agent.pid)) - before).toBeLessThan(40_000_000);
     const other = await open();
     other.type('echo he""re; exit 4\r');

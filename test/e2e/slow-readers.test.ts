@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import { brief, Installation } from '../harness/installation.ts';
@@ -7,6 +6,7 @@ import { inspected, liveBytesOf } from '../harness/inspector.ts';
 import { processesWith, writtenBy } from '../harness/processes.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { standsStill } from '../harness/until.ts';
 import { within } from '../harness/within.ts';
 
 const Made = z.object({ sessionId: z.string() });
@@ -94,13 +94,10 @@ describe('readers that stand still while very much is written', () => {
     const standing: WebSocket[] = [];
     for (let n = 0; n < slow.logs; n++) standing.push(await logs()); // each stays paused
     for (let n = 0; n < slow.terminals; n++) await terminal(`yes ${n}-stands-still`);
-    let written: number[] = [];
-    await town.until('the programs in slow terminals stand still', async () => {
-      const before = written;
+    await standsStill('what the programs in slow terminals write', async () => {
       const writers = await processesWith('-stands-still');
-      written = await Promise.all(writers.map(writtenBy));
-      await delay(500);
-      return writers.length === slow.terminals && written.every((bytes, n) => bytes > 0 && bytes === before[n]);
+      const written = await Promise.all(writers.map(writtenBy));
+      return written.length === slow.terminals && !written.includes(0) ? written : undefined;
     });
     const reader = reads(await logs());
     void fetch(`http://127.0.0.1:${port}/burst/${lines}`);

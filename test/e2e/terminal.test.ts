@@ -59,8 +59,9 @@ describe('a terminal', () => {
     user.resize(133, 44);
     user.type('stty size\n');
     await user.shows('44 133');
-    user.type('sleep 1000\n');
-    await user.shows('sleep 1000');
+    // by then it is in the foreground, where the signal goes
+    user.type(`sh -c 'echo u""p; exec sleep 1000'\n`);
+    await user.shows('up\r\n');
     user.type('\u0003');
     await user.shows('^C');
     user.type('echo $((40 + 2))\n');

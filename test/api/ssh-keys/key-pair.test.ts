@@ -193,9 +193,8 @@ describe('a private key is refused', () => {
   });
 
   it('encrypted PKCS#8 whose passphrase is hashed more often than is done for a request, before it is', () => {
-    const began = performance.now();
+    // the passphrase is wrong, which only the hash would tell
     expect(read(hashedSixMillionTimes, 'abcd')).toEqual({ fault: 'slow' });
-    expect(performance.now() - began).toBeLessThan(500);
   });
 
   it.each([
