@@ -2,13 +2,12 @@ import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Certificate } from './certificates.ts';
 import { memoryFolder } from './memory-folder.ts';
+import { freePort } from './program.ts';
 
 const run = promisify(execFile);
 const startMs = 20_000;
@@ -173,7 +172,7 @@ export async function startEtcd(flags: readonly string[] = [], { onDisk = false 
 
 /** A cluster of one that talks to clients of the authority of these certificates alone. */
 export async function startEtcdWithTls(tls: { server: Certificate; client: Certificate }): Promise<EtcdServer> {
-  const [clientPort = 0, peerPort = 0, healthPort = 0] = await freePorts(3);
+  const [clientPort, peerPort, healthPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const folder = await memoryFolder('setpoint-etcd-');
   const initialCluster = `m0=http://127.0.0.1:${peerPort}`;
   const options = { name: 'm0', folder, clientPort, peerPort, initialCluster, flags: [], tls: { ...tls, healthPort } };
@@ -194,7 +193,7 @@ export async function startEtcdCluster(
   flags: readonly string[] = [],
   { onDisk = false } = {},
 ): Promise<EtcdServer[]> {
-  const ports = await freePorts(2 * size);
+  const ports = await Promise.all(Array.from({ length: 2 * size }, freePort));
   const names = Array.from({ length: size }, (_, n) => `m${n}`);
   const initialCluster = names.map((name, n) => `${name}=http://127.0.0.1:${ports[size + n]}`).join(',');
   const servers: EtcdServer[] = [];
@@ -220,12 +219,4 @@ async function isHealthy(port: number): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

@@ -121,7 +121,7 @@ export class GatewayWorld implements AsyncDisposable {
         unsealer: options.unsealer ?? this.keyring,
         signer: new MemoryBucket(),
         clock: this.#clock,
-        random: Math.random,
+        random: () => 0.5,
         log,
         registry,
         driftCorrected: (kind) => drift.push(kind),
