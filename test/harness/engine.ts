@@ -7,16 +7,27 @@ import { z } from 'zod';
 import { systemClock } from '../../time/clock.ts';
 import { IptablesPublisher } from '../../agent/ports/iptables-publisher.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
+import { testLabel } from '../leftovers.ts';
 import { until } from './until.ts';
 
 const execute = promisify(execFile);
 const Interfaces = z.tuple([z.object({ addr_info: z.tuple([z.object({ local: z.string() })], z.unknown()) })]);
 
+/** The commands that make something which a run of tests that is killed leaves behind. */
+const making = [['run'], ['create'], ['network', 'create'], ['volume', 'create']];
+
 /** Runs the engine's own command line, as somebody beside Setpoint would; answers with its standard output. */
 export async function docker(...argv: string[]): Promise<string> {
-  const { stdout } = await execute('docker', argv, { maxBuffer: 64 * 1024 * 1024, timeout: 120_000 });
+  const made = making.find((words) => words.every((word, at) => argv[at] === word));
+  const { stdout } = await execute('docker', made === undefined ? argv : labelled(argv, made.length), {
+    maxBuffer: 64 * 1024 * 1024,
+    timeout: 120_000,
+  });
   return stdout.trim();
 }
+
+/** With the label by which a later run finds it. */
+const labelled = (argv: readonly string[], at: number): string[] => argv.toSpliced(at, 0, '--label', testLabel);
 
 /**
  * The address of this machine in the engine's default network, at which containers there reach it. The engine itself
