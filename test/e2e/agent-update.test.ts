@@ -137,27 +137,31 @@ it('an agent goes back from a release that never connects, says so, and does not
   expect(await instance()).toBe(container);
 });
 
-it('a server that is deleted while its agent tries a release that never connects takes the agent with it', async () => {
-  const unlucky = '7.0.2';
-  const hangs = `#!/bin/sh\n[ "$1" != --version ] || { echo ${unlucky}; exit; }\nexec sleep 1000\n`;
-  const { key } = await testReleaseKey();
-  await using release = await smallRelease(unlucky, { [ownPlatform]: hangs }, key);
-  await serve(release.folder);
-  const path = `/api/v1/servers/${town.server.id}`;
-  expect(await town.client.request('POST', `${path}/update-agent`, {})).toMatchObject({ status: 'updating' });
-  await town.until('the release is tried', async () => (await line('trial')) === unlucky);
-  await town.until('the agent is away', async () => (await server())['agent_status'] !== 'connected');
-  await town.client.request('DELETE', `${path}?force=true`);
-  const again = town.client.request('POST', `${path}/update-agent`, {});
-  await expect(again).rejects.toThrow('Server is being deleted');
-  await town.until('it is waited for', async () => {
-    const message = condition(await server(), 'Ready')?.message;
-    return message?.includes('it tries another release') === true;
-  });
-  await town.until('the agent is gone', async () => !(await readdir(folder)).includes('home'), 90_000);
-  await expect(server()).rejects.toThrow();
-  expect(await instancesOf(app.id)).toEqual([]);
-  expect(await readdir(town.dir)).not.toContain('agent');
-  const kinds = (await town.client.list('/api/v1/notifications')).map((one) => one['kind']);
-  expect(kinds).not.toContain('server_agent_left');
-});
+it(
+  'a server that is deleted while its agent tries a release that never connects takes the agent with it',
+  { tags: 'long' },
+  async () => {
+    const unlucky = '7.0.2';
+    const hangs = `#!/bin/sh\n[ "$1" != --version ] || { echo ${unlucky}; exit; }\nexec sleep 1000\n`;
+    const { key } = await testReleaseKey();
+    await using release = await smallRelease(unlucky, { [ownPlatform]: hangs }, key);
+    await serve(release.folder);
+    const path = `/api/v1/servers/${town.server.id}`;
+    expect(await town.client.request('POST', `${path}/update-agent`, {})).toMatchObject({ status: 'updating' });
+    await town.until('the release is tried', async () => (await line('trial')) === unlucky);
+    await town.until('the agent is away', async () => (await server())['agent_status'] !== 'connected');
+    await town.client.request('DELETE', `${path}?force=true`);
+    const again = town.client.request('POST', `${path}/update-agent`, {});
+    await expect(again).rejects.toThrow('Server is being deleted');
+    await town.until('it is waited for', async () => {
+      const message = condition(await server(), 'Ready')?.message;
+      return message?.includes('it tries another release') === true;
+    });
+    await town.until('the agent is gone', async () => !(await readdir(folder)).includes('home'), 90_000);
+    await expect(server()).rejects.toThrow();
+    expect(await instancesOf(app.id)).toEqual([]);
+    expect(await readdir(town.dir)).not.toContain('agent');
+    const kinds = (await town.client.list('/api/v1/notifications')).map((one) => one['kind']);
+    expect(kinds).not.toContain('server_agent_left');
+  },
+);

@@ -3,134 +3,135 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { startGitServer, type GitServer } from '../harness/git-server.ts';
-import { brief, Installation } from '../harness/installation.ts';
+import { brief, Installation, onBothStores } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
-describe.each(['sqlite', 'etcd'] as const)('processes that die on %s', (store) => {
-  let town: Installation;
-  let git: GitServer;
-  let image: string;
+for (const { store, tags } of onBothStores)
+  describe(`processes that die on ${store}`, { tags }, () => {
+    let town: Installation;
+    let git: GitServer;
+    let image: string;
 
-  beforeAll(async () => {
-    ({ http: image } = await ensureTestImages());
-    git = await startGitServer();
-    town = await Installation.start({ store });
-  });
-  afterAll(async () => {
-    await town[Symbol.asyncDispose]();
-    await git[Symbol.asyncDispose]();
-  });
-
-  const create = async (port: number): Promise<ApiObject> => {
-    const { url } = await git.repository({ Dockerfile: `FROM ${image}\nENV MADE=here\n` });
-    return town.createApplication({
-      ...brief,
-      source_type: 'git',
-      repository_url: url,
-      branch: 'main',
-      dockerfile_path: 'Dockerfile',
-      exposed_port: port,
-      healthcheck_path: '/healthz',
-      env: { PORT: String(port) },
+    beforeAll(async () => {
+      ({ http: image } = await ensureTestImages());
+      git = await startGitServer();
+      town = await Installation.start({ store });
     });
-  };
-  const answers = async (port: number): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/env/MADE`)).ok;
-  const startedAt = (id: string): Promise<string> => docker('inspect', '--format', '{{.State.StartedAt}}', id);
+    afterAll(async () => {
+      await town[Symbol.asyncDispose]();
+      await git[Symbol.asyncDispose]();
+    });
 
-  /** Deployments that began at different times, so that whoever is killed now is killed at every stage at once. */
-  async function underWay(): Promise<{ app: ApiObject; deployment: ApiObject; port: number }[]> {
-    const started: { app: ApiObject; deployment: ApiObject; port: number }[] = [];
-    for (const pauseMs of [900, 600, 350, 150, 40]) {
+    const create = async (port: number): Promise<ApiObject> => {
+      const { url } = await git.repository({ Dockerfile: `FROM ${image}\nENV MADE=here\n` });
+      return town.createApplication({
+        ...brief,
+        source_type: 'git',
+        repository_url: url,
+        branch: 'main',
+        dockerfile_path: 'Dockerfile',
+        exposed_port: port,
+        healthcheck_path: '/healthz',
+        env: { PORT: String(port) },
+      });
+    };
+    const answers = async (port: number): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/env/MADE`)).ok;
+    const startedAt = (id: string): Promise<string> => docker('inspect', '--format', '{{.State.StartedAt}}', id);
+
+    /** Deployments that began at different times, so that whoever is killed now is killed at every stage at once. */
+    async function underWay(): Promise<{ app: ApiObject; deployment: ApiObject; port: number }[]> {
+      const started: { app: ApiObject; deployment: ApiObject; port: number }[] = [];
+      for (const pauseMs of [900, 600, 350, 150, 40]) {
+        const port = await freePort();
+        const app = await create(port);
+        started.push({ app, port, deployment: await town.deploy(app.id) });
+        await delay(pauseMs); // the difference is how far each of them has come
+      }
+      return started;
+    }
+
+    async function allEndWell(started: Awaited<ReturnType<typeof underWay>>): Promise<void> {
+      await Promise.all(started.map((it) => town.deployment(it.deployment.id, 'succeeded', 120_000)));
+      for (const { app, port } of started) {
+        expect(await answers(port)).toBe(true);
+        expect(await instancesOf(app.id)).toHaveLength(1);
+      }
+    }
+
+    it('a control plane killed in the middle of deployments finishes them', async () => {
+      const started = await underWay();
+      await town.replicas[0]!.program.restart();
+      await town.ready();
+      await allEndWell(started);
+    }, 240_000);
+
+    it('workloads serve and are repaired while the control plane is down, and nothing restarts when it returns', async () => {
       const port = await freePort();
       const app = await create(port);
-      started.push({ app, port, deployment: await town.deploy(app.id) });
-      await delay(pauseMs); // the difference is how far each of them has come
-    }
-    return started;
-  }
-
-  async function allEndWell(started: Awaited<ReturnType<typeof underWay>>): Promise<void> {
-    await Promise.all(started.map((it) => town.deployment(it.deployment.id, 'succeeded', 120_000)));
-    for (const { app, port } of started) {
+      await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+      const plane = town.replicas[0]!.program;
+      await plane.kill();
       expect(await answers(port)).toBe(true);
-      expect(await instancesOf(app.id)).toHaveLength(1);
-    }
-  }
+      await docker('rm', '--force', (await instancesOf(app.id))[0]!);
+      await town.until('it serves again', () => answers(port), 15_000);
+      await town.agent.restart();
+      await town.until('it still serves', () => answers(port), 15_000);
+      const [container] = await instancesOf(app.id);
+      const since = await startedAt(container!);
+      plane.start();
+      await town.ready();
+      await town.until(
+        'the agent is back',
+        async () => {
+          const it = await town.client.request('GET', `/api/v1/servers/${town.server.id}/agent-status`);
+          return JSON.stringify(it).includes('"connected"');
+        },
+        90_000,
+      );
+      await town.until(
+        'the application is running',
+        async () => (await town.application(app.id)).status === 'running',
+        60_000,
+      );
+      expect(await instancesOf(app.id)).toEqual([container]);
+      expect(await startedAt(container!)).toBe(since);
+    }, 240_000);
 
-  it('a control plane killed in the middle of deployments finishes them', async () => {
-    const started = await underWay();
-    await town.replicas[0]!.program.restart();
-    await town.ready();
-    await allEndWell(started);
-  }, 240_000);
+    it('an agent killed in the middle of deployments adopts what it made and makes no twin', async () => {
+      const started = await underWay();
+      await town.agent.restart();
+      await allEndWell(started);
+    }, 240_000);
 
-  it('workloads serve and are repaired while the control plane is down, and nothing restarts when it returns', async () => {
-    const port = await freePort();
-    const app = await create(port);
-    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
-    const plane = town.replicas[0]!.program;
-    await plane.kill();
-    expect(await answers(port)).toBe(true);
-    await docker('rm', '--force', (await instancesOf(app.id))[0]!);
-    await town.until('it serves again', () => answers(port), 15_000);
-    await town.agent.restart();
-    await town.until('it still serves', () => answers(port), 15_000);
-    const [container] = await instancesOf(app.id);
-    const since = await startedAt(container!);
-    plane.start();
-    await town.ready();
-    await town.until(
-      'the agent is back',
-      async () => {
-        const it = await town.client.request('GET', `/api/v1/servers/${town.server.id}/agent-status`);
-        return JSON.stringify(it).includes('"connected"');
-      },
-      90_000,
-    );
-    await town.until(
-      'the application is running',
-      async () => (await town.application(app.id)).status === 'running',
-      60_000,
-    );
-    expect(await instancesOf(app.id)).toEqual([container]);
-    expect(await startedAt(container!)).toBe(since);
-  }, 240_000);
-
-  it('an agent killed in the middle of deployments adopts what it made and makes no twin', async () => {
-    const started = await underWay();
-    await town.agent.restart();
-    await allEndWell(started);
-  }, 240_000);
-
-  it('an agent that is gone makes the server offline and the application unknown within a minute, and truth returns with it', async () => {
-    const port = await freePort();
-    const app = await create(port);
-    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
-    await town.agent.kill();
-    await town.until(
-      'the agent is disconnected',
-      async () => {
-        const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
-        return it['agent_status'] === 'disconnected';
-      },
-      10_000,
-    );
-    await town.until(
-      'the server is offline',
-      async () => {
-        const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
-        const one = await town.application(app.id);
-        const ready = one.conditions?.find((condition) => condition.type === 'Ready');
-        return it.status === 'offline' && one.status === 'error' && ready?.status === 'unknown';
-      },
-      60_000,
-    );
-    expect(await answers(port)).toBe(true);
-    town.agent.start();
-    await town.until('all is well again', async () => (await town.application(app.id)).status === 'running', 60_000);
-  }, 240_000);
-});
+    it('an agent that is gone makes the server offline and the application unknown within a minute, and truth returns with it', async () => {
+      const port = await freePort();
+      const app = await create(port);
+      await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+      await town.agent.kill();
+      await town.until(
+        'the agent is disconnected',
+        async () => {
+          const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+          return it['agent_status'] === 'disconnected';
+        },
+        10_000,
+      );
+      await town.until(
+        'the server is offline',
+        async () => {
+          const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+          const one = await town.application(app.id);
+          const ready = one.conditions?.find((condition) => condition.type === 'Ready');
+          return it.status === 'offline' && one.status === 'error' && ready?.status === 'unknown';
+        },
+        60_000,
+      );
+      expect(await answers(port)).toBe(true);
+      town.agent.start();
+      await town.until('all is well again', async () => (await town.application(app.id)).status === 'running', 60_000);
+    }, 240_000);
+  });
 
 describe('two replicas on one etcd', () => {
   it('finish a deployment when the leader is killed, and the other answers throughout', async () => {

@@ -139,19 +139,23 @@ describe('a container engine that does not answer', () => {
     expect(await log()).toContain('the build begins again');
   });
 
-  it('for longer than a deployment may wait: it fails and says so, the older one serves, the next is fine', async () => {
-    await engine.close();
-    await serverIs('error');
-    const deployment = await town.deploy(app.id);
-    await waits(deployment);
-    const failed = await town.deployment(deployment.id, 'failed', 150_000);
-    expect(failed['error']).toMatchObject({
-      message: expect.stringMatching(/container engine .*does? not answer|did not answer/),
-    });
-    expect(await colour()).toBe('green');
-    await engine.open();
-    await serverIs('active');
-    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 120_000);
-    expect(await colour()).toBe('green');
-  });
+  it(
+    'for longer than a deployment may wait: it fails and says so, the older one serves, the next is fine',
+    { tags: 'long' },
+    async () => {
+      await engine.close();
+      await serverIs('error');
+      const deployment = await town.deploy(app.id);
+      await waits(deployment);
+      const failed = await town.deployment(deployment.id, 'failed', 150_000);
+      expect(failed['error']).toMatchObject({
+        message: expect.stringMatching(/container engine .*does? not answer|did not answer/),
+      });
+      expect(await colour()).toBe('green');
+      await engine.open();
+      await serverIs('active');
+      await town.deployment((await town.deploy(app.id)).id, 'succeeded', 120_000);
+      expect(await colour()).toBe('green');
+    },
+  );
 });

@@ -238,7 +238,7 @@ setsid ${home}/supervise </dev/null >/dev/null 2>&1 &
 echo $! >/run/setpoint-agent.pid`;
 
 describe('an installation that is killed after any step', () => {
-  it('leaves the agent that ran before, and is completed by the next run', async () => {
+  it('leaves the agent that ran before, and is completed by the next run', { tags: 'long' }, async () => {
     await using machine = await bareMachine();
     await machine.run(withoutEngine);
     const { command } = await newServer();

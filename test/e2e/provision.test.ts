@@ -163,7 +163,7 @@ async function otherHostKey(machine: SshMachine): Promise<string> {
 const beside = { concurrent: true };
 const inTurn = { concurrent: false };
 
-describe('on a bad line', beside, () => {
+describe('on a bad line', { ...beside, tags: 'long' }, () => {
   it('comes through a connection that is cut at each step', async () => {
     await using machine = await startMachine();
     await using proxy = await TcpProxy.start(machine.port);
@@ -223,16 +223,20 @@ describe('on a good line', beside, () => {
       await active(id, machine);
     });
 
-    it('by a password that sudo does not ask for where it runs sh, and that root never runs', async () => {
-      const line = 'touch /tmp/ran';
-      await using machine = await startMachine({ password: line });
-      await machine.run("echo 'ops ALL=(ALL) NOPASSWD: /bin/sh' >>/etc/sudoers");
-      const id = await serverOn(machine, { username: 'ops', ssh_key_id: await passwordOf(line) });
-      await active(id, machine);
-      expect((await machine.run('test -e /tmp/ran')).code).toBe(1);
-    });
+    it(
+      'by a password that sudo does not ask for where it runs sh, and that root never runs',
+      { tags: 'long' },
+      async () => {
+        const line = 'touch /tmp/ran';
+        await using machine = await startMachine({ password: line });
+        await machine.run("echo 'ops ALL=(ALL) NOPASSWD: /bin/sh' >>/etc/sudoers");
+        const id = await serverOn(machine, { username: 'ops', ssh_key_id: await passwordOf(line) });
+        await active(id, machine);
+        expect((await machine.run('test -e /tmp/ran')).code).toBe(1);
+      },
+    );
 
-    it('by a password, until sudo needs no terminal and asks for that of the user', async () => {
+    it('by a password, until sudo needs no terminal and asks for that of the user', { tags: 'long' }, async () => {
       await using machine = await startMachine({ password });
       const rules = (text: string) => machine.run(`printf 'ops ALL=(ALL) ALL\n${text}' >/etc/sudoers`);
       const says = (what: string): Promise<true> =>
@@ -268,7 +272,7 @@ describe('on a good line', beside, () => {
       await active(id, machine);
     });
 
-    it('by a key with a passphrase, at an IPv6 address', async () => {
+    it('by a key with a passphrase, at an IPv6 address', { tags: 'long' }, async () => {
       await using machine = await startMachine({ address: '::1' });
       const file = join(folder, aName());
       await writeFile(file, machine.privateKey, { mode: 0o600 });
@@ -324,33 +328,37 @@ describe('on a good line', beside, () => {
       await active(id, machine);
     });
 
-    it('a machine that another one has replaced since the last attempt, until an admin trusts it', async () => {
-      await using machine = await startMachine();
-      const id = await serverOn(machine, { username: 'ops' });
-      await failed(id, 'MachineFits');
-      expect((await get(id))['host_key']).toEqual({ type: 'ssh-ed25519', fingerprint: machine.fingerprint });
-      const fingerprint = await otherHostKey(machine);
-      const logins = async (): Promise<string> =>
-        (await machine.run('grep -c Accepted /var/log/sshd.log')).stdout.trim();
-      const before = await logins();
-      await change(id, { username: 'root' });
-      const refused = () => condition(lastSeen, 'HostKeyTrusted');
-      let lastSeen = await get(id);
-      await until(
-        'the other host key is refused',
-        async () => {
-          lastSeen = await get(id);
-          return lastSeen.status === 'error' && refused()?.status === 'false';
-        },
-        { timeoutMs: 60_000, explain: () => explain(id, machine) },
-      );
-      expect(refused()).toMatchObject({ reason: 'HostKeyChanged', message: expect.stringContaining(fingerprint) });
-      expect(refused()?.message).toContain(machine.fingerprint);
-      expect(await logins()).toBe(before);
-      await client.request('POST', `/api/v1/servers/${id}/trust-host-key`, { fingerprint });
-      await active(id, machine);
-      expect((await get(id))['host_key']).toMatchObject({ fingerprint });
-    });
+    it(
+      'a machine that another one has replaced since the last attempt, until an admin trusts it',
+      { tags: 'long' },
+      async () => {
+        await using machine = await startMachine();
+        const id = await serverOn(machine, { username: 'ops' });
+        await failed(id, 'MachineFits');
+        expect((await get(id))['host_key']).toEqual({ type: 'ssh-ed25519', fingerprint: machine.fingerprint });
+        const fingerprint = await otherHostKey(machine);
+        const logins = async (): Promise<string> =>
+          (await machine.run('grep -c Accepted /var/log/sshd.log')).stdout.trim();
+        const before = await logins();
+        await change(id, { username: 'root' });
+        const refused = () => condition(lastSeen, 'HostKeyTrusted');
+        let lastSeen = await get(id);
+        await until(
+          'the other host key is refused',
+          async () => {
+            lastSeen = await get(id);
+            return lastSeen.status === 'error' && refused()?.status === 'false';
+          },
+          { timeoutMs: 60_000, explain: () => explain(id, machine) },
+        );
+        expect(refused()).toMatchObject({ reason: 'HostKeyChanged', message: expect.stringContaining(fingerprint) });
+        expect(refused()?.message).toContain(machine.fingerprint);
+        expect(await logins()).toBe(before);
+        await client.request('POST', `/api/v1/servers/${id}/trust-host-key`, { fingerprint });
+        await active(id, machine);
+        expect((await get(id))['host_key']).toMatchObject({ fingerprint });
+      },
+    );
 
     it('a user without sudo', async () => {
       await using machine = await startMachine();

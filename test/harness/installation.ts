@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { createClient } from '../../cli/client.ts';
 import type { ApiObject, Client } from '../../cli/client.ts';
+import { longTag } from '../layer-report.ts';
 import { startEtcd } from './etcd.ts';
 import type { EtcdServer } from './etcd.ts';
 import { removeEverythingOf } from './engine.ts';
@@ -38,6 +39,12 @@ export interface InstallationOptions {
  * it was ready. By default that takes ten, as those of `describeApplications` and of `setpoint dev` show.
  */
 export const brief = { min_healthy_seconds: 1 };
+
+/** For what each store could do in its own way: on etcd, which takes longer, among the long tests. */
+export const onBothStores: readonly { store: 'sqlite' | 'etcd'; tags: string[] }[] = [
+  { store: 'sqlite', tags: [] },
+  { store: 'etcd', tags: [longTag] },
+];
 
 /** The first user of every installation. */
 export const owner = { email: 'owner@example.test', password: 'correct horse battery' };

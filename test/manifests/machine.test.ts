@@ -70,6 +70,7 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'test/manifests/hello.test.ts: process.execPath': [],
   'test/manifests/machine.test.ts: script': [],
   'test/run.ts: program': [],
+  'test/long/benchmarks.test.ts: process.execPath': [],
   'test/clients/clients.test.ts: process.execPath': [],
   'test/clients/console-types.ts: process.execPath': [],
   'test/cli/stop-signal.test.ts: process.execPath': [],

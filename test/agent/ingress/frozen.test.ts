@@ -18,6 +18,7 @@ const frozenMs = 20_000;
 
 it(
   'answers the requests of many hosts while the agent is frozen, and follows the agent once it goes on',
+  { tags: 'long', timeout: 5 * frozenMs },
   async () => {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'setpoint-frozen-'));
@@ -29,7 +30,7 @@ it(
     });
     await once(agent, 'message');
     const proxy = stack.use(
-      await startHostProxy(folder, 'one.test', (config) => config.replaceAll('names.sock', '../agent.sock')),
+      await startHostProxy(folder, 'one.test', { edit: (config) => config.replaceAll('names.sock', '../agent.sock') }),
     );
     agent.send(proxy.upstreams ?? []);
     for (const host of hosts) await writeFile(join(folder, 'hosts/plain', host), '');
@@ -50,5 +51,4 @@ it(
     const outcomes = await Promise.all(loads.map((load) => load.end()));
     expect(outcomes.map(({ failures }) => failures)).toEqual(hosts.map(() => ({})));
   },
-  5 * frozenMs,
 );

@@ -53,44 +53,48 @@ async function started(home: string): Promise<string> {
   }
 }
 
-it('an update that is killed before any of its changes leaves an agent that works, and is completed by the next one', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'setpoint-update-'));
-  await using cleanup = new AsyncDisposableStack();
-  cleanup.defer(() => rm(folder, { recursive: true, force: true }));
-  const release = cleanup.use(await smallRelease('1.1.0', { 'linux-x64': agent('1.1.0') }));
-  const server = cleanup.use(await releaseServer(release.folder));
-  const run = async (home: string, nth: number): Promise<string> => {
-    const args = ['--disable-warning=ExperimentalWarning', updating, home, server.url, smallReleaseKey, String(nth)];
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    const exited = once(child, 'exit');
-    const out = await text(child.stdout);
-    const [, signal] = (await exited) as [number | null, NodeJS.Signals | null];
-    return signal ?? out.trim();
-  };
-  const found: string[] = [];
-  for (let nth = 0, ended = ''; ended !== 'chosen'; nth++) {
-    const home = join(folder, String(nth));
-    await installation(home);
-    ended = await run(home, nth);
-    expect(['SIGKILL', 'chosen']).toContain(ended);
-    const [current, previous, trial] = await Promise.all(
-      ['current', 'previous', 'trial'].map((name) => read(join(home, name))),
-    );
-    // what is not proved yet can be gone back from
-    if (current !== '1.0.0')
-      expect([current, previous, trial], `kill before ${nth}`).toEqual(['1.1.0', '1.0.0', '1.1.0']);
-    const version = await started(home);
-    found.push(version);
-    if (version !== '1.0.0') continue;
-    // the agent that goes on is asked for the same update
-    expect(await run(home, -1), `after a kill before change ${nth}`).toBe('chosen');
-    expect(await read(join(home, 'current')), `after a kill before change ${nth}`).toBe('1.1.0');
-  }
-  // Only the last changes come after the one that decides.
-  expect(found.length).toBeGreaterThan(25);
-  expect(found.at(-1)).toBe('1.1.0');
-  expect(found.lastIndexOf('1.0.0')).toBeLessThan(found.indexOf('1.1.0'));
-}, 240_000);
+it(
+  'an update that is killed before any of its changes leaves an agent that works, and is completed by the next one',
+  { tags: 'long', timeout: 240_000 },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'setpoint-update-'));
+    await using cleanup = new AsyncDisposableStack();
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+    const release = cleanup.use(await smallRelease('1.1.0', { 'linux-x64': agent('1.1.0') }));
+    const server = cleanup.use(await releaseServer(release.folder));
+    const run = async (home: string, nth: number): Promise<string> => {
+      const args = ['--disable-warning=ExperimentalWarning', updating, home, server.url, smallReleaseKey, String(nth)];
+      const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+      const exited = once(child, 'exit');
+      const out = await text(child.stdout);
+      const [, signal] = (await exited) as [number | null, NodeJS.Signals | null];
+      return signal ?? out.trim();
+    };
+    const found: string[] = [];
+    for (let nth = 0, ended = ''; ended !== 'chosen'; nth++) {
+      const home = join(folder, String(nth));
+      await installation(home);
+      ended = await run(home, nth);
+      expect(['SIGKILL', 'chosen']).toContain(ended);
+      const [current, previous, trial] = await Promise.all(
+        ['current', 'previous', 'trial'].map((name) => read(join(home, name))),
+      );
+      // what is not proved yet can be gone back from
+      if (current !== '1.0.0')
+        expect([current, previous, trial], `kill before ${nth}`).toEqual(['1.1.0', '1.0.0', '1.1.0']);
+      const version = await started(home);
+      found.push(version);
+      if (version !== '1.0.0') continue;
+      // the agent that goes on is asked for the same update
+      expect(await run(home, -1), `after a kill before change ${nth}`).toBe('chosen');
+      expect(await read(join(home, 'current')), `after a kill before change ${nth}`).toBe('1.1.0');
+    }
+    // Only the last changes come after the one that decides.
+    expect(found.length).toBeGreaterThan(25);
+    expect(found.at(-1)).toBe('1.1.0');
+    expect(found.lastIndexOf('1.0.0')).toBeLessThan(found.indexOf('1.1.0'));
+  },
+);
 
 it('an update for which the disk has too little room leaves the agent that runs, whenever the disk fills up', async () => {
   await using disk = await smallDisk(16 * 1024 * 1024);
