@@ -180,6 +180,29 @@ export const WireEvents = z.object({
 });
 export type WireEvents = z.infer<typeof WireEvents>;
 
+/**
+ * A finding about an instance that lasts: what its health check saw last, who listens in it, data that is not kept. A
+ * control plane shows it as a condition of the workload until a report comes without it.
+ */
+export const WireNote = z.object({
+  /** CamelCase, one of a kind in a report. */
+  type: Cut(64),
+  reason: Cut(64),
+  /** The same text for the same cause: it holds no times, counters or container ids. */
+  message: Cut(1000),
+});
+export type WireNote = z.infer<typeof WireNote>;
+
+/** How a process ended last. */
+export const WireLastExit = z.object({
+  /** Absent: it was not seen. */
+  code: z.int().optional(),
+  out_of_memory: z.boolean().optional(),
+  /** The last lines that it wrote. */
+  lines: Cut(2000).optional(),
+});
+export type WireLastExit = z.infer<typeof WireLastExit>;
+
 /** Fields of a report in which a task says what it came to. */
 const resultFields = {
   image_digest: Cut(256).optional(),
@@ -219,6 +242,14 @@ const ReportFields = z.object({
   /** What it wrote before the first exit of a crash loop: its last 50 lines, cut. */
   last_output: Cut(6000).optional(),
   exit_code: z.int().optional(),
+  /** Also while it runs again. */
+  last_exit: WireLastExit.optional(),
+  /** Processes of its container that were killed for memory, the first one or another: counted as `restarts`. */
+  memory_kills: z.int().optional(),
+  notes: z
+    .array(WireNote)
+    .transform((notes) => notes.slice(0, 8))
+    .optional(),
   started_at: Cut(64).optional(),
   /** `code` is one of `failureCodes`; `message` is the same for the same cause: no times, no counters. */
   error: z.object({ code: Cut(64), message: Cut(2000) }).optional(),

@@ -11,6 +11,7 @@ export const machineChecks = [
   'inotify',
   'git',
   'address_pools',
+  'firewall',
   'dns',
   'registry',
   'port_80',

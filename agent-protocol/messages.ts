@@ -97,15 +97,19 @@ export const Load = z.object({
 });
 export type Load = z.infer<typeof Load>;
 
+/** `message`: what is wrong and what to do; the same text for the same cause, without times. */
+const Fault = z.object({ reason: z.string().regex(/^[A-Z][A-Za-z0-9]{0,63}$/), message: z.string().max(500) });
+
 /** What the agent knows about its container engine. */
 export const EngineState = z.object({
   /** Absent until the engine has answered once. */
   version: z.string().max(64).optional(),
   /**
-   * The engine cannot be used: it never answered, or has been silent for longer than a restart takes. `message`: what
-   * is wrong and what to do; the same text for the same cause, without times.
+   * The engine cannot be used: it never answered, or has been silent for longer than a restart takes.
    */
-  trouble: z.object({ reason: z.string().regex(/^[A-Z][A-Za-z0-9]{0,63}$/), message: z.string().max(500) }).optional(),
+  trouble: Fault.optional(),
+  /** What is wrong around the engine although it answers. Agents of earlier releases tell none. */
+  warnings: z.array(Fault).max(16).optional(),
 });
 export type EngineState = z.infer<typeof EngineState>;
 

@@ -11,6 +11,7 @@ import { agentSource } from '../agent-protocol/logs.ts';
 import type { AgentHost } from '../agent-protocol/agent-host.ts';
 import type { RunBuild } from './tasks/build-task.ts';
 import { forbiddable, installedCapabilities, updateCapability } from '../agent-protocol/messages.ts';
+import type { EngineState } from '../agent-protocol/messages.ts';
 import { connect } from './connect.ts';
 import { ControlPlane } from './tasks/control-plane.ts';
 import { checks } from './diagnose/checks.ts';
@@ -382,7 +383,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         newest: (signal) => newestSamples(meter, signal),
       },
       traffic: ingress.traffic,
-      engine: () => monitor.state,
+      engine: () => stateOf(monitor, publication),
       gitHead: options.gitHead,
       dockerfiles: options.dockerfiles,
       repositories: options.repositories,
@@ -495,6 +496,12 @@ function examinerOf(
     log,
   });
   return new Examiner({ checks, world, facts: (signal) => runtime.facts(signal), clock });
+}
+
+/** What the control plane is told of the engine: also what is wrong around it. */
+function stateOf({ state }: EngineMonitor, { engineRules }: Publication): EngineState {
+  const message = engineRules?.fault;
+  return message === undefined ? state : { ...state, warnings: [{ reason: 'RulesMissing', message }] };
 }
 
 /**

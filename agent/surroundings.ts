@@ -72,6 +72,9 @@ export function surroundingsOf(deps: Deps): Omit<World, 'engine'> {
       const present = await iptables(deps.clock).read(signal);
       return foreignPorts(present, shortOwner(server)).find((one) => one.port === port)?.owner;
     },
+    async engineRules(signal) {
+      return publication.engineRules?.missingIn(await iptables(deps.clock).read(signal));
+    },
     strays: deps.strays,
     logs: {
       get size() {

@@ -59,14 +59,14 @@ const maxBytes = 256 * 1024;
 const maxDocuments = 100;
 
 /**
- * Reads the applications that a YAML text declares, separated by `---`.
+ * Reads the applications that a YAML text declares, separated by `---`. Merge keys (`<<`) are taken as in YAML 1.1.
  *
  * @throws Error that names the line, the field and the rule
  */
 export function parseApplications(text: string): ApplicationManifest[] {
   if (Buffer.byteLength(text) > maxBytes) throw new Error(`Manifest must be at most ${maxBytes / 1024} KiB`);
   const lines = new LineCounter();
-  const documents = parseAllDocuments(text, { lineCounter: lines });
+  const documents = parseAllDocuments(text, { lineCounter: lines, merge: true });
   if (documents.length > maxDocuments) throw new Error(`Manifest must hold at most ${maxDocuments} documents`);
   return documents.map((document) => {
     const [syntax] = document.errors;

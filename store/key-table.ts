@@ -24,6 +24,7 @@ const Agent = z.object({
   since: z.string().exactOptional(),
   forbids: z.array(z.string()).exactOptional(),
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).exactOptional(),
+  engineWarnings: z.array(z.object({ reason: z.string(), message: z.string() })).exactOptional(),
   updateFailure: z
     .object({ version: z.string(), requestedAt: z.string(), reason: z.string(), message: z.string() })
     .exactOptional(),

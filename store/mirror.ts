@@ -69,6 +69,8 @@ export interface LiveAgent {
   forbids?: readonly string[];
   /** Why its container engine cannot be used; `reason` is CamelCase. */
   engineTrouble?: { reason: string; message: string };
+  /** What is wrong around it although it answers; each `reason` is CamelCase. */
+  engineWarnings?: readonly { reason: string; message: string }[];
   /** Why the update that was asked for at that time failed; `reason` is CamelCase. */
   updateFailure?: { version: string; requestedAt: string; reason: string; message: string };
   /** Sessions of different machines keep replacing each other: one is a copy of the other. */

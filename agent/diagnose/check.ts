@@ -12,6 +12,8 @@ export type Action = Omit<HealAction, 'check'>;
 /** One look at the machine, and what heals what it finds. */
 export interface Check {
   name: MachineCheck;
+  /** It asks others than the machine, so that it may have to wait for an answer that never comes. */
+  isOutside?: true;
   /** @throws Error if it cannot be examined: RuntimeFailure with a message for the user */
   look: (world: World, signal: AbortSignal) => Promise<Finding>;
   /** Idempotent, and safe beside all else that the agent does. Absent: only a person can heal it. */

@@ -17,6 +17,7 @@ const byName: Readonly<Record<MachineCheck, Check>> = {
   inotify: machine.inotify,
   git: machine.git,
   address_pools: engine.addressPools,
+  firewall: network.firewall,
   dns: network.dns,
   registry: network.registry,
   port_80: network.port80,

@@ -88,6 +88,7 @@ export const addressPools: Check = {
 
 export const proxy: Check = {
   name: 'proxy',
+  isOutside: true,
   async look(world, signal) {
     const { http, https } = (await world.engine()).proxy;
     if (http === '' && https === '')

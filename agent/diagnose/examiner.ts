@@ -14,6 +14,8 @@ const atOnce = 8;
 const checkMs = 4_000;
 /** Longest time of the healing of one check. */
 const healMs = 15_000;
+/** Longest time for which checks of the network wait for those of the machine itself. */
+const headStartMs = 1_000;
 
 export interface ExaminerDeps {
   checks: readonly Check[];
@@ -98,14 +100,18 @@ export class Examiner {
     using whole = deadline(clock, diagnosisTiming.examineMs, 'The examination', never);
     const world = this.#worldFor(whole.signal);
     const queue = new PQueue({ concurrency: atOnce });
-    return await Promise.all(
-      checks.map((check) =>
-        unlessAborted(
-          queue.add(() => this.#look(check, world, whole.signal)),
-          whole.signal,
-        ).catch(() => silent(check)),
-      ),
-    );
+    const look = (check: Check): Promise<CheckResult> =>
+      unlessAborted(
+        queue.add(() => this.#look(check, world, whole.signal)),
+        whole.signal,
+      ).catch(() => silent(check));
+    // What waits for others, as without a network, cannot hold up the checks of the machine.
+    const machine = Promise.all(checks.filter((check) => check.isOutside !== true).map(look));
+    using start = deadline(clock, headStartMs, 'The head start', whole.signal);
+    await unlessAborted(machine, start.signal).catch(() => undefined);
+    const outside = Promise.all(checks.filter((check) => check.isOutside === true).map(look));
+    const results = new Map([...(await machine), ...(await outside)].map((one) => [one.name, one]));
+    return checks.flatMap(({ name }) => results.get(name) ?? []);
   }
 
   async #look(check: Check, world: World, signal: AbortSignal): Promise<CheckResult> {

@@ -1,8 +1,10 @@
 import type { MachineCheck } from '../../agent-protocol/diagnosis.ts';
+import { engineRulesRemedy, wordsOf } from '../ports/engine-rules.ts';
 import { someOf, type Check } from './check.ts';
 
 export const dns: Check = {
   name: 'dns',
+  isOutside: true,
   async look(world, signal) {
     const hosts = [...new Set([...world.controlHosts, ...world.registries().map(nameOf)])];
     const lost = await failing(hosts, (host) => world.resolve(host, signal), signal);
@@ -19,6 +21,7 @@ export const dns: Check = {
 
 export const registry: Check = {
   name: 'registry',
+  isOutside: true,
   async look(world, signal) {
     const { https } = (await world.engine()).proxy;
     if (https !== '')
@@ -43,6 +46,17 @@ export const registry: Check = {
       remedy:
         'Deployments of images wait or fail. Try from the machine: curl -v https://REGISTRY/v2/, and look at its firewall',
     };
+  },
+};
+
+export const firewall: Check = {
+  name: 'firewall',
+  async look(world, signal) {
+    const missing = await world.engineRules(signal);
+    if (missing === undefined)
+      return { status: 'pass', message: 'No rule that the container engine sets in the packet filter is missing' };
+    const status = missing.tables.length > 0 ? 'fail' : 'warn';
+    return { status, message: wordsOf(missing), remedy: engineRulesRemedy };
   },
 };
 

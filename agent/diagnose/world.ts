@@ -1,6 +1,7 @@
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import type { Inotify } from '../machine/inotify.ts';
 import type { Memory } from '../machine/memory.ts';
+import type { MissingRules } from '../ports/engine-rules.ts';
 import type { PortProblem } from '../ports/port-publisher.ts';
 import type { EngineFacts } from '../runtime/runtime.ts';
 import type { ReadGitVersion } from '../tasks/git-version.ts';
@@ -71,6 +72,8 @@ export interface World {
   listeners(): Promise<ReadonlySet<number>>;
   /** Short name of the other agent whose rules lead the port. */
   rulesOf(port: number, signal: AbortSignal): Promise<string | undefined>;
+  /** Rules of the container engine that the packet filter has lost. */
+  engineRules(signal: AbortSignal): Promise<MissingRules | undefined>;
   strays: Strays;
   logs: {
     size: { bytes: number; maxBytes: number };

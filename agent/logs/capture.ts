@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import { deadline } from '../runtime/deadline.ts';
-import type { ContainerRuntime, OutputChunk } from '../runtime/runtime.ts';
+import type { ContainerDetail, ContainerRuntime, OutputChunk } from '../runtime/runtime.ts';
 import { clean, LineSplitter } from './clean.ts';
 import { guessLevel } from './level.ts';
 import type { LogStore } from './log-store.ts';
@@ -14,6 +14,11 @@ export interface Writer {
   instance: string;
 }
 
+/** What it needs of the engine. */
+interface Source extends Pick<ContainerRuntime, 'output'> {
+  inspect(id: string, signal: AbortSignal): Promise<Pick<ContainerDetail, 'startedAt'> | undefined>;
+}
+
 interface Reading {
   ended: Promise<void>;
   stop: AbortController;
@@ -23,6 +28,9 @@ interface Reading {
 const attachMs = 3_000;
 /** Wait for output that is still in transit after its process ended. */
 const endMs = 3_000;
+/** Text without a line feed is stored once nothing has followed it for this time, and if it goes on after the longer one. */
+const silenceMs = 1_000;
+const progressMs = 10_000;
 const shownLines = 50;
 const shownLength = 300;
 
@@ -31,7 +39,7 @@ const shownLength = 300;
  * missed; for a container that was found running, from the last stored line.
  */
 export class Capture {
-  readonly #runtime: ContainerRuntime;
+  readonly #runtime: Source;
   readonly #store: LogStore;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -39,7 +47,7 @@ export class Capture {
   readonly #noting = new AbortController();
   readonly #lastLines = new Map<string, string[]>();
 
-  constructor(deps: { runtime: ContainerRuntime; store: LogStore; clock: Clock; log: Logger }) {
+  constructor(deps: { runtime: Source; store: LogStore; clock: Clock; log: Logger }) {
     this.#runtime = deps.runtime;
     this.#store = deps.store;
     this.#clock = deps.clock;
@@ -145,9 +153,17 @@ export class Capture {
     const stored = await this.#store.lastOutput(writer.workload, writer.instance, comparedLines);
     const last = Math.max(0, ...stored.map((line) => line.at));
     const since = new Date(Math.max(0, last - overlapMs)).toISOString();
-    const resume = new Resume(stored);
+    const startedAt = stored.length === 0 ? undefined : await this.#startOf(container, signal);
+    const resume = new Resume(stored, startedAt);
     const recorded = (): void => void this.#keep(writer, resume.end(), signal).catch(() => undefined); // `#pump` throws it
     await this.#pump(writer, this.#runtime.output(container, { since, recorded }, signal), resume, signal);
+  }
+
+  /** When the process of the container began; `undefined` if that is not known. */
+  async #startOf(container: string, signal: AbortSignal): Promise<number | undefined> {
+    const detail = await this.#runtime.inspect(container, signal).catch(() => undefined); // its output is read all the same
+    const at = Date.parse(detail?.startedAt ?? '');
+    return Number.isNaN(at) ? undefined : at;
   }
 
   async #pump(
@@ -158,16 +174,27 @@ export class Capture {
   ): Promise<void> {
     const splitters = { stdout: new LineSplitter(), stderr: new LineSplitter() };
     const store = (entries: readonly Entry[]): Promise<void> => this.#keep(writer, entries, signal);
+    const headOf = (stream: 'stdout' | 'stderr') => ({
+      at: this.#clock.now().getTime(),
+      stream,
+      instance: writer.instance,
+    });
+    using open = new OpenLines(this.#clock, (stream) => {
+      if (resume?.isOpen === true) return; // the record has the whole line
+      const parts = entriesOf(splitters[stream].flush(), headOf(stream));
+      void store(parts).catch(() => undefined); // the next line throws it
+    });
     for await (const { stream, data, at } of output) {
-      const time = at === undefined ? this.#clock.now().getTime() : Date.parse(at);
-      const entries = entriesOf(splitters[stream].push(data), { at: time, stream, instance: writer.instance });
-      await store(resume === undefined ? entries : resume.push(entries, at !== undefined));
+      const splitter = splitters[stream];
+      const time = at === undefined ? undefined : Date.parse(at);
+      const entries = entriesOf(splitter.push(data), { ...headOf(stream), ...(time !== undefined && { at: time }) });
+      open.came(stream, { isOpen: splitter.isOpen, isNew: entries.length > 0 });
+      await store(resume === undefined ? entries : resume.push(entries, time !== undefined));
     }
     // what was cut off is read whole by the next capture
     if (signal.aborted) return;
-    const now = this.#clock.now().getTime();
     const rest = (['stdout', 'stderr'] as const).flatMap((stream) =>
-      entriesOf(splitters[stream].end(), { at: now, stream, instance: writer.instance }),
+      entriesOf(splitters[stream].end(), headOf(stream)),
     );
     await store([...(resume?.end() ?? []), ...rest]);
   }
@@ -178,6 +205,39 @@ export class Capture {
     const shown = entries.slice(-shownLines).map((entry) => entry.message.slice(0, shownLength));
     this.#lastLines.set(writer.instance, [...known, ...shown].slice(-shownLines));
     await this.#store.append(writer.workload, entries, signal);
+  }
+}
+
+/** Watches for text that no line feed ends. */
+class OpenLines implements Disposable {
+  readonly #clock: Clock;
+  readonly #show: (stream: 'stdout' | 'stderr') => void;
+  /** When the text began that waits, by the monotonic clock, and what ends the waiting. */
+  readonly #waiting = new Map<string, { since: number; cancel: () => void }>();
+
+  constructor(clock: Clock, show: (stream: 'stdout' | 'stderr') => void) {
+    this.#clock = clock;
+    this.#show = show;
+  }
+
+  /** Output came; `isOpen`: after it a line waits for its end, which began with this output if `isNew`. */
+  came(stream: 'stdout' | 'stderr', { isOpen, isNew }: { isOpen: boolean; isNew: boolean }): void {
+    const before = this.#waiting.get(stream);
+    before?.cancel();
+    this.#waiting.delete(stream);
+    if (!isOpen) return;
+    const now = this.#clock.monotonic();
+    const since = isNew ? now : (before?.since ?? now);
+    const cancel = this.#clock.timer(Math.min(silenceMs, Math.max(0, since + progressMs - now)), () => {
+      this.#waiting.delete(stream);
+      this.#show(stream);
+    });
+    this.#waiting.set(stream, { since, cancel });
+  }
+
+  [Symbol.dispose](): void {
+    for (const { cancel } of this.#waiting.values()) cancel();
+    this.#waiting.clear();
   }
 }
 

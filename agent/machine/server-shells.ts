@@ -7,13 +7,12 @@ import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import type { ExecProcess, TerminalSize } from '../runtime/exec.ts';
-import { endSession, ownerVariable } from './orphans.ts';
+import { endSession, terminalVariable } from '../runtime/sessions.ts';
+import { ownerVariable } from './orphans.ts';
 import { run, start } from './process.ts';
 import { Pty } from './pty.ts';
 import { isOurSystemd } from './systemd.ts';
 
-/** Environment variable of all programs on a terminal; its value names the terminal. */
-const terminalVariable = 'SETPOINT_TERMINAL';
 /** Tried in this order where the user of the agent has no shell. */
 const usualShells = ['/bin/bash', '/bin/sh'] as const;
 const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'] as const;

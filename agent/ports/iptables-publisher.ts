@@ -4,6 +4,7 @@ import type { Clock } from '../../time/clock.ts';
 import { identitiesHere } from '../machine/machine-identities.ts';
 import type { PortBackend, PortProblem, PortPublisher } from './port-publisher.ts';
 import { bridgeOf, reflect, routeLoopback } from './bridges.ts';
+import { EngineRules } from './engine-rules.ts';
 import { iptables, returnsAtItsEnd, standOf, type Firewall } from './firewall.ts';
 import { forgetEnded } from './ended-connections.ts';
 import { foreignPorts, type ForeignPort } from './foreign-rules.ts';
@@ -37,6 +38,7 @@ type Ports = ReadonlyMap<number, readonly PortBackend[]>;
  * `apply` reads the kernel's rules and repairs those that were changed from outside.
  */
 export class IptablesPublisher implements PortPublisher {
+  readonly engineRules: EngineRules;
   readonly #chains: Chains;
   readonly #firewall: Firewall;
   readonly #firewall6: Firewall;
@@ -60,6 +62,7 @@ export class IptablesPublisher implements PortPublisher {
    * @param deps.takeOver take over ports from the rules of an agent that does not run on this machine any more
    */
   constructor(owner: string, { clock, log, takeOver }: { clock: Clock; log: Logger; takeOver: boolean }) {
+    this.engineRules = new EngineRules(clock);
     this.#chains = chainsOf(owner);
     this.#owner = shortOwner(owner);
     this.#takeOver = takeOver;
@@ -89,6 +92,7 @@ export class IptablesPublisher implements PortPublisher {
   async #apply(ports: Ports, signal: AbortSignal): Promise<Map<number, PortProblem>> {
     const problems = new Map<number, PortProblem>();
     const before = await this.#firewall.read(signal);
+    this.engineRules.look(before);
     const foreign = foreignPorts(before, this.#owner).filter(({ port }) => ports.has(port));
     const living = foreign.length === 0 ? new Set<string>() : (await identitiesHere()).living;
     for (const port of ports.keys()) {

@@ -1,3 +1,5 @@
+import type { EngineRules } from './engine-rules.ts';
+
 /** Address and port of a ready instance. */
 export interface PortBackend {
   address: string;
@@ -29,4 +31,6 @@ export interface PortPublisher {
   forgetEnded(addresses: readonly string[], signal: AbortSignal): Promise<void>;
   /** Ports that lead to their instances since the last `apply`, but not for all sources, each with what is missing. */
   readonly notices: ReadonlyMap<number, string>;
+  /** The rules that the container engine needs for itself; absent: ports lead to instances without rules. */
+  readonly engineRules?: EngineRules;
 }

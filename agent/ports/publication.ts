@@ -1,12 +1,13 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import type { PortPolicy } from '../../agent-protocol/port-policy.ts';
+import type { EngineRules } from './engine-rules.ts';
 import { PortClaims, type AssignmentOffer, type Offer } from './port-claims.ts';
 import type { PortBackend, PortProblem, PortPublisher } from './port-publisher.ts';
 
 const retryMs = 5_000;
 /** Interval of repetition: the rules of the publisher may have been changed from outside. */
-const resyncMs = 30_000;
+const resyncMs = 5_000;
 
 /**
  * Decides which ready instances each published port leads to; {@link PortClaims} decides which workload has the port.
@@ -126,6 +127,11 @@ export class Publication {
     if (!this.isPublished(assignment)) return undefined;
     const notices = this.#offersOf(assignment).map(({ port }) => this.#publisher.notices.get(port));
     return notices.find((notice) => notice !== undefined);
+  }
+
+  /** The rules that the container engine needs for itself; `undefined`: it needs none that the agent knows of. */
+  get engineRules(): EngineRules | undefined {
+    return this.#publisher.engineRules;
   }
 
   /** Every instance was inspected: from now on the ports follow the offers. Resolves when they do. */

@@ -1,6 +1,7 @@
-import { unlessAborted } from '../../time/unless-aborted.ts';
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
+import { every } from '../../time/every.ts';
+import { unlessAborted } from '../../time/unless-aborted.ts';
 import { RuntimeFailure, type ContainerRuntime, type SharedBridge } from '../runtime/runtime.ts';
 import { iptables, standOf, type Firewall } from './firewall.ts';
 import { chainsOf, operatorsHostChain, type Chains, type Family, type Present } from './rules.ts';
@@ -24,6 +25,8 @@ export const noSteps: StepGuard = {
 };
 
 const removeMs = 30_000;
+/** Interval of repetition while builds run: the rules may have been changed from outside. */
+const resyncMs = 5_000;
 const families: readonly Family[] = ['ipv4', 'ipv6'];
 /** Chains are found by their names: their rules do not matter where they are removed. */
 const noBridge: SharedBridge = { name: 'none', addresses: [], hasIpv6: false };
@@ -42,6 +45,7 @@ export class BridgeGuard implements StepGuard {
   readonly #runtime: Pick<ContainerRuntime, 'sharedBridge'>;
   readonly #chains: Chains;
   readonly #firewalls: Readonly<Record<Family, Firewall>>;
+  readonly #clock: Clock;
   readonly #log: Logger;
   #holders = 0;
   #holding: Holding | undefined;
@@ -53,6 +57,7 @@ export class BridgeGuard implements StepGuard {
     this.#runtime = runtime;
     this.#chains = chainsOf(owner);
     this.#firewalls = { ipv4: iptables(clock), ipv6: iptables(clock, 'ipv6') };
+    this.#clock = clock;
     this.#log = log;
   }
 
@@ -90,9 +95,12 @@ export class BridgeGuard implements StepGuard {
     const over = new AbortController();
     const ready = Promise.withResolvers<void>();
     ready.promise.catch(() => undefined); // each holder gets it
+    let present: SharedBridge | undefined;
+    const stop = every(this.#clock, resyncMs, () => void this.#again(() => present, over.signal));
     const following = (async () => {
       try {
         for await (const bridge of this.#runtime.sharedBridge(over.signal)) {
+          present = bridge;
           if (bridge !== undefined) await this.#inTurn(() => this.#install(bridge, over.signal));
           ready.resolve();
         }
@@ -102,9 +110,24 @@ export class BridgeGuard implements StepGuard {
         this.#log.warn({ err: error }, 'Cannot follow which containers the engine has beside the steps of builds');
         ready.reject(unguarded(error));
         this.#holding = undefined;
+      } finally {
+        stop();
       }
     })();
     return { over, ready: ready.promise, following };
+  }
+
+  /** Puts the rules back if they were changed from outside. A failure is left to the next time. */
+  async #again(bridge: () => SharedBridge | undefined, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#inTurn(async () => {
+        const present = bridge();
+        if (present !== undefined && !signal.aborted) await this.#install(present, signal);
+      });
+    } catch (error) {
+      if (!signal.aborted)
+        this.#log.warn({ err: error }, 'Cannot look at the rules that guard builds: the agent tries again');
+    }
   }
 
   async #install(bridge: SharedBridge, signal: AbortSignal): Promise<void> {

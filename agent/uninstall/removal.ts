@@ -2,7 +2,7 @@ import { access, readFile, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { holdExclusively } from '../machine/exclusive.ts';
-import { processes } from '../machine/orphans.ts';
+import { processes } from '../runtime/sessions.ts';
 import { run } from '../machine/process.ts';
 import { isOurSystemd } from '../machine/systemd.ts';
 

@@ -12,8 +12,8 @@ const files = {
 const end = 'END_OF_SETPOINT_FILE';
 
 /**
- * The script that installs an agent of this release: values that depend on the release, the files that it installs, and
- * `install.sh`. Its last line starts it, so that a script that was cut off on its way does nothing.
+ * The script that installs an agent of this release: values that depend on the release, the files that it installs,
+ * `patiently.sh` and `install.sh`. Its last line starts it, so that a script that was cut off on its way does nothing.
  */
 export async function installScript(manifest: ReleaseManifest, publicUrl: string): Promise<string> {
   const rows = manifest.files.map(({ platform, size, sha256, name }) => `${platform} ${size} ${sha256} ${name}`);
@@ -26,6 +26,7 @@ export async function installScript(manifest: ReleaseManifest, publicUrl: string
     `base_url=${quoted(publicUrl.replace(/\/$/, ''))}\n`,
     `release_files=${quoted(rows.join('\n'))}\n`,
     ...(await Promise.all(printed)),
+    await read('patiently.sh'),
     await read('agent/install.sh'),
   ].join('');
 }

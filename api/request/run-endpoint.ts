@@ -21,6 +21,7 @@ import { isDownload } from '../endpoint/endpoint.ts';
 import { recallAnswer, recordAnswer } from './idempotency.ts';
 import type { IdempotentRequest } from './idempotency.ts';
 import { isKept, serialise } from '../ground/cached-json.ts';
+import { parseKnown } from '../http/known-query.ts';
 import { MirrorAttempt } from './mirror-attempt.ts';
 import type { PageCache } from './page-cache.ts';
 import { isPublic } from '../rights/permissions.ts';
@@ -77,7 +78,7 @@ async function run(
   const { endpoint } = routed.route;
   const search = routed.search === '' ? {} : searchOf(routed.search);
   if (endpoint.list) return runList(services, routed, endpoint, search);
-  if (isDownload(endpoint)) return runDownload(services, routed, endpoint);
+  if (isDownload(endpoint)) return runDownload(services, routed, endpoint, search);
   const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
   const answer = await takeTurn(services, routed, endpoint, (attempt) =>
     runOnce(services, routed, endpoint, search, progress, attempt),
@@ -173,7 +174,7 @@ async function runOnce(
   const { access, caller } = admitted;
   checkState(seen, endpoint, it);
   const body = parseBody(endpoint, routed.body);
-  const query = endpoint.query === undefined ? undefined : parseInput(endpoint.query, search, 'query');
+  const query = queryOf(endpoint, search);
   const key = endpoint.method === 'POST' ? routed.headers['idempotency-key'] : undefined;
   let idempotent: IdempotentRequest | undefined;
   if (typeof key === 'string' && caller !== undefined) {
@@ -227,8 +228,14 @@ async function runOnce(
   return reply;
 }
 
-async function runDownload(services: Services, routed: RoutedRequest, endpoint: DownloadEndpoint): Promise<Outcome> {
+async function runDownload(
+  services: Services,
+  routed: RoutedRequest,
+  endpoint: DownloadEndpoint,
+  search: Record<string, string>,
+): Promise<Outcome> {
   const { it, ...admitted } = admit(services, routed, endpoint, {});
+  parseKnown(undefined, search);
   const ctx = contextOf(services, routed, admitted, readOnly);
   // the cast is safe as in `runOnce`
   const { bytes, type, fileName, etag } = await endpoint.handle(ctx, { it } as Input<
@@ -262,13 +269,18 @@ async function runList(
   const { applied } = services.mirror;
   const known = endpoint.ofNow === true ? undefined : services.pageCache.get(cached, applied);
   if (known !== undefined) return { status: 200, body: known };
-  const query = parseInput(endpoint.query, search, 'query');
+  const query = parseKnown(endpoint.query, search);
   const ctx = contextOf(services, routed, admitted, readOnly);
   // the cast is safe as in `runOnce`
   const page = await endpoint.handle(ctx, { it, query, body: undefined } as Input<ResourceKind, unknown, undefined>);
   const body = Buffer.from(pageBody(page.items, page.meta));
   if (services.mirror.applied === applied && endpoint.ofNow !== true) services.pageCache.set(cached, applied, body);
   return { status: 200, body };
+}
+
+function queryOf({ method, query }: Endpoint, search: Record<string, string>): unknown {
+  if (method === 'GET') return parseKnown(query, search);
+  return query === undefined ? undefined : parseInput(query, search, 'query');
 }
 
 /** Callers with the same reader name share cached pages: an admin sees everything, unless the key is narrowed. */

@@ -18,7 +18,7 @@ import type { Access, Place } from '../rights/authorize.ts';
 import type { Services } from '../endpoint/context.ts';
 import type { RequestInfo } from '../ground/dependencies.ts';
 import type { ResourceKind } from '../resources/resources.ts';
-import { parseInput } from '../http/parse-input.ts';
+import { parseKnown } from '../http/known-query.ts';
 import { permissionOf } from '../rights/permissions.ts';
 import type { Permission } from '../rights/permissions.ts';
 import type { Headers } from '../http/respond.ts';
@@ -168,7 +168,7 @@ export class OpenStreams implements Disposable {
     const now = place();
     if (now === undefined) throw notFound('Stream');
     const access = await this.#authorize({ tenant, view, principal, stream, request: info }, permission, now, it);
-    const query = parseInput(stream.query, Object.fromEntries(url.searchParams), 'query');
+    const query = parseKnown(stream.query, Object.fromEntries(url.searchParams));
     const hubs = { feed: this.#feed, hub: this.#hub, samples: this.#samples, traffic: this.#traffic };
     const ctx: StreamContext = { ...services, tenant, view, principal, access, request: info, ...hubs };
     // the cast is safe: a stream without `on` does not read `it`

@@ -12,6 +12,7 @@ import type { Health } from '../rollout/health.ts';
 import { hindrance } from './hindrance.ts';
 import { instanceDesired } from './instance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
+import { notesOf } from '../rollout/notes.ts';
 import { healthOfAll, isOfAny, servicesOf } from '../rollout/services.ts';
 import { isCrashLooping, isDraining, isLive, isMadeAs, isSeenReady, restartTokenOf, slotOf } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
@@ -267,6 +268,7 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
       : { type: 'Available', status: 'false', reason: 'NoReadyInstance', message: 'No instance is ready' },
   ];
   if (server?.observed !== undefined) conditions.push(reachability(server.observed.phase));
+  conditions.push(...notesOf(world.slots));
   conditions.push(...agentTooOld([target?.observed?.error, ...world.slots.map((it) => upToDate(it)?.error)]));
   const outcome = target?.observed?.phase;
   if (target !== undefined && (outcome === 'succeeded' || outcome === 'failed')) {

@@ -70,12 +70,12 @@ export class LiveHold {
    * Records the state of the agent's engine and of its update in the key. If it differs, the key is written anew under
    * another epoch.
    */
-  describe({ version, trouble }: EngineState, update: UpdateFailure | undefined): void {
-    const { engineTrouble: _, updateFailure: __, ...rest } = this.#about;
+  describe({ version, ...state }: EngineState, update: UpdateFailure | undefined): void {
+    const { engineTrouble: _, engineWarnings: __, updateFailure: ___, ...rest } = this.#about;
     const about: About = {
       ...rest,
       ...(version !== undefined && { runtimeVersion: version }),
-      ...(trouble !== undefined && { engineTrouble: { ...trouble } }),
+      ...storedState(state),
       ...(update !== undefined && { updateFailure: storedFailure(update) }),
     };
     if (isDeepStrictEqual(about, this.#about)) return;
@@ -198,6 +198,17 @@ export class LiveHold {
     this.#stop.abort();
     this.#options.lost();
   }
+}
+
+/** What an agent tells of its engine, in the form of the live key. */
+export function storedState({
+  trouble,
+  warnings = [],
+}: EngineState): Pick<LiveValue, 'engineTrouble' | 'engineWarnings'> {
+  return {
+    ...(trouble !== undefined && { engineTrouble: { ...trouble } }),
+    ...(warnings.length > 0 && { engineWarnings: warnings.map((one) => ({ ...one })) }),
+  };
 }
 
 /** The failure in the form of the live key. */

@@ -24,6 +24,8 @@ const LiveValue = z.object({
   forbids: z.array(z.string()).optional(),
   /** Why the agent's container engine cannot be used. */
   engineTrouble: z.object({ reason: z.string(), message: z.string() }).optional(),
+  /** What is wrong around the engine although it answers; absent: nothing, or the agent tells none. */
+  engineWarnings: z.array(z.object({ reason: z.string(), message: z.string() })).optional(),
   /** Why the update that was asked for at that time failed. */
   updateFailure: z
     .object({ version: z.string(), requestedAt: z.string(), reason: z.string(), message: z.string() })

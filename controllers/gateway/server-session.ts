@@ -29,7 +29,7 @@ import { identify, join } from './authenticate.ts';
 import type { Identified } from './authenticate.ts';
 import { presentHistory } from './history.ts';
 import { limits } from './limits.ts';
-import { LiveHold, storedFailure } from './live-hold.ts';
+import { LiveHold, storedFailure, storedState } from './live-hold.ts';
 import type { SessionDeps } from './session-deps.ts';
 import { SessionWork } from './session-work.ts';
 import type { SessionWorkOptions } from './session-work.ts';
@@ -279,7 +279,7 @@ export class ServerSession implements ControlHost {
       runtimeVersion: hello.runtime_version,
       capabilities: hello.capabilities,
       ...(hello.forbids !== undefined && { forbids: hello.forbids }),
-      ...(hello.engine?.trouble !== undefined && { engineTrouble: { ...hello.engine.trouble } }),
+      ...(hello.engine !== undefined && storedState(hello.engine)),
       ...(hello.update !== undefined && { updateFailure: storedFailure(hello.update) }),
       since: this.since.toISOString(),
     };

@@ -28,11 +28,21 @@ start() {
   ' sh "$seconds" "$folder" "$server" "$plain_http" </dev/null >/dev/null 2>&1 &
 }
 
+# The last message of the job itself.
+message() {
+  grep '^setpoint: ' "$folder/log" 2>/dev/null | tail -n 1
+}
+
+# A line as it is told.
+told() {
+  printf '%s' "${1#setpoint: }" | tr -cd '\040-\176' | cut -c 1-600
+}
+
 # What the job said last: its own message, where it has one.
 said() {
-  own=$(grep '^setpoint: ' "$folder/log" 2>/dev/null | tail -n 1)
+  own=$(message)
   [ -n "$own" ] || own=$(grep . "$folder/log" 2>/dev/null | tail -n 1)
-  printf '%s' "${own#setpoint: }" | tr -cd '\040-\176' | cut -c 1-600
+  told "$own"
 }
 
 main() {
@@ -60,6 +70,7 @@ main() {
     echo "says=$(said)"
   else
     echo state=running
+    echo "says=$(told "$(message)")"
   fi
 }
 

@@ -13,7 +13,8 @@ export interface Job {
 /** What the script that starts or looks at a job printed. */
 export type JobState =
   | { state: 'none' }
-  | { state: 'running' }
+  /** `says`: its last message, where it had one. */
+  | { state: 'running'; says?: string }
   | { state: 'ended'; code: number; says: string }
   /** The machine lacks a program that the job needs. */
   | { state: 'impossible'; lacks: string }
@@ -33,14 +34,16 @@ export interface Payload {
 }
 
 /** How long a job may take on the machine, and how long a look waits for its end. Seconds. */
-export const jobSeconds: Readonly<Record<JobName, number>> = { packages: 600, agent: 420 };
+export const jobSeconds: Readonly<Record<JobName, number>> = { packages: 1500, agent: 420 };
 const lookPatienceSeconds = 10;
 /** Longest time of the script that starts a job or looks at one: it waits, and needs a moment itself. */
 export const jobLookMs = 18_000;
 
 const jobScript = readFileSync(new URL('job.sh', import.meta.url), 'utf8');
 /** Installs what a machine lacks. */
-export const packagesScript: string = readFileSync(new URL('packages.sh', import.meta.url), 'utf8');
+export const packagesScript: string = ['../../manifests/install/patiently.sh', 'packages.sh']
+  .map((path) => readFileSync(new URL(path, import.meta.url), 'utf8'))
+  .join('');
 
 /** Ends the text of the payload; no script has such a line. */
 const end = 'END_OF_SETPOINT_JOB';
@@ -95,9 +98,10 @@ export function jobStateOf(output: string, errors: string, hide: (text: string) 
   const lacks = found.get('lacks');
   if (lacks !== undefined) return { state: 'impossible', lacks: said(hide(lacks), saidChars.fact) };
   const state = found.get('state');
-  if (state === 'none' || state === 'running') return { state };
-  if (state === 'ended')
-    return { state, code: Number(found.get('code') ?? 'NaN'), says: sayingOf(hide(found.get('says') ?? '')) };
+  const says = sayingOf(hide(found.get('says') ?? ''));
+  if (state === 'none') return { state };
+  if (state === 'running') return { state, ...(says !== '' && { says }) };
+  if (state === 'ended') return { state, code: Number(found.get('code') ?? 'NaN'), says };
   return {
     state: 'unknown',
     says: sayingOf(

@@ -1,9 +1,8 @@
 # Installs what a server needs and this machine lacks, by the package manager of Debian and Ubuntu, and starts the
-# Docker engine. A second run changes only what differs.
+# Docker engine. A second run changes only what differs. What `manifests/install/patiently.sh` has stands before these lines.
 
 DEBIAN_FRONTEND=noninteractive
 export DEBIAN_FRONTEND
-lock='DPkg::Lock::Timeout=300'
 
 say() {
   echo "setpoint: $*"
@@ -24,22 +23,16 @@ answers() {
 
 # What apt-get itself said last.
 why() {
-  grep '^E: ' "$1" | tail -n 1
+  printf '%s\n' "$words" | grep '^E: ' | tail -n 1
 }
 
 install() {
   there apt-get || fail "There is no apt-get to install:$*"
-  output=$(mktemp)
-  trap 'rm -f "$output"' EXIT
   # a run before this one may have been cut off
-  dpkg --configure -a || :
-  apt-get update -q -o "$lock" >"$output" 2>&1 || { cat "$output" && fail "apt-get update failed: $(why "$output")"; }
+  patiently dpkg --configure -a || :
+  patiently apt-get update -q || fail "apt-get update failed: $(why)"
   # shellcheck disable=SC2086 # one word per package
-  apt-get install -y -q --no-install-recommends -o "$lock" $* >"$output" 2>&1 || {
-    cat "$output"
-    fail "apt-get could not install $*: $(why "$output")"
-  }
-  cat "$output"
+  patiently apt-get install -y -q --no-install-recommends $* || fail "apt-get could not install $*: $(why)"
 }
 
 start_engine() {

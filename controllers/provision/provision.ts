@@ -127,16 +127,20 @@ async function attempt(its: Attempt): Promise<Going> {
     done.set('Reachable', answers);
     done.set('HostKeyTrusted', trusted(await pinned(server, visit.hostKey, tools)));
     done.set('LoggedIn', { reason: 'Accepted', message: `It takes the ${visit.login} of ${server.desired.username}` });
-    const { facts, engine } = await complete(its, visit, address);
+    const { facts, engine, says } = await complete(its, visit, address);
     if (engine === undefined)
-      return going('EngineInstalled', 'Installing', 'The Docker engine and what else is missing is installed');
+      return going(
+        'EngineInstalled',
+        'Installing',
+        saying('The Docker engine and what else is missing is installed', says),
+      );
     done.set('EngineInstalled', { reason: 'Answers', message: engine });
     const plainHttp = allowPlainHttp && !isPrivate(address);
     const payload = { script: release.script, server: address, plainHttp };
     const state = await askForAgent(its, { visit, facts, payload });
-    if (typeof state === 'object') return state;
-    if (state === 'running')
-      return going('AgentInstalled', 'Installing', 'The agent is fetched, installed and started');
+    if (state !== 'done' && 'step' in state) return state;
+    if (state !== 'done')
+      return going('AgentInstalled', 'Installing', saying('The agent is fetched, installed and started', state.says));
     done.set('AgentInstalled', isInstalled);
     return going('AgentJoined', 'Joining', 'The control plane waits for the agent to join');
   });
@@ -157,6 +161,11 @@ function noteShown({ hostKey }: SshFailure, { desired }: Server, done: Steps): v
 
 function going(step: StepName, reason: string, message: string): Going {
   return { step, reason, message, againMs: pollMs };
+}
+
+/** What is done, and what the job on the machine said last. */
+function saying(message: string, says: string | undefined): string {
+  return says === undefined ? message : `${message}: ${says}`;
 }
 
 const releaseFaults: Readonly<Record<'absent' | 'damaged', Fault>> = {
@@ -197,20 +206,21 @@ async function pinned(server: Server, seen: HostKey, { ctx }: RunTools): Promise
 }
 
 /**
- * Looks at the machine, and lets it install what is missing. `engine`: what is known of the engine once nothing is.
+ * Looks at the machine, and lets it install what is missing. `engine`: what is known of the engine once nothing is; `says`:
+ * what the installation said last.
  * @throws SshFailure, StepFailure
  */
 async function complete(
   its: Attempt,
   visit: Visit,
   address: string,
-): Promise<{ facts: Facts; engine: string | undefined }> {
+): Promise<{ facts: Facts; engine: string | undefined; says?: string | undefined }> {
   const first = await examine(its, visit);
   if (first.plan.job === 'agent') return { facts: first.facts, engine: first.plan.engine };
   const job = jobOf(its, 'packages');
   const payload = { script: packagesScript, server: address, token: '' };
   const state = judged(await ask(visit, first.facts, starts(job, payload)), 'packages');
-  if (state !== 'done') return { facts: first.facts, engine: undefined };
+  if (state !== 'done') return { facts: first.facts, engine: undefined, says: state.says };
   const { facts, plan } = await examine(its, visit);
   if (plan.job === 'agent') return { facts, engine: plan.engine };
   throw new StepFailure({
@@ -261,7 +271,7 @@ async function ask(visit: Visit, facts: Facts, script: string): Promise<JobState
 async function askForAgent(
   its: Attempt,
   { visit, facts, payload }: { visit: Visit; facts: Facts; payload: Omit<Payload, 'token'> },
-): Promise<'running' | 'done' | Going> {
+): Promise<Underway | 'done' | Going> {
   const { it, server, before, tools } = its;
   const job = jobOf(its, 'agent');
   const seen = await ask(visit, facts, looksAt(job));
@@ -286,13 +296,19 @@ const jobSteps: Readonly<Record<JobName, Pick<Fault, 'step' | 'reason' | 'messag
   agent: { step: 'AgentInstalled', reason: 'InstallationFailed', message: 'The agent could not be installed' },
 };
 
+/** A job that has not ended, with its last message. */
+interface Underway {
+  says: string | undefined;
+}
+
 /** @throws StepFailure if the job failed, or the machine cannot do it */
-function judged(state: JobState, name: JobName): 'running' | 'done' {
+function judged(state: JobState, name: JobName): Underway | 'done' {
   const { step, reason, message } = jobSteps[name];
   switch (state.state) {
     case 'none':
+      return { says: undefined };
     case 'running':
-      return 'running';
+      return { says: state.says };
     case 'ended': {
       if (state.code === 0) return 'done';
       const why =

@@ -9,7 +9,7 @@ export type Provisioning = NonNullable<ObservedOf<'server'>['provisioning']>;
 type Operation = ReadonlyResource<'operation'>;
 
 /** The time for a provisioning, from when it is asked on. */
-const deadlineSeconds = 15 * 60;
+const deadlineSeconds = 30 * 60;
 
 /**
  * How far the provisioning of a server is; `undefined`: none is asked. One that was not asked before is begun: it is an

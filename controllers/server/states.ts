@@ -104,6 +104,8 @@ export function conditionsOf(world: World): ConditionInput[] {
   if (provisioning !== undefined) return [provisioningCondition(provisioning), ...provisioning.steps];
   const conditions: ConditionInput[] = [readyCondition(phase, world)];
   if (phase !== 'provisioning') conditions.push(engineCondition(world.agent));
+  for (const { reason, message } of world.agent?.engineWarnings ?? [])
+    conditions.push({ type: `Engine${reason}`, status: 'true', reason, message });
   if (world.agent?.conflict === true) conditions.push(identityConflict);
   const unknown = agentCapabilities.filter((it) => world.agent?.capabilities?.includes(it) === false);
   if (unknown.length > 0)

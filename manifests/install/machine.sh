@@ -3,6 +3,8 @@
 # nothing if everything is present. Prints each step before it begins. `list` only prints the packages.
 # Usage: machine.sh [list] check | run | test | fresh
 set -eu
+# shellcheck source=manifests/install/patiently.sh
+. "$(dirname "$(readlink -f "$0")")/patiently.sh"
 
 # Per line: a program, library or file, and the package to install if it is missing. Of several packages, the first that
 # the distribution has is installed: Debian 13 split the engine's command line from the engine.
@@ -81,12 +83,18 @@ first_known() {
   esac
 }
 
+say() {
+  echo "$*"
+}
+
 install_packages() {
+  DEBIAN_FRONTEND=noninteractive
+  export DEBIAN_FRONTEND
   case " $* " in
     # Its recommended packages are services that monitor the machine.
-    *' prometheus '*) DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends prometheus || return 1 ;;
+    *' prometheus '*) patiently apt-get install -y -q --no-install-recommends prometheus || return 1 ;;
   esac
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$@"
+  patiently apt-get install -y -q "$@"
 }
 
 ensure_packages() {
@@ -96,7 +104,7 @@ ensure_packages() {
   command -v apt-get >/dev/null || fail "Missing on this machine, and not installed as it has no apt-get: $*"
   [ "$(id -u)" = 0 ] || fail "Missing on this machine, to be installed by root: $*"
   echo "Installing Debian packages: $*"
-  install_packages "$@" || { apt-get update -q && install_packages "$@"; }
+  install_packages "$@" || { patiently apt-get update -q && install_packages "$@"; }
   [ ! -d /run/systemd/system ] || stop_services_of "$@"
 }
 

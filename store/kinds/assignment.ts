@@ -88,6 +88,14 @@ export const assignment = defineKind({
     /** What an instance in a crash loop wrote last. */
     last_output: z.string().optional(),
     exit_code: z.int().optional(),
+    /** How its process ended last, also while it runs again. */
+    last_exit: z
+      .object({ code: z.int().optional(), out_of_memory: z.boolean().optional(), lines: z.string().optional() })
+      .optional(),
+    /** Processes of its container that were killed for memory, counted as `restarts`. */
+    memory_kills: z.int().optional(),
+    /** Findings of the agent that last, which become conditions of the workload. */
+    notes: z.array(z.object({ type: z.string(), reason: z.string(), message: z.string() })).optional(),
     started_at: z.string().optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     /** Commit of a build that ended, also of one that failed after it had the files of the commit. */

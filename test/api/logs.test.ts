@@ -120,14 +120,21 @@ describe('logs', () => {
     expect(asked).toEqual([]);
   });
 
-  it.each(['tail=0', 'tail=5001', 'since=yesterday', 'until=x', 'cursor=x', 'level=loud', 'stream=x', 'instance_id=x'])(
-    'refuse %s',
-    async (text) => {
-      const answer = await owner.get(`/applications/${app}/runtime-logs?${text}`);
-      expect(answer.status).toBe(400);
-      expect(answer.body.error?.details?.[0]?.field).toContain(text.split('=')[0]);
-    },
-  );
+  it.each([
+    'tail=0',
+    'tail=5001',
+    'since=yesterday',
+    'until=x',
+    'cursor=x',
+    'level=loud',
+    'stream=x',
+    'instance_id=x',
+    'limit=3',
+  ])('refuse %s', async (text) => {
+    const answer = await owner.get(`/applications/${app}/runtime-logs?${text}`);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error?.details?.[0]?.field).toContain(text.split('=')[0]);
+  });
 
   it.each([
     ['away', 503],

@@ -157,6 +157,18 @@ describe.each(named)('%s', (name, endpoint) => {
     }
   });
 
+  it('refuses a parameter that it does not know, where it only reads', async () => {
+    if (endpoint.method !== 'GET') return;
+    const stage = await stageFor(endpoint, strongest);
+    const { path, ...request } = requestOf(endpoint, stage);
+    const asked = { ...request, path: `${path}${path.includes('?') ? '&' : '?'}surprise=3` };
+    const { status, body } = await ask(world, asked, stage.actor.by.token);
+    expect([status, body.error?.details]).toEqual([
+      400,
+      [{ field: 'surprise', reason: 'unknown_field', message: 'Unknown field surprise' }],
+    ]);
+  });
+
   it('finds no object of another tenant', async () => {
     // settings have no id: the same path means those of each tenant
     if (endpoint.on === undefined || endpoint.on[0] === 'settings') return;

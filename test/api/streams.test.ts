@@ -263,6 +263,7 @@ describe('logs of a database', () => {
     expect((await refusal(`/default/ws/databases/${app}/logs`, owner)).status).toBe(404);
     expect((await refusal(`${at}?cursor=x&token=${owner.token}`)).status).toBe(400);
     expect((await refusal(`${at}?stream=none&token=${owner.token}`)).status).toBe(400);
+    expect((await refusal(`${at}?until=15m&token=${owner.token}`)).status).toBe(400);
   });
 });
 
@@ -322,6 +323,7 @@ describe('logs of an application', () => {
     expect(await frames.next('ready')).toMatchObject({ cursor: '2' });
     expect(await frames.next('log')).toMatchObject({ seq: 3 });
     expect((await refusal(`/default/ws/applications/${app}/logs?cursor=x&token=${owner.token}`)).status).toBe(400);
+    expect((await refusal(`/default/ws/applications/${app}/logs?limit=3&token=${owner.token}`)).status).toBe(400);
   });
 
   it.each([

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ExecOptions, ExecProcess } from '../../agent/runtime/exec.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
 import { dockerRig, mockRig, type RuntimeRig } from './runtime-rigs.ts';
 
@@ -179,6 +180,38 @@ describe('a process in a container of Docker that stays when its terminal is clo
     stop.abort(new Error('enough'));
     expect(await process.exited).toBeDefined();
     expect(await processesWith(mark)).toEqual([]);
+    expect((await rig.runtime.inspect(container, signal))?.state).toBe('running');
+  });
+
+  test.each([
+    ['ends by itself', 'exit 3', 3],
+    ['is closed', 'sleep 1004', 129],
+  ])('leaves nothing of what it started where it %s', async (how, last, code) => {
+    await using rig = await dockerRig();
+    const signal = AbortSignal.timeout(60_000);
+    const { http: image } = await ensureTestImages();
+    const container = await rig.runtime.create(rig.spec({}, { image }), signal);
+    await rig.runtime.start(container, signal);
+    const mark = `mark-${randomUUID()}`;
+    const words = `: ${mark}; sleep 1004; :`;
+    const script = [
+      `/bin/sh -c '${words}' &`,
+      // leaves the session
+      `/bin/node -e "require('child_process').spawn('/bin/sh', ['-c', '${words}'], { detached: true, stdio: 'ignore' }).unref()"`,
+      // takes the whole grace
+      ...(how === 'is closed' ? [`(trap '' HUP; exec /bin/sh -c '${words}') &`] : []),
+      `echo up; ${last}`,
+    ].join('\n');
+    const stop = new AbortController();
+    const process = await rig.runtime.exec(container, { command: ['/bin/sh', '-c', script], tty }, stop.signal);
+    const output = process.output[Symbol.asyncIterator]();
+    await output.next();
+    if (how === 'is closed') {
+      expect((await processesWith(mark)).length).toBeGreaterThanOrEqual(4);
+      stop.abort(new Error('enough'));
+    }
+    expect(await process.exited).toBe(code);
+    await until('nothing is left', async () => (await processesWith(mark)).length === 0, { timeoutMs: 15_000 });
     expect((await rig.runtime.inspect(container, signal))?.state).toBe('running');
   });
 });

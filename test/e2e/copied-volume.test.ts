@@ -3,7 +3,8 @@ import { chmod, chown, link, lstat, mkdir, open, readdir, readFile, rm, symlink,
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { folderCopier } from '../../agent/engine/volume-copier.ts';
-import { ownerVariable, processes } from '../../agent/machine/orphans.ts';
+import { ownerVariable } from '../../agent/machine/orphans.ts';
+import { processes } from '../../agent/runtime/sessions.ts';
 import { VolumeCopies } from '../../agent/volumes/volume-copies.ts';
 import { openStore } from '../../store/open.ts';
 import { openRepository } from '../../store/repo.ts';

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 import { wait, type Clock } from '../../../time/clock.ts';
 import { ExecFailure, type ExecOptions, type ExecProcess, type TerminalSize } from '../exec.ts';
+import { terminalVariable } from '../sessions.ts';
 import type { Engine } from './engine.ts';
 import { fail, isStatus } from './failure.ts';
 import { frames } from './frames.ts';
-import { hangUp } from './hang-up.ts';
+import { endTerminal, hangUp } from './hang-up.ts';
 
 /** Time between two inspections of a process that begins or ends. */
 const lookMs = 50;
@@ -33,13 +35,16 @@ const State = z.object({ Running: z.boolean(), ExitCode: z.int().nullable(), Pid
 type Look = () => Promise<z.infer<typeof State>>;
 
 const never = new AbortController().signal;
+/** No session has this id. */
+const none = -1;
 
 /**
  * Starts a further process in a running container.
  *
  * The engine ends no process whose client left, not even with the terminal. So when `signal` aborts, or the connection
  * to the engine is lost, the process gets SIGHUP on the host, as from a terminal that was closed, and SIGKILL if it
- * stays; see {@link hangUp}.
+ * stays; see {@link hangUp}. With a terminal, all that was started on it ends in the same way, also when the process ends
+ * by itself.
  *
  * @throws ExecFailure, RuntimeFailure `runtime_unavailable`; the signal's reason when aborted
  */
@@ -51,11 +56,22 @@ export async function exec(
   signal: AbortSignal,
 ): Promise<ExecProcess> {
   const { tty } = options;
-  const id = await create(engine, container, options, signal);
+  const terminal = tty === undefined ? undefined : randomUUID();
+  const env = { ...options.env, ...(terminal !== undefined && { [terminalVariable]: terminal }) };
+  const id = await create(engine, container, { ...options, env }, signal);
   const stream = await engine
     .hijack({ method: 'POST', path: ['exec', id, 'start'], body: { Detach: false, Tty: tty !== undefined } }, signal)
     .catch((error: unknown) => refused(error));
   const look: Look = async () => State.parse(await engine.call({ method: 'GET', path: ['exec', id, 'json'] }, never));
+  /** Ends what was started on the terminal. */
+  const endAll = async (name: string): Promise<boolean> => {
+    const pid = await look().then(
+      ({ Pid }) => Pid,
+      () => 0,
+    );
+    const all = { session: pid > 1 ? pid : none, entry: `${terminalVariable}=${name}` };
+    return endTerminal(engine, clock, container, all).catch(() => false);
+  };
   const chunks = (tty === undefined ? plain(stream, options.errors) : stream)[
     Symbol.asyncIterator
   ]() as AsyncIterator<Uint8Array>;
@@ -69,7 +85,8 @@ export async function exec(
   // The first output comes with the reason if the process could not be started.
   const first = chunks.next();
   first.catch(() => undefined); // the reader of the output gets the error
-  const exited = ended.promise.then(() => gone(engine, clock, container, look, signal));
+  const ending = ended.promise.then(() => gone(engine, clock, container, look, signal));
+  const exited = terminal === undefined ? ending : wholeEnd(ending, () => endAll(terminal), ended.promise, signal);
   await started(clock, look, first, options.command[0], signal);
   if (tty !== undefined) await resize(engine, id, tty); // engines before 23 do not know `ConsoleSize`
   return {
@@ -81,6 +98,23 @@ export async function exec(
     resize: (size) => (tty === undefined ? Promise.resolve() : resize(engine, id, size)),
     exited,
   };
+}
+
+/** The end of the process; where the terminal was closed, of all on it. What is left of one that ended by itself ends after it. */
+async function wholeEnd(
+  ending: Promise<number | undefined>,
+  endRest: () => Promise<boolean>,
+  closed: Promise<void>,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  await closed;
+  if (signal.aborted) {
+    const [code, isOver] = await Promise.all([ending, endRest()]);
+    return isOver ? code : undefined;
+  }
+  const code = await ending;
+  void endRest();
+  return code;
 }
 
 async function create(engine: Engine, container: string, options: ExecOptions, signal: AbortSignal): Promise<string> {

@@ -27,6 +27,11 @@ const rules: readonly Rule[] = [
   },
 ];
 
+/** What the engine says of its own rules in the packet filter where something removed them. */
+const lostRules = /iptables failed|no chain\/target\/match by that name|failed to setup ip tables/i;
+const lostRulesWords =
+  "the engine's rules were removed from the packet filter: on the server, systemctl restart docker sets them again, and with live-restore its containers go on";
+
 /** The failure if no rule matches, and the codes that make sense for the call. */
 export interface Fallback {
   code: FailureCode;
@@ -65,6 +70,7 @@ export function isStatus(error: unknown, ...statuses: number[]): boolean {
 
 /** Returns the innermost cause in the engine's message, without ids, so that it is the same for every try. */
 function reason(message: string): string {
+  if (lostRules.test(message)) return lostRulesWords;
   const inner = message.split(/container process: |container process caused: /).at(-1) ?? message;
   return inner
     .replaceAll(/\b[0-9a-f]{64}\b/g, '…')

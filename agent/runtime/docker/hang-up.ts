@@ -1,4 +1,5 @@
-import { readlink } from 'node:fs/promises';
+import type { Clock } from '../../../time/clock.ts';
+import { endSession, spaceOf } from '../sessions.ts';
 import type { Engine } from './engine.ts';
 import { inspectContainer } from './inspection.ts';
 
@@ -15,18 +16,37 @@ export async function hangUp(
   pid: number,
   signal: 'SIGHUP' | 'SIGKILL',
 ): Promise<void> {
-  const main = await inspectContainer(engine, container, new AbortController().signal).catch(() => undefined);
-  if (pid <= 1 || main === undefined || main.pid <= 1) return;
+  const space = await spaceIn(engine, container);
+  if (pid <= 1 || space === undefined) return;
   try {
-    const [own, its, theirs] = await Promise.all([namespaceOf('self'), namespaceOf(pid), namespaceOf(main.pid)]);
-    if (its !== theirs || its === own) return;
-    process.kill(pid, signal);
+    if ((await spaceOf(pid)) === space) process.kill(pid, signal);
   } catch {
     // There is no such process, or the agent may not see or signal it.
   }
 }
 
-/** The namespace of process ids that a process is in. */
-function namespaceOf(pid: number | 'self'): Promise<string> {
-  return readlink(`/proc/${pid}/ns/pid`);
+/**
+ * Ends all that a terminal in a container has left: the processes of its session, and those with the entry in their
+ * environment. Returns false if some are left. `session`: id on the host of the first process of the terminal.
+ */
+export async function endTerminal(
+  engine: Engine,
+  clock: Clock,
+  container: string,
+  { session, entry }: { session: number; entry: string },
+): Promise<boolean> {
+  const space = await spaceIn(engine, container);
+  return space === undefined || endSession(session, entry, clock, space);
+}
+
+/** The namespace of process ids of a container that runs; `undefined` if it has none of its own, or it cannot be seen. */
+async function spaceIn(engine: Engine, container: string): Promise<string | undefined> {
+  try {
+    const main = await inspectContainer(engine, container, new AbortController().signal);
+    if (main === undefined || main.pid <= 1) return undefined;
+    const [own, its] = await Promise.all([spaceOf('self'), spaceOf(main.pid)]);
+    return its === own ? undefined : its;
+  } catch {
+    return undefined; // it has ended, or the engine does not answer
+  }
 }

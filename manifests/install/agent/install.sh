@@ -1,6 +1,6 @@
 # Installs the agent on this machine, updates it, or removes it. Where the control plane serves this script, lines before
 # these give it: version, base_url, release_files (per line: platform, size, SHA-256 and name), and the functions supervise_file,
-# service_file and slice_file, which print what is installed beside the executable.
+# service_file and slice_file, which print what is installed beside the executable, and what patiently.sh has.
 # A second run changes only what differs, and starts the agent again.
 
 home=/opt/setpoint-agent
@@ -187,8 +187,10 @@ install_libatomic() {
   elif command -v zypper >/dev/null; then set -- zypper --non-interactive install libatomic1
   else return 1; fi
   say "The library libatomic is missing: $*"
-  DEBIAN_FRONTEND=noninteractive "$@" >&2 && return
-  [ "$1" = apt-get ] && apt-get update -q >&2 && DEBIAN_FRONTEND=noninteractive "$@" >&2
+  DEBIAN_FRONTEND=noninteractive
+  export DEBIAN_FRONTEND
+  patiently "$@" >&2 && return
+  [ "$1" = apt-get ] && patiently apt-get update -q >&2 && patiently "$@" >&2
 }
 
 has_systemd() {

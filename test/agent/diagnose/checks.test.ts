@@ -6,6 +6,7 @@ import { healableChecks, machineChecks } from '../../../agent-protocol/diagnosis
 import { checks } from '../../../agent/diagnose/checks.ts';
 import { mostHealed } from '../../../agent/diagnose/check.ts';
 import type { StrayContainer, StrayNetwork, StrayVolume, World } from '../../../agent/diagnose/world.ts';
+import type { MissingRules } from '../../../agent/ports/engine-rules.ts';
 import type { EngineFacts } from '../../../agent/runtime/runtime.ts';
 import { noStrays, quietWorld } from './quiet-world.ts';
 
@@ -36,6 +37,7 @@ const answering = (answers: Record<string, number | Error>): Partial<World> => (
     return answer;
   },
 });
+const lacking = (missing: MissingRules): Partial<World> => ({ engineRules: async () => missing });
 const refused = new Error('ECONNREFUSED');
 const refusing: Partial<World> = { connect: () => Promise.reject(refused) };
 const taken = { code: 'port_taken', message: 'Port 80 of the server is taken by another program' } as const;
@@ -96,6 +98,10 @@ const rows: readonly Row[] = [
   ['address_pools', 'warn', addresses(0, true), /other programs of the machine none/],
   ['address_pools', 'warn', addresses(2, false), /routes to elsewhere/],
   ['address_pools', 'fail', addresses(0, false), /routes to elsewhere/],
+  ['firewall', 'pass', {}, /No rule/],
+  ['firewall', 'warn', lacking({ tables: [], bridges: ['sp-a', 'sp-b', 'sp-c', 'sp-d'] }), /sp-c and others reach/],
+  ['firewall', 'fail', lacking({ tables: ['nat'], bridges: ['sp-a'] }), /table nat\): instances reach nothing outside/],
+  ['firewall', 'fail', lacking({ tables: ['filter'], bridges: [] }), /table filter\): instances may get no packets/],
   ['dns', 'pass', {}, /control\.example\.test, registry-1\.docker\.io/],
   ['dns', 'pass', { controlHosts: [], registries: () => [] }, /No name is needed/],
   ['dns', 'warn', unresolved('registry-1.docker.io'), /no address of registry-1\.docker\.io/],

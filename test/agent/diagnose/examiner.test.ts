@@ -41,6 +41,30 @@ describe('an examination', () => {
     ]);
   });
 
+  it('asks others than the machine once that is examined, or does not answer', async () => {
+    const clock = new FakeClock();
+    const seen: MachineCheck[] = [];
+    const looking = Promise.withResolvers<Finding>();
+    const disk = check('disk', () => (seen.push('disk'), looking.promise));
+    const dns: Check = { ...check('dns', async () => (seen.push('dns'), good)), isOutside: true };
+    const first = examinerOf(clock, dns, disk).examine(signal);
+    await clock.advance(500);
+    expect(seen).toEqual(['disk']);
+    looking.resolve(good);
+    expect((await first).checks.map(({ name }) => name)).toEqual(['dns', 'disk']);
+    const silent = examinerOf(
+      clock,
+      dns,
+      check('disk', () => never),
+    ).examine(signal);
+    await clock.advance(999);
+    expect(seen).toEqual(['disk', 'dns']);
+    await clock.advance(1);
+    expect(seen).toEqual(['disk', 'dns', 'dns']);
+    await clock.advance(3000);
+    expect((await silent).checks.map(({ status }) => status)).toEqual(['pass', 'warn']);
+  });
+
   it('ends at its deadline, however many checks hang', async () => {
     const clock = new FakeClock();
     const names = Array.from({ length: 30 }, () => check('engine', () => never));

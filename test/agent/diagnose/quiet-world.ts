@@ -34,6 +34,7 @@ export const quietWorld: World = {
   port: () => ({ isWanted: false, problem: undefined }),
   listeners: async () => new Set(),
   rulesOf: async () => undefined,
+  engineRules: async () => undefined,
   strays: noStrays,
   logs: { size: { bytes: GiB, maxBytes: 10 * GiB }, probe: async () => undefined, prune: async () => undefined },
   wordsOf: (error) => (error instanceof Error ? error.message : String(error)),

@@ -9,7 +9,8 @@ import { pack as tarStream } from 'tar-stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { folderArchiver } from '../../../agent/engine/volume-archiver.ts';
 import type { ArchiveNotes, VolumeArchiver } from '../../../agent/engine/volume-archiver.ts';
-import { ownerVariable, processes } from '../../../agent/machine/orphans.ts';
+import { ownerVariable } from '../../../agent/machine/orphans.ts';
+import { processes } from '../../../agent/runtime/sessions.ts';
 import { until } from '../../harness/until.ts';
 
 const MiB = 1024 ** 2;

@@ -5,10 +5,9 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { Capture } from '../../../agent/logs/capture.ts';
 import { LogStore } from '../../../agent/logs/log-store.ts';
-import { MockEngine } from '../../../agent/runtime/mock/mock-engine.ts';
-import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import type { OutputChunk, OutputOptions } from '../../../agent/runtime/runtime.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
+import { idle } from '../../harness/idle.ts';
 import { until } from '../../harness/until.ts';
 
 const writer = { workload: 'w', instance: 'i' };
@@ -22,8 +21,11 @@ type Output = (
   signal: AbortSignal,
 ) => AsyncGenerator<OutputChunk>;
 
-/** An agent that has stored the first lines of a container, and whose engine gives that output of it. */
-async function open(output: Output) {
+/**
+ * An agent that has stored the first lines of a container, and whose engine gives that output of it. `begun`: when its
+ * process began.
+ */
+async function open(output: Output, begun?: (clock: FakeClock) => string) {
   await using started = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-capture-'));
   started.defer(() => rm(folder, { recursive: true, force: true }));
@@ -42,7 +44,7 @@ async function open(output: Output) {
     ...(isRecorded && { at: new Date(at).toISOString() }),
   });
   const runtime = {
-    ...mockRuntime(new MockEngine(clock)),
+    inspect: async () => begun && { startedAt: begun(clock) },
     output: (_: string, options: OutputOptions, stop: AbortSignal) => output(options, chunk, stop),
   };
   const capture = started.use(new Capture({ runtime, store, clock, log }));
@@ -53,8 +55,8 @@ async function open(output: Output) {
 }
 
 /** The same agent, which found the container running and reads its output. */
-async function follow(output: Output) {
-  const agent = await open(output);
+async function follow(output: Output, begun?: (clock: FakeClock) => string) {
+  const agent = await open(output, begun);
   agent.capture.follow('c', writer);
   return agent;
 }
@@ -101,4 +103,61 @@ test('the output of a container whose start failed is not waited for', async () 
   await expect(refused).rejects.toThrow('No such device');
   await capture.finished('c', signal);
   expect(await agent.stored()).toEqual(known);
+});
+
+test('text without a line feed is stored once nothing follows it, and what goes on for long is stored as well', async () => {
+  const { signal } = new AbortController();
+  const goOn = Promise.withResolvers<void>();
+  const tick = { next: Promise.withResolvers<void>() };
+  const part = (text: string): OutputChunk => ({ stream: 'stdout', data: Buffer.from(text) });
+  await using agent = await open(async function* ({ attached }) {
+    attached?.();
+    yield part('name? ');
+    await goOn.promise;
+    yield part('joe\n');
+    for (let n = 0; n < 100; n += 1) {
+      yield part(`\r${n} %`);
+      await tick.next.promise;
+    }
+    yield part('\rdone\n');
+  });
+  const { capture, clock } = agent;
+  await capture.start('c', writer, () => Promise.resolve(), signal);
+  const stored = async (): Promise<string[]> => (await agent.stored()).slice(known.length);
+  await idle();
+  await clock.advance(999);
+  expect(await stored()).toEqual([]);
+  await clock.advance(1);
+  await until('the text is stored', async () => (await stored()).includes('name? …'));
+  goOn.resolve();
+  await idle();
+  for (let n = 0; n < 100; n += 1) {
+    await clock.advance(200);
+    const { next } = tick;
+    tick.next = Promise.withResolvers();
+    next.resolve();
+    await idle();
+  }
+  await until('the last state is stored', async () => (await stored()).includes('done'));
+  const progress = (await stored()).slice(2);
+  expect(progress.length).toBeLessThan(4);
+  expect(progress.at(-1)).toBe('done');
+  expect(progress.slice(0, -1).every((line) => /^\d+ %…$/.test(line))).toBe(true);
+  expect((await stored()).slice(0, 2)).toEqual(['name? …', '…joe']);
+});
+
+test('a line tells of output that the engine removed while the agent was away', async () => {
+  const over = Promise.withResolvers<void>();
+  const begun = (clock: FakeClock): string => new Date(clock.now().getTime() - 1000).toISOString();
+  await using agent = await follow(async function* ({ recorded }, chunk) {
+    yield chunk('much later', true);
+    recorded?.();
+    await over.promise;
+  }, begun);
+  await until('the line is stored', async () => (await agent.stored()).includes('much later'));
+  expect((await agent.stored()).slice(known.length)).toEqual([
+    expect.stringMatching(/^Output between .* is missing: the engine had removed it/),
+    'much later',
+  ]);
+  over.resolve();
 });

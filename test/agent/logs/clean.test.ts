@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { clean, LineSplitter, maxLineBytes } from '../../../agent/logs/clean.ts';
+import { clean, cutMark, LineSplitter, maxLineBytes } from '../../../agent/logs/clean.ts';
 import { guessLevel } from '../../../agent/logs/level.ts';
 
 function split(bytes: Uint8Array, cuts: readonly number[]): string[] {
@@ -41,7 +41,7 @@ describe('the line splitter', () => {
     for (const cuts of [[], [10_000, 20_001], [maxLineBytes]]) {
       const lines = split(Buffer.from(`${whole}\nnext\n`), cuts);
       expect(lines.at(-1)).toBe('next');
-      expect(lines.slice(0, -1).join('')).toBe(whole);
+      expect(lines.slice(0, -1).join('').replaceAll(`${cutMark}${cutMark}`, '')).toBe(whole);
       for (const line of lines) expect(Buffer.byteLength(line)).toBeLessThanOrEqual(maxLineBytes);
     }
   });
@@ -51,6 +51,56 @@ describe('the line splitter', () => {
     const lines = Array.from({ length: 100 }, () => splitter.push(Buffer.alloc(10_000, 0x61))).flat();
     expect(lines.join('').length).toBeGreaterThan(1_000_000 - maxLineBytes);
   });
+
+  test('marks each place where it cuts a line, and no other one', () => {
+    const whole = 'x'.repeat(2 * 1024 * 1024);
+    for (const cuts of [[], [1_000_000], [100, maxLineBytes + 100, 1_999_999]]) {
+      const [first = '', ...others] = split(Buffer.from(`${whole}\nnext\n`), cuts);
+      expect(first).toMatch(/^x+…$/);
+      expect(others.slice(0, -2).every((line) => /^…x+…$/.test(line))).toBe(true);
+      expect(others.at(-2)).toMatch(/^…x+$/);
+      expect(others.at(-1)).toBe('next');
+    }
+  });
+
+  test('shows what has come of a line, and then the rest of it', () => {
+    const splitter = new LineSplitter();
+    const name = Buffer.from('name of 漢');
+    expect(splitter.push(name.subarray(0, -1))).toEqual([]);
+    expect(splitter.isOpen).toBe(true);
+    expect(splitter.flush()).toEqual(['name of …']);
+    expect(splitter.flush()).toEqual([]);
+    expect(splitter.push(Buffer.concat([name.subarray(-1), Buffer.from('?\nnext\n')]))).toEqual(['…漢?', 'next']);
+    splitter.push(Buffer.from('whole'));
+    expect(splitter.flush()).toEqual(['whole…']);
+    expect(splitter.push(Buffer.from('\n'))).toEqual([]);
+    expect(splitter.end()).toEqual([]);
+  });
+
+  test('gives the last state of a line that is written over, and holds no other one', () => {
+    const steps = Array.from({ length: 5000 }, (_, index) => `\r${index} of 5000`);
+    const splitter = new LineSplitter();
+    expect(splitter.push(Buffer.from('begun'))).toEqual([]);
+    expect(splitter.flush()).toEqual(['begun…']);
+    expect(steps.flatMap((step) => splitter.push(Buffer.from(step)))).toEqual([]);
+    expect(splitter.flush()).toEqual(['4999 of 5000…']);
+    expect(splitter.push(Buffer.from('\rdone\r\nnext\r\n'))).toEqual(['done', 'next']);
+    expect(split(Buffer.from('10%\r50%\r'), [])).toEqual(['50%']);
+  });
+
+  test('shows progress whose carriage return comes last', () => {
+    const splitter = new LineSplitter();
+    splitter.push(Buffer.from('10%\r'));
+    expect(splitter.flush()).toEqual(['10%…']);
+    expect(splitter.flush()).toEqual([]);
+    expect(splitter.push(Buffer.from('20%\n'))).toEqual(['20%']);
+  });
+});
+
+test('of a line that is written over by carriage returns the last state stays', () => {
+  expect(clean('10%\r50%\r\u001b[K100%\r\r\nnext\r\n')).toBe('100%\nnext\n');
+  expect(clean('\r\r')).toBe('');
+  expect(clean('100%\r\u001b[K')).toBe('100%');
 });
 
 test('colours, cursor moves, titles and carriage returns are taken out, tabs stay', () => {

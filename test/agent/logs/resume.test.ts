@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Entry, StoredLine } from '../../../agent/logs/record.ts';
 import { comparedLines, Resume } from '../../../agent/logs/resume.ts';
 
@@ -34,7 +34,7 @@ test('nothing is stored twice and nothing is lost, wherever the agent ended', ()
         return { at, stream: index % 3 === 0 ? 'stderr' : 'stdout', message: `line ${index}` };
       });
       const known = Math.min(ended, all.length);
-      const resume = new Resume(stored(all.slice(0, known), lag));
+      const resume = new Resume(stored(all.slice(0, known), lag), 0);
       const news: Entry[] = [];
       for (let from = 0; from < all.length; from += batch + 1)
         news.push(...resume.push(all.slice(from, from + batch + 1).map(entry), true));
@@ -47,7 +47,7 @@ test('nothing is stored twice and nothing is lost, wherever the agent ended', ()
 test('a line that arrived before the time in its record is known, and one of a second later is new', () => {
   const seen: Written = { at: 1_000, stream: 'stdout', message: 'tick' };
   const again = { ...seen, at: 2_000 };
-  const resume = new Resume(stored([seen], -900));
+  const resume = new Resume(stored([seen], -900), 0);
   const news = [...resume.push([seen, again].map(entry), true), ...resume.end()];
   expect(news.map(({ at }) => at)).toEqual([again.at]);
 });
@@ -61,7 +61,7 @@ test('equal lines are never stored twice, nor lost, however many of them the rec
         stream: 'stdout',
         message: 'tick',
       }));
-      const resume = new Resume(stored(all.slice(0, before), 5));
+      const resume = new Resume(stored(all.slice(0, before), 5), 0);
       const record = all.slice(Math.max(0, before - recorded));
       const news = [...resume.push(record.map(entry), true), ...resume.end()];
       expect(news.length).toBe(after);
@@ -69,14 +69,14 @@ test('equal lines are never stored twice, nor lost, however many of them the rec
   );
 });
 
-test('a record that does not hold what is stored is new as a whole', () => {
-  const resume = new Resume(stored([{ at: 100, stream: 'stdout', message: 'of a former container' }], 0));
+test('a record of another process than what is stored is new as a whole', () => {
+  const resume = new Resume(stored([{ at: 100, stream: 'stdout', message: 'of a former process' }], 0), 101);
   const news = resume.push([entry({ at: 50, stream: 'stdout', message: 'first' })], true);
   expect([...news, ...resume.end()].map(({ message }) => message)).toEqual(['first']);
 });
 
 test('live output ends what was held back', () => {
-  const resume = new Resume(stored([{ at: 100, stream: 'stdout', message: 'a' }], 50));
+  const resume = new Resume(stored([{ at: 100, stream: 'stdout', message: 'a' }], 50), 0);
   expect(
     resume.push(
       [
@@ -88,4 +88,56 @@ test('live output ends what was held back', () => {
   ).toEqual([]);
   const news = resume.push([entry({ at: 500, stream: 'stdout', message: 'c' })], false);
   expect(news.map(({ message }) => message)).toEqual(['b', 'c']);
+});
+
+describe('a record from which the engine removed what is stored', () => {
+  const gap = (from: number, to: number): string =>
+    `Output between ${new Date(from).toISOString()} and ${new Date(to).toISOString()} is missing: the engine had removed it from its record while the agent was away`;
+
+  test.each([
+    ['though its lines may be as old', 9_000, 10_000],
+    ['of which the first line is later', 60_000, 60_000],
+  ])('%s, begins with a line that says so', (_, at, to) => {
+    const lines: Written[] = [
+      { at: 10_000, stream: 'stdout', message: 'kept' },
+      { at: 10_000, stream: 'stderr', message: 'kept, too' },
+    ];
+    const resume = new Resume(stored(lines, 0), 10_000);
+    const news = [...resume.push([entry({ at, stream: 'stdout', message: 'later' })], true), ...resume.end()];
+    expect(news.map(({ stream, level, message }) => [stream, level, message])).toEqual([
+      ['system', 'warn', gap(10_000, to)],
+      ['stdout', 'info', 'later'],
+    ]);
+  });
+
+  test('is not told of where its process is not known, or the record is empty', () => {
+    const known = stored([{ at: 100, stream: 'stdout', message: 'a' }], 0);
+    const later = entry({ at: 9_000, stream: 'stdout', message: 'b' });
+    expect(new Resume(known, undefined).push([later], true)).toEqual([later]);
+    expect(new Resume(known, 0).end()).toEqual([]);
+  });
+});
+
+describe('parts of a line that was cut', () => {
+  const resumed = (known: readonly string[], record: readonly string[]): string[] => {
+    const at = 1_000;
+    const of = (message: string): Written => ({ at, stream: 'stdout', message });
+    const resume = new Resume(stored(known.map(of), 0), 0);
+    const news = resume.push(
+      record.map((message) => entry(of(message))),
+      true,
+    );
+    return [...news, ...resume.end()].map(({ message }) => message);
+  };
+
+  test('that are the same in the record are known', () => {
+    expect(resumed(['a', 'b…', '…c'], ['a', 'b…', '…c', 'd'])).toEqual(['d']);
+    expect(resumed(['Loading…', '…'], ['Loading…', '…', 'd'])).toEqual(['d']);
+  });
+
+  test('lose nothing where the record has the whole line, and repeat no other one', () => {
+    expect(resumed(['a', 'b…'], ['a', 'bc', 'd'])).toEqual(['bc', 'd']);
+    expect(resumed(['a', 'b…', '…c', 'd'], ['a', 'bc', 'd', 'e'])).toEqual(['e']);
+    expect(resumed(['30%…', '60%…'], ['100%', 'd'])).toEqual(['100%', 'd']);
+  });
 });

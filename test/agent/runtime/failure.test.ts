@@ -12,3 +12,14 @@ test.each([
     message: `Cannot pull image x: ${text}`,
   });
 });
+
+test.each([
+  'Failed to Setup IP tables: Unable to enable SKIP DNAT rule:  (iptables failed: iptables --wait -t nat -I DOCKER -i sp-a -j RETURN: iptables: No chain/target/match by that name. (exit status 1))',
+  'driver failed programming external connectivity on endpoint web: iptables failed: iptables --wait -t filter -A DOCKER: exit status 1',
+])('rules that were taken from the engine are named with what brings them back: %s', (text) => {
+  const fallback = { code: 'create_failed', attempted: 'Cannot create network sp-a', codes: [] } as const;
+  const { code, message, retryable } = failureOf(text, true, fallback);
+  expect([code, retryable]).toEqual(['create_failed', true]);
+  expect(message).toMatch(/^Cannot create network sp-a: the engine's rules were removed .*systemctl restart docker/);
+  expect(message).not.toContain('DOCKER');
+});

@@ -467,6 +467,21 @@ describe('the container engine of an agent', () => {
     expect(replica.mirror.tenant(tenant).agent(server.id)?.runtimeVersion).toBe('28');
   });
 
+  it('has warnings, which last until a beat without them', async () => {
+    const server = await world.server();
+    const backend = new FakeBackend();
+    const warnings = [{ reason: 'RulesMissing', message: 'Rules were removed' }];
+    backend.engineState = { version: '28', warnings };
+    const agent = await agentOf(server, { backend });
+    const known = (): unknown => replica.mirror.tenant(tenant).agent(server.id)?.engineWarnings;
+    expect(known()).toEqual(warnings);
+    const beat = { type: 'beat', load: backend.load() };
+    agent.socket.send(JSON.stringify({ ...beat, n: 77, engine: { version: '28' } }));
+    await eventually(replica.mirror, () => known() === undefined);
+    agent.socket.send(JSON.stringify({ ...beat, n: 78, engine: { version: '28', warnings } }));
+    await eventually(replica.mirror, () => known() !== undefined);
+  });
+
   it('changes while reports come: all of them are stored, and the session stays', async () => {
     const server = await world.server();
     const item = await world.assignment(server.id);

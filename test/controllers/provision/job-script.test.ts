@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -64,6 +64,19 @@ describe('a job', () => {
     await start('one', 'exit 3\n');
     for (const name of await readdir(join(folder, 'provision')))
       expect(await readFile(file(name), 'utf8'), name).not.toContain('sj_');
+  });
+
+  it('tells its last message while it runs, and no word of its programs', async () => {
+    const gate = join(folder, 'gate');
+    const script = `echo 'setpoint: Waits for apt'; echo more; until [ -e "${gate}" ]; do sleep 0.1; done\n`;
+    await start('one', script, 0);
+    const says = await until('it says something', async () => {
+      const state = await look('one');
+      return state.state === 'running' ? state.says : undefined;
+    });
+    expect(says).toBe('Waits for apt');
+    await writeFile(gate, '');
+    await hasEnded('one');
   });
 
   it('that fails says how, by its last word', async () => {
@@ -132,10 +145,10 @@ describe('a job', () => {
 
 describe('the installation of packages', () => {
   /** Programs of this machine that the script may see, beside those that the test writes. */
-  const own = ['sh', 'cat', 'grep', 'tail', 'mktemp', 'rm', 'timeout', 'sleep', 'touch', 'chmod', 'mkdir'];
+  const own = ['sh', 'cat', 'grep', 'tail', 'mktemp', 'rm', 'timeout', 'sleep', 'touch', 'chmod', 'mkdir', 'sed'];
 
   /** Runs the script where these programs are all that there is. */
-  async function install(programs: Readonly<Record<string, string>>) {
+  async function install(programs: Readonly<Record<string, string>>, { tries = 600 } = {}) {
     const bin = join(folder, 'bin');
     await mkdir(bin);
     for (const name of own)
@@ -144,6 +157,9 @@ describe('the installation of packages', () => {
       await writeFile(join(bin, name), `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
     const script = packagesScript
       .replaceAll('/run/systemd/system', join(folder, 'none'))
+      .replace('lock_pause=2', 'lock_pause=0')
+      .replace('lock_tries=600', `lock_tries=${tries}`)
+      .replace('/var/lib/apt/lists/lock', join(folder, 'lists-lock'))
       .replaceAll('/etc/init.d/docker', join(bin, 'init'));
     const shell = spawn('/bin/sh', ['-s'], { stdio: ['pipe', 'pipe', 'pipe'], env: { PATH: bin } });
     shell.stdin.end(script);
@@ -169,6 +185,64 @@ describe('the installation of packages', () => {
     expect([code, out.trim().split('\n').at(-1)]).toEqual([0, 'setpoint: All that a server needs is installed']);
     expect(calls).toHaveLength(2);
     expect(calls[1]).toMatch(/^install -y .* docker\.io git$/);
+  });
+
+  describe('while another program has the package manager', () => {
+    const locks = {
+      'of the list of packages': 'E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)',
+      'of dpkg': 'dpkg: error: dpkg frontend lock was locked by another process with pid 1',
+      'of the status of dpkg': 'dpkg: error: dpkg status database is locked by another process',
+      'of packages, by an older apt': 'E: Unable to lock directory /var/cache/apt/archives/',
+    };
+    /** Fails with these words for the first three times. */
+    const busy = (words: string, lines: string): string =>
+      manager(`[ -e "${folder}/3" ] || {
+        for n in 1 2 3; do [ -e "${folder}/$n" ] || { touch "${folder}/$n"; echo "${words}" >&2; exit 100; }; done
+      }
+      ${lines}`);
+
+    it.each(Object.entries(locks))('waits for the lock %s, says for whom, and goes on', async (_, words) => {
+      const { code, out } = await install({
+        git: there,
+        iptables: there,
+        curl: there,
+        'apt-get': busy(words, `case "$*" in install*) ${makes('docker', 'exit 0')} ;; esac`),
+        dpkg: busy(words, 'exit 0'),
+      });
+      const said = out.split('\n').filter((line) => line.startsWith('setpoint: '));
+      const comm = (await readFile('/proc/1/comm', 'utf8')).trim();
+      const who = words.includes('1') ? `${comm} (process 1)` : 'another program';
+      expect([code, said]).toEqual([
+        0,
+        [
+          `setpoint: Waits for ${who}, which has the package manager`,
+          'setpoint: The package manager is free again: the installation goes on',
+          'setpoint: All that a server needs is installed',
+        ],
+      ]);
+    });
+
+    it('finds who has the lock by its open file', async () => {
+      const lock = join(folder, 'lists-lock');
+      await using held = await open(lock, 'w');
+      const { out } = await install({
+        git: there,
+        'apt-get': busy('E: Unable to lock directory /var/lib/apt/lists/', 'exit 1'),
+        dpkg: there,
+      });
+      expect(out).toContain(`(process ${process.pid}), which has the package manager`);
+      expect(held.fd).toBeGreaterThan(0);
+    });
+
+    it('gives up after the longest time, with what the package manager said', async () => {
+      const words = locks['of the list of packages'];
+      const { code, calls, out } = await install(
+        { 'apt-get': manager(`echo "${words}" >&2; exit 100`), dpkg: there },
+        { tries: 3 },
+      );
+      expect([code, calls.length]).toEqual([1, 4]);
+      expect(out.trim().split('\n').at(-1)).toBe(`setpoint: apt-get update failed: ${words}`);
+    });
   });
 
   it('changes nothing where nothing is missing', async () => {

@@ -140,6 +140,8 @@ describe('the script of a job', () => {
 
 test.each([
   ['Welcome!\nstate=running\n', { state: 'running' }],
+  ['state=running\nsays=\n', { state: 'running' }],
+  ['state=running\nsays=Waits for apt\n', { state: 'running', says: 'Waits for apt' }],
   ['state=none\n', { state: 'none' }],
   ['state=ended\ncode=0\nsays=All is = well\n', { state: 'ended', code: 0, says: 'All is = well' }],
   ['state=ended\ncode=\nsays=\n', { state: 'ended', code: 0, says: '' }],

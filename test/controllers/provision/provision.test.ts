@@ -451,14 +451,24 @@ describe('a job that fails', () => {
   });
 });
 
-it('has 15 minutes, and then says what it did not get over', async () => {
+it('shows what a job says that goes on', async () => {
   await using it = await asked((machine) => (machine.isSlow = true));
-  await it.pass(15 * 60_000 - 5000);
+  const message = 'The Docker engine and what else is missing is installed';
+  await it.pass(5000);
+  expect(it.step('EngineInstalled')).toMatchObject({ status: 'unknown', reason: 'Installing', message });
+  it.machine.says = 'Waits for apt-get (process 7), which has the package manager';
+  await it.pass(5000);
+  expect(it.step('EngineInstalled')?.message).toBe(`${message}: ${it.machine.says}`);
+});
+
+it('has 30 minutes, and then says what it did not get over', async () => {
+  await using it = await asked((machine) => (machine.isSlow = true));
+  await it.pass(30 * 60_000 - 5000);
   expect(it.phase()).toBe('provisioning');
   await it.pass(10_000);
   expect(it.phase()).toBe('error');
   expect(it.step('EngineInstalled')).toMatchObject({ status: 'false', reason: 'DeadlineExceeded' });
-  expect(it.step('EngineInstalled')?.message).toContain('It did not end within 15 minutes');
+  expect(it.step('EngineInstalled')?.message).toContain('It did not end within 30 minutes');
 });
 
 it('a server that is deleted meanwhile is not reached any more', async () => {

@@ -51,6 +51,8 @@ export class StandInMachine implements ReachMachines {
   password = 'of nothing that it says';
   /** Whether jobs go on until the test ends them. */
   isSlow = false;
+  /** The last message of a job that runs. */
+  says = '';
   readonly jobs = new Map<string, StartedJob>();
   /** Tokens that it was given, oldest first. */
   readonly tokens: string[] = [];
@@ -118,7 +120,9 @@ export class StandInMachine implements ReachMachines {
     }
     const job = this.jobs.get(id);
     if (job?.state === 'ended') return `state=ended\ncode=${job.code}\nsays=${job.says}\n`;
-    return [...this.jobs.values()].some(({ state }) => state === 'running') ? 'state=running\n' : 'state=none\n';
+    return [...this.jobs.values()].some(({ state }) => state === 'running')
+      ? `state=running\nsays=${this.says}\n`
+      : 'state=none\n';
   }
 
   async #end(job: StartedJob): Promise<void> {

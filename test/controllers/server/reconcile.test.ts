@@ -99,6 +99,20 @@ describe('a server whose container engine cannot be used', () => {
   });
 });
 
+it('with rules that something took from its engine has a condition, until they are back', async () => {
+  await using rig = await openRig({ controllers });
+  const { connect, phase, condition } = await joined(rig);
+  await connect({ engineWarnings: [{ reason: 'RulesMissing', message: 'Rules were removed: restart docker' }] });
+  expect(phase()).toBe('active');
+  expect(condition('EngineRulesMissing')).toMatchObject({
+    status: 'true',
+    reason: 'RulesMissing',
+    message: 'Rules were removed: restart docker',
+  });
+  await connect();
+  expect(condition('EngineRulesMissing')).toBeUndefined();
+});
+
 it('SEC-55 tells admins once a day at most that several agents have its identity', async () => {
   await using rig = await openRig({ controllers });
   const { connect, condition, events, notified } = await joined(rig);

@@ -1,0 +1,15 @@
+import type { ConditionInput } from '../../store/resource.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+import { isWanted } from './slots.ts';
+import type { Assignment } from './slots.ts';
+
+/**
+ * The conditions that follow from what the agent notes of instances: one of each type, of the first instance that has
+ * it. A condition says that something is so, hence `true`; it goes with the note.
+ */
+export function notesOf(instances: readonly Assignment[]): ConditionInput[] {
+  const found = new Map<string, ConditionInput>();
+  for (const { type, reason, message } of instances.filter(isWanted).flatMap((it) => upToDate(it)?.notes ?? []))
+    if (!found.has(type)) found.set(type, { type, status: 'true', reason, message });
+  return [...found.values()];
+}
