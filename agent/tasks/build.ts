@@ -38,6 +38,8 @@ const fetchShare = 0.6;
 const maxFetchMs = 300_000;
 const maxDockerfileBytes = 1024 * 1024;
 const maxIgnoreBytes = 256 * 1024;
+/** The engine gets the arguments in the address of its request, which may have 1 MiB. */
+const maxArgumentChars = 768 * 1024;
 
 /**
  * Builds the image of an item from its commit, or from the head of its branch. The result depends only on the
@@ -139,8 +141,11 @@ async function regularFile(root: string, path: string): Promise<{ path: string; 
 
 function assertBuildArgs(args: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(args)) {
-    if (/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name) && !value.includes('\0')) continue;
+    if (/^[^\p{C}\s=]{1,256}$/u.test(name) && !value.includes('\0')) continue;
     const message = `Not the name of a build argument: ${JSON.stringify(name.slice(0, 200))}`;
     throw new RuntimeFailure('invalid_source', message, { retryable: false });
   }
+  if (encodeURIComponent(JSON.stringify(args)).length <= maxArgumentChars) return;
+  const message = `The build arguments are larger than the container engine takes, about ${maxArgumentChars / 1024} KiB together: put what is large into the repository or into build secrets`;
+  throw new RuntimeFailure('invalid_source', message, { retryable: false });
 }
