@@ -3,10 +3,10 @@ import type { Variables } from './interpolate.ts';
 import type { Node } from './node.ts';
 import { insideRepository } from './paths.ts';
 import type { Declared } from './mounts.ts';
-import { readKeys, readMatching, readPairs, readText, withoutEffect } from './read-value.ts';
+import { readKeys, readMatching, readText, withoutEffect } from './read-value.ts';
 import type { Keys } from './read-value.ts';
 import { refusedOfBuild } from './refused.ts';
-import { passed } from './environment.ts';
+import { readVariables } from './environment.ts';
 
 type Build = NonNullable<PlainComposedService['build']>;
 
@@ -39,12 +39,7 @@ export function readBuild(node: Node, found: Declared & { variables: Variables }
       else build.dockerfile = text;
     },
     args(it) {
-      for (const { name, value, at } of readPairs(it, found)) {
-        const text = value ?? passed(name, at, found);
-        if (!/^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(name)) found.findings.error(at, 'must have a name such as VERSION');
-        else if (text !== undefined && text.length > 4096) found.findings.error(at, 'must be at most 4096 characters');
-        else if (text !== undefined) build.args[name] = text;
-      }
+      build.args = readVariables(it, found, 'arguments');
     },
     target: (it) => {
       const target = readMatching(it, /^[A-Za-z0-9][\w.-]{0,127}$/, 'must be the name of a stage', found);

@@ -1,11 +1,13 @@
-import { maxValueBytes, maxVariables } from './environment.ts';
+import { faultOfName, faultOfValue, variableLimits } from '../store/kinds/variables.ts';
 import { interpolate } from './interpolate.ts';
 import type { Variables } from './interpolate.ts';
 
 /** What is wrong with a file of variables, in words that follow its name. */
 class Fault extends Error {}
 
-const assignment = /^(?:export[ \t]+)?(?<name>[A-Za-z_][A-Za-z0-9_]{0,255})[ \t]*(?<value>=.*)?$/s;
+const assignment = /^(?:export[ \t]+)?(?<name>[^\s=]+)[ \t]*(?<value>=.*)?$/s;
+/** A name that stands alone: of any other one it is not known whether it is meant as one. */
+const plainName = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', '"': '"', '\\': '\\', $: '$$' };
 
 /**
@@ -26,7 +28,7 @@ export function parseEnvFile(
       if (/^[ \t]*(?:#|$)/.test(line)) continue;
       const read = variableOf(line, index + 1, { variables, raw });
       if (read !== undefined) env.set(...read);
-      if (env.size > maxVariables) throw new Fault(`has more than ${maxVariables} variables`);
+      if (env.size > variableLimits.count) throw new Fault(`has more than ${variableLimits.count} variables`);
     }
     return { env: Object.fromEntries(env) };
   } catch (error) {
@@ -41,13 +43,13 @@ function variableOf(
   { variables, raw }: { variables: Variables; raw: boolean },
 ): [string, string] | undefined {
   const { name, value } = assignment.exec(line.trimStart())?.groups ?? {};
-  if (name === undefined) throw new Fault(`is not NAME=value in line ${number}`);
+  if (name === undefined || faultOfName(name) !== undefined || (value === undefined && !plainName.test(name)))
+    throw new Fault(`is not NAME=value in line ${number}`);
   const passed = variables.get(name);
   if (value === undefined) return passed === undefined ? undefined : [name, passed];
   const text = raw ? value.slice(1) : valueOf(value.slice(1).trim(), number, variables);
-  if (Buffer.byteLength(text) > maxValueBytes)
-    throw new Fault(`has a value of more than ${maxValueBytes / 1024} KiB in line ${number}`);
-  if (text.includes('\0')) throw new Fault(`has a NUL in line ${number}`);
+  const fault = faultOfValue(text);
+  if (fault !== undefined) throw new Fault(`has a value in line ${number} that ${fault}`);
   return [name, text];
 }
 

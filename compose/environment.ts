@@ -3,6 +3,7 @@ import type { Node } from './node.ts';
 import { insideRepository } from './paths.ts';
 import { want } from './mounts.ts';
 import type { Declared } from './mounts.ts';
+import { faultOfName, faultOfValue, variableLimits } from '../store/kinds/variables.ts';
 import type { PlainComposedService } from '../store/kinds/composed-service.ts';
 import { readFlag, readKeys, readMatching, readOneOrMore, readPairs, readText } from './read-value.ts';
 import type { Found, Keys } from './read-value.ts';
@@ -11,30 +12,25 @@ interface Known extends Found {
   variables: Variables;
 }
 
-export const maxValueBytes = 32 * 1024;
-export const maxVariables = 500;
-
 /** The value of a variable that a file names without one: that of the application. */
-export function passed(name: string, at: Node, { findings, variables }: Known): string | undefined {
+function passed(name: string, at: Node, { findings, variables }: Known): string | undefined {
   const value = variables.get(name);
   if (value === undefined)
     findings.warn(at, `passes ${name} on, which the application has no variable for: it is left out`);
   return value;
 }
 
-/** Reads `environment`, a map or a list of `NAME=VALUE`. */
-export function readEnvironment(node: Node, found: Known): Record<string, string> {
+/** Reads `environment` or `args`, a map or a list of `NAME=VALUE`. */
+export function readVariables(node: Node, found: Known, words: 'variables' | 'arguments'): Record<string, string> {
   const env: Record<string, string> = {};
   for (const { name, value, at } of readPairs(node, found)) {
     const text = value ?? passed(name, at, found);
-    if (!/^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(name))
-      found.findings.error(at, 'must have a variable name such as LOG_LEVEL');
-    else if (text !== undefined && Buffer.byteLength(text) > maxValueBytes)
-      found.findings.error(at, `must be at most ${maxValueBytes / 1024} KiB`);
-    else if (text?.includes('\0') === true) found.findings.error(at, 'must not contain NUL');
+    const fault = faultOfName(name) ?? (text === undefined ? undefined : faultOfValue(text));
+    if (fault !== undefined) found.findings.error(at, fault);
     else if (text !== undefined) env[name] = text;
   }
-  if (Object.keys(env).length > maxVariables) found.findings.error(node, `must have at most ${maxVariables} variables`);
+  if (Object.keys(env).length > variableLimits.count)
+    found.findings.error(node, `must have at most ${variableLimits.count} ${words}`);
   return env;
 }
 

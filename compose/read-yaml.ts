@@ -5,6 +5,7 @@ import type { Findings } from './findings.ts';
 import { interpolate } from './interpolate.ts';
 import type { Variables } from './interpolate.ts';
 import type { MapNode, Node, Place } from './node.ts';
+import { pathBelow } from '../store/faults.ts';
 
 const maxDepth = 32;
 /** Most nodes, each counted as often as aliases repeat it. */
@@ -208,5 +209,5 @@ function hasRange(value: unknown): value is Pick<ParsedNode, 'range'> {
 /** The place of a key, within the path of what is around it. */
 function below(at: Place, key: string, around = at): Place {
   const name = key.length > 80 ? `${key.slice(0, 80)}…` : key;
-  return { path: around.path === '' ? name : `${around.path}.${name}`, key: name, line: at.line, column: at.column };
+  return { path: pathBelow(around.path, name), key: name, line: at.line, column: at.column };
 }

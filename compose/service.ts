@@ -5,7 +5,7 @@ import { ImageUrl } from '../store/kinds/image-url.ts';
 import { readBuild } from './build.ts';
 import { assign, readCpus, readDeploy, readMemory, readProcesses, readRestart } from './deploy.ts';
 import type { Scale } from './deploy.ts';
-import { readEnvFiles, readEnvironment } from './environment.ts';
+import { readEnvFiles, readVariables } from './environment.ts';
 import { readFiles } from './files.ts';
 import type { Content } from './files.ts';
 import { readHealthcheck } from './healthcheck.ts';
@@ -81,7 +81,7 @@ export function readService(name: string, node: Node, found: Surroundings): Serv
     build: (it) => (service.build = readBuild(it, found)),
     command: (it) => assign(service, 'command', readCommand(it, found)),
     entrypoint: (it) => assign(service, 'entrypoint', readCommand(it, found)),
-    environment: (it) => (service.env = isBlank(it) ? {} : readEnvironment(it, found)),
+    environment: (it) => (service.env = isBlank(it) ? {} : readVariables(it, found, 'variables')),
     env_file: (it) => (service.env_files = readEnvFiles(it, found)),
     ports: (it) => service.ports.push(...readPorts(it, found)),
     expose: (it) => service.ports.push(...readExposed(it, found)),

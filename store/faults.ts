@@ -12,6 +12,17 @@ export interface Fault {
   message: string;
 }
 
+/** A path as one text; a name that is not plain stands in brackets: `env["spring.datasource.url"]`. */
+export function fieldPath(path: readonly PropertyKey[]): string {
+  return path.map(String).reduce(pathBelow, '');
+}
+
+/** The path, as text, of what is below another one by that name. */
+export function pathBelow(path: string, name: string): string {
+  if (!/^[\w$-]+$/.test(name)) return `${path}[${JSON.stringify(name)}]`;
+  return path === '' ? name : `${path}.${name}`;
+}
+
 type Json = Readonly<Record<string, unknown>>;
 
 /**
@@ -35,9 +46,9 @@ function faultsOf(issue: z.core.$ZodIssue, whole: string): Fault[] {
       path: [...path, key],
       reason: 'unknown_field',
       rule: 'is not known',
-      message: `Unknown field ${[...path, key].join('.')}`,
+      message: `Unknown field ${fieldPath([...path, key])}`,
     }));
-  const subject = path.length === 0 ? whole : path.join('.');
+  const subject = path.length === 0 ? whole : fieldPath(path);
   return [{ path, reason: reasonOf(issue), rule: lowered(issue.message), message: sentence(subject, issue.message) }];
 }
 
@@ -64,9 +75,9 @@ function ruleOf(schema: z.ZodType, issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined && issue.code !== 'custom') return required;
   switch (issue.code) {
     case 'invalid_key':
-      return innerRule(issue.issues) ?? 'has a key that is not allowed';
+      return keyRule(schema, issue.issues, issue.path ?? []);
     case 'invalid_union':
-      return innerRule(issue.errors.flat()) ?? describe(leafOf(schema, issue.path ?? []));
+      return unionRule(schema, issue.errors.flat(), issue.path ?? []);
     case 'invalid_type':
       if (issue.input === null && (issue.path ?? []).length > 0) return 'must not be null';
       return describe(leafOf(schema, issue.path ?? []), issue.expected === 'int');
@@ -75,9 +86,28 @@ function ruleOf(schema: z.ZodType, issue: z.core.$ZodRawIssue): string {
   }
 }
 
+/** The rule that a key of a map breaks: that of its schema, else what the schema of the keys describes. */
+function keyRule(schema: z.ZodType, issues: readonly z.core.$ZodIssue[], path: readonly PropertyKey[]): string {
+  const own = issues.map((issue) => ownRule(schema, issue)).find((rule) => rule !== undefined);
+  if (own !== undefined) return own;
+  const keys = leafOf(schema, path.slice(0, -1))['propertyNames'];
+  const isDescribed = isJson(keys) && issues.some(({ code }) => code !== 'invalid_format');
+  return isDescribed ? `has a name that is not allowed: it ${describe(keys)}` : 'has a name that is not allowed';
+}
+
 /** The rule of the first alternative whose type the value has. */
-function innerRule(issues: readonly z.core.$ZodIssue[]): string | undefined {
-  return issues.find(({ code }) => code !== 'invalid_type')?.message;
+function unionRule(schema: z.ZodType, issues: readonly z.core.$ZodIssue[], path: readonly PropertyKey[]): string {
+  const inner = issues.find(({ code }) => code !== 'invalid_type');
+  if (inner === undefined) return describe(leafOf(schema, path));
+  return ownRule(schema, inner) ?? describe(leafOf(schema, [...path, ...inner.path]));
+}
+
+/**
+ * The message of a schema within a key or an alternative; `undefined`: it has none, and was described. The path of its
+ * issue begins there and not at the top, so that the description is of something else.
+ */
+function ownRule(schema: z.ZodType, { message, path }: z.core.$ZodIssue): string | undefined {
+  return message === describe(leafOf(schema, path)) ? undefined : message;
 }
 
 const documents = new WeakMap<z.ZodType, Json>();
@@ -155,8 +185,16 @@ function describe(schema: Json, isWhole = false): string {
     case 'object':
       return 'must be an object';
     default:
-      return 'is not valid';
+      return describedWays(schema) ?? 'is not valid';
   }
+}
+
+/** What one of several alternatives must be; `undefined`: one of them cannot be described. */
+function describedWays(schema: Json): string | undefined {
+  const rules = ways(schema)
+    .filter((way) => way['type'] !== 'null')
+    .map((way) => /^must be (?<what>.*)$/.exec(describe(way))?.groups?.['what']);
+  return rules.length === 0 || rules.includes(undefined) ? undefined : `must be ${rules.join(' or ')}`;
 }
 
 function range(from: unknown, to: unknown): string {

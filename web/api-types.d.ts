@@ -11757,6 +11757,7 @@ export interface operations {
                         [key: string]: string;
                     };
                     repository_url?: string | null;
+                    /** @description A branch, else a tag; or all digits of the id of a commit */
                     branch?: string | null;
                     dockerfile_path?: string | null;
                     build_context?: string | null;
@@ -11901,6 +11902,7 @@ export interface operations {
                         [key: string]: string;
                     };
                     repository_url?: string | null;
+                    /** @description A branch, else a tag; or all digits of the id of a commit */
                     branch?: string | null;
                     dockerfile_path?: string | null;
                     build_context?: string | null;

@@ -92,9 +92,12 @@ export function exec(instruction: 'CMD' | 'ENTRYPOINT', words: readonly string[]
   return `${instruction} [${ascii.join(', ')}]`;
 }
 
+/** A name that an ARG has as it is; arguments may have any other name, too. */
+const argument = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
+
 /** The lines that make the build arguments of the application known to the steps after them. */
 export function argLines({ buildArgs }: DockerfileSettings): string[] {
-  return buildArgs.filter((name) => name !== baseRegistry).map((name) => `ARG ${name}`);
+  return buildArgs.filter((name) => name !== baseRegistry && argument.test(name)).map((name) => `ARG ${name}`);
 }
 
 /** The lines that name the port of the program. */

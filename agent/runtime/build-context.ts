@@ -2,9 +2,12 @@
 export type ContextEntry = {
   /** Below the context, with `/` between names. */
   path: string;
+  /** The path where it is no text in UTF-8, which `path` shows then. */
+  rawPath?: Buffer;
   modifiedAt: Date;
 } & (
   | { type: 'folder' }
-  | { type: 'link'; target: string }
+  /** The target is as it is written, and may lead anywhere: it is never followed here. */
+  | { type: 'link'; target: string; rawTarget?: Buffer }
   | { type: 'file'; mode: number; size: number; read(): AsyncIterable<Uint8Array> }
 );

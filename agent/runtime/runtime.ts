@@ -2,6 +2,7 @@ import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Capability } from '../../agent-protocol/workload.ts';
 import type { SurveyedContainer, SurveyedVolume } from '../../agent-protocol/survey.ts';
 import type { ContextEntry } from './build-context.ts';
+import type { DockerfileSource } from './dockerfile-source.ts';
 import type { ExecOptions, ExecProcess } from './exec.ts';
 
 /**
@@ -200,15 +201,21 @@ export interface BuildOptions {
 }
 
 /** How an engine makes an image of a Dockerfile. */
-export type Builder =
+export type Builder = {
+  /** What it makes images for, such as `linux/amd64`; absent: it is not known. */
+  platform?: string;
+} & (
   | { type: 'classic' }
   /** `version`: the engine's major version, which decides what Dockerfiles may have. */
-  | { type: 'buildkit'; version: number };
+  | { type: 'buildkit'; version: number }
+);
 
 /** A build by BuildKit. */
 export interface KitOptions {
   /** Built-in features only: it names no frontend. */
   dockerfile: Uint8Array;
+  /** What it is to its author. */
+  source?: DockerfileSource;
   /** The files that it may copy, in the order of a walk: a folder before what is in it, names in the order of their bytes. */
   context: readonly ContextEntry[];
   tag: string;

@@ -21,7 +21,7 @@ const ofKit = /^BUILDKIT_/;
  */
 export async function buildByKit(
   prepared: Prepared,
-  version: number,
+  { version, platform }: { version: number; platform?: string | undefined },
   { runtime, images, steps, server }: Deps,
   { line, at }: Pick<BuildProgress, 'line' | 'at'>,
   signal: AbortSignal,
@@ -33,11 +33,12 @@ export async function buildByKit(
   if (left.length > 0) line(`Leaves out what would set the builder: ${left.join(', ')}`);
   // All of it is checked, although the engine asks only for what the Dockerfile copies.
   const entries = await Array.fromAsync(contextEntries(context, signal));
-  const dockerfile = await judgedDockerfile(prepared, { kit: version }, images, { line, at }, signal);
+  const { text, source } = await judgedDockerfile(prepared, { kit: version, platform }, images, { line, at }, signal);
   await using _guard = await steps.hold(signal);
   at({ step: 'uploading' });
   const options = {
-    dockerfile,
+    dockerfile: text,
+    source,
     context: entries,
     tag: spec.image,
     buildArgs: Object.fromEntries(args.filter(([name]) => !ofKit.test(name))),

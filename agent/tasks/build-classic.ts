@@ -2,8 +2,9 @@ import { stripVTControlCharacters } from 'node:util';
 import { contextArchive, dockerfileName } from './build-context.ts';
 import { buildNetwork } from './build-network.ts';
 import type { BuildProgress } from './build-progress.ts';
-import { buildSteps } from './build-steps.ts';
+import { buildSteps, ClassicSteps } from './build-steps.ts';
 import type { ImageStore } from '../engine/image-store.ts';
+import { inWords } from '../runtime/dockerfile-source.ts';
 import type { ContainerRuntime, ImageInfo } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure, stageType } from '../runtime/runtime.ts';
 import { imageLabels, judgedDockerfile, ownerOf, projectLabels, type Prepared } from './prepared-build.ts';
@@ -23,6 +24,7 @@ const engineNote = /^( ---> |Removing intermediate container )/;
 /** Builds with the classic builder, for an engine without BuildKit. @throws RuntimeFailure */
 export async function buildClassic(
   prepared: Prepared,
+  platform: string | undefined,
   deps: Deps,
   { line, at }: Pick<BuildProgress, 'line' | 'at'>,
   signal: AbortSignal,
@@ -41,11 +43,11 @@ export async function buildClassic(
       [labels.type]: stageType,
       [labels.stage]: String(stage),
     });
-  const dockerfile = await judgedDockerfile(prepared, { labelsOf }, deps.images, { line, at }, signal);
+  const { text, source } = await judgedDockerfile(prepared, { labelsOf, platform }, deps.images, { line, at }, signal);
   const given = Buffer.from(`${labelLine(imageLabels(prepared, deps.server))}\n`, 'latin1');
   await using network = await ownNetwork(item.id, deps, signal);
   const options = {
-    context: contextArchive({ ...context, dockerfile: Buffer.concat([dockerfile, given]) }, signal),
+    context: contextArchive({ ...context, dockerfile: Buffer.concat([text, given]) }, line, signal),
     dockerfile: dockerfileName,
     tag: spec.image,
     buildArgs: spec.build_args,
@@ -53,13 +55,18 @@ export async function buildClassic(
     cacheFrom: await deps.images.builtFor(ownerOf(prepared), signal),
     network: network.name,
   };
-  const last: string[] = [];
-  const stepsOf = buildSteps(at);
-  const keep = (text: string): void => {
-    line(text);
-    stepsOf(text);
-    const plain = stripVTControlCharacters(text);
-    if (plain.trim() === '' || engineNote.test(plain)) return;
+  let last: string[] = [];
+  const progressOf = buildSteps(at);
+  const steps = new ClassicSteps(source.instructions);
+  const keep = (said: string): void => {
+    progressOf(said);
+    const before = steps.current;
+    const shown = steps.shown(said);
+    if (steps.current !== before) last = [];
+    if (shown === undefined) return;
+    line(shown);
+    const plain = stripVTControlCharacters(said);
+    if (plain.trim() === '' || engineNote.test(plain) || shown !== said) return;
     last.push(plain);
     if (last.length > keptLines) last.shift();
   };
@@ -67,10 +74,19 @@ export async function buildClassic(
   try {
     return await deps.runtime.build(options, keep, signal);
   } catch (error) {
-    if (!(error instanceof RuntimeFailure) || error.code !== 'build_failed' || last.length === 0) throw error;
+    if (!(error instanceof RuntimeFailure) || error.code !== 'build_failed') throw error;
+    const step = steps.current;
+    const why = step === undefined ? error.message : `Build failed: ${inWords(step)}: ${reasonOf(error.message)}`;
     const tail = last.join('\n').slice(-maxTailChars);
-    throw new RuntimeFailure('build_failed', `${error.message}\n${tail}`, { retryable: error.retryable, cause: error });
+    const message = tail === '' ? why : `${why}\n${tail}`;
+    throw new RuntimeFailure('build_failed', message, { retryable: error.retryable, cause: error });
   }
+}
+
+/** What the engine says of a step that failed, without the words of the step. */
+function reasonOf(message: string): string {
+  const code = /^Build failed: The command '.*' returned a non-zero code: (\d+)$/s.exec(message)?.[1];
+  return code === undefined ? message.replace(/^Build failed: /, '') : `exit code: ${code}`;
 }
 
 /** Makes a network for this build alone. If a crash leaves it behind, the housekeeping removes it. */

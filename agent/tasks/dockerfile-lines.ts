@@ -11,6 +11,8 @@ export interface Instruction {
   rest: string;
   /** Its here-documents with the lines that end them. */
   documents?: readonly string[];
+  /** The line that it begins in; the first one is 1. Absent: it is of an image. */
+  line?: number;
 }
 
 /** What a builder reads beside the classic form. */
@@ -61,20 +63,26 @@ export function dockerfileLines(
   const escape = escapeOf(lines);
   const instructions: Instruction[] = [];
   for (let at = 0; at < lines.length;) {
-    const joined = joinedAt(lines, at, escape);
+    const start = at;
+    const joined = inLine(start + 1, () => joinedAt(lines, start, escape));
     at = joined.next;
     if (joined.text === '') continue;
     if (instructions.length === maxInstructions) throw unreadable(`more than ${maxInstructions} instructions`);
-    const one = instruction(joined.text, escape);
-    const names = documentNames(one);
-    if (names.length > 0 && reads !== true) throw unreadable(`a here-document, which needs ${reads.needs}`);
-    const documents: string[] = [];
-    for (const name of names) {
-      const end = endOfDocument(lines, at, name);
-      documents.push(lines.slice(at, end + 1).join('\n'));
-      at = end + 1;
-    }
-    instructions.push(documents.length === 0 ? one : { ...one, documents });
+    const line = start + 1;
+    const one = inLine(line, () => {
+      const read = instruction(joined.text, escape);
+      const names = documentNames(read);
+      if (names.length > 0 && reads !== true)
+        throw unreadable(`a here-document, which needs ${reads.needs}`, insteadOfDocuments);
+      const documents: string[] = [];
+      for (const name of names) {
+        const end = endOfDocument(lines, at, name);
+        documents.push(lines.slice(at, end + 1).join('\n'));
+        at = end + 1;
+      }
+      return documents.length === 0 ? read : { ...read, documents };
+    });
+    instructions.push({ ...one, line });
   }
   return { escape, instructions };
 }
@@ -105,6 +113,8 @@ export function lineOf({ name, flags, rest, documents = [] }: Instruction): stri
   return [trimmed([name, ...flags, rest].join(' ')), ...documents].join('\n');
 }
 
+/** What may be written in place of a here-document. */
+const insteadOfDocuments = 'Write RUN a && b in its place, or COPY a file of the repository';
 /** What may begin a here-document, by any builder: some take further characters of Unicode for spaces. */
 const couldBeDocument = /(?:^|[ \t\u0080-\u00ff])\d*<<-?[^<\s]/;
 const document = /^<<(-?)(["']?)([A-Za-z_][A-Za-z0-9_]*)\2$/;
@@ -129,9 +139,35 @@ function documentNames(one: Instruction): { word: string; isChomped: boolean }[]
   });
 }
 
-export function unreadable(what: string): RuntimeFailure {
-  const message = `The Dockerfile cannot be built here: it has ${what}`;
-  return new RuntimeFailure('invalid_source', message, { retryable: false });
+/** The Dockerfile has what is not built here. */
+class Unreadable extends RuntimeFailure {
+  readonly what: string;
+  readonly instead: string;
+
+  constructor(what: string, instead: string, line?: number) {
+    const place = line === undefined ? 'it' : `line ${line}`;
+    const further = instead === '' ? '' : `. ${instead}`;
+    super('invalid_source', `The Dockerfile cannot be built here: ${place} has ${what}${further}`, {
+      retryable: false,
+    });
+    this.what = what;
+    this.instead = instead;
+  }
+}
+
+/** `what` it has that is not built here, and what to write instead, as a sentence. */
+export function unreadable(what: string, instead = ''): RuntimeFailure {
+  return new Unreadable(what, instead);
+}
+
+/** Does the work, and names the line where the Dockerfile has what is not built here. */
+export function inLine<T>(line: number | undefined, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof Unreadable) || line === undefined) throw error;
+    throw new Unreadable(error.what, error.instead, line);
+  }
 }
 
 /** The language that the engine's own builder reads. Its image is not asked for. */

@@ -1,4 +1,5 @@
 import { unreadable, type Instruction } from './dockerfile-lines.ts';
+import { stageName } from './dockerfile-stages.ts';
 
 /**
  * The instructions up to the end of the stage that is called so, or has this number: an image of a stage needs none after
@@ -6,13 +7,8 @@ import { unreadable, type Instruction } from './dockerfile-lines.ts';
  */
 export function upToStage(instructions: readonly Instruction[], target: string): Instruction[] {
   const begins = instructions.flatMap(({ name }, at) => (name === 'FROM' ? [at] : []));
-  const named = begins.findIndex((at) => nameOf(instructions[at]) === target.toLowerCase());
+  const named = begins.findIndex((at) => stageName(instructions[at]) === target.toLowerCase());
   const index = named === -1 && /^\d{1,3}$/.test(target) ? Number(target) : named;
   if (begins[index] === undefined) throw unreadable(`no stage ${target}`);
   return instructions.slice(0, begins[index + 1]);
-}
-
-function nameOf(from: Instruction | undefined): string | undefined {
-  const [, as, name] = from?.rest.split(/[ \t]+/) ?? [];
-  return as?.toLowerCase() === 'as' ? name?.toLowerCase() : undefined;
 }

@@ -1,7 +1,17 @@
 import { imageSource } from '../runtime/image-reference.ts';
-import { argumentsOf, expanded } from './dockerfile-arguments.ts';
-import { dockerfileLines, hasDocument, instruction, lineOf, unreadable, type Instruction } from './dockerfile-lines.ts';
+import type { DockerfileSource, SourceStep } from '../runtime/dockerfile-source.ts';
+import { argumentsOf, expanded, platformArguments, tryExpand } from './dockerfile-arguments.ts';
+import {
+  dockerfileLines,
+  hasDocument,
+  inLine,
+  instruction,
+  lineOf,
+  unreadable,
+  type Instruction,
+} from './dockerfile-lines.ts';
 import { flagsOfKit, mountOf } from './dockerfile-kit.ts';
+import { neededInstructions } from './dockerfile-stages.ts';
 import { upToStage } from './dockerfile-target.ts';
 
 /** An image that a Dockerfile builds upon or copies from. */
@@ -19,6 +29,8 @@ export interface ReadDockerfile {
   text: string;
   /** The images used: each once per stage that begins with it, and once if files are copied from it. */
   images: readonly UsedImage[];
+  /** Where its instructions come from. */
+  source: DockerfileSource;
 }
 
 const maxImages = 20;
@@ -38,6 +50,10 @@ export interface DockerfileReader {
   labelsOf?: (stage: number) => string;
   /** The stage that becomes the image: none after it is read. Absent: the last one. */
   target?: string | undefined;
+  /** What the engine makes images for, such as `linux/amd64`, and runs itself. */
+  platform?: string | undefined;
+  /** Reads stages that the image needs nothing of, too: an image may begin with instructions that use them. */
+  everyStage?: boolean;
 }
 
 /**
@@ -48,32 +64,90 @@ export interface DockerfileReader {
 export function readDockerfile(
   bytes: Buffer,
   buildArgs: Readonly<Record<string, string>>,
-  { kit, labelsOf, target }: DockerfileReader = {},
+  { kit, labelsOf, target, platform, everyStage = false }: DockerfileReader = {},
 ): ReadDockerfile {
   const documents = kit !== undefined && kit >= documentsSince ? true : { needs: whatReadsDocuments(kit) };
   const { escape, instructions: all } = dockerfileLines(bytes.toString('latin1'), { documents });
-  const instructions = target === undefined ? all : upToStage(all, target);
+  const globals = globalsOf(all, buildArgs, platform);
+  const upTo = target === undefined ? all : upToStage(all, target);
+  if (upTo.filter(({ name }) => name === 'FROM').length > maxStages) throw unreadable(`more than ${maxStages} stages`);
+  const instructions = everyStage ? upTo : neededInstructions(upTo, (one) => baseOf(one, globals));
   const used = new Map<string, UsedImage>();
   const references = new Set<string>();
   const stages: (string | undefined)[] = [];
-  const globals = new Map<string, string>();
   const use = (text: string, before: UsedImage['before']): string => {
     const { reference } = imageSource(text);
     used.set(`${reference} ${before?.length ?? ''}`, { reference, before });
     if (references.add(reference).size > maxImages) throw unreadable(`more than ${maxImages} images`);
     return reference;
   };
-  const ours = (): string[] => (labelsOf === undefined ? [] : [labelsOf(stages.length)]);
-  const lines = instructions.flatMap((one) => {
-    if (one.name === 'ARG' && stages.length === 0) argumentsOf(one.rest, globals, buildArgs);
-    if (one.name === 'FROM') return [lineOf(from(one, { globals, stages, use })), ...ours()];
-    if (one.name === 'ONBUILD') return [lineOf(onBuild(one, escape, kit))];
-    const line = lineOf(judged(one, { stages, kit, use: (text) => use(text, undefined) }));
+  const ours = (): Written[] => (labelsOf === undefined ? [] : [{ text: labelsOf(stages.length), by: undefined }]);
+  const written = (one: Instruction): Written[] => {
+    if (one.name === 'FROM')
+      return [{ text: lineOf(from(one, { globals, stages, kit, platform, use })), by: one }, ...ours()];
+    if (one.name === 'ONBUILD') return [{ text: lineOf(onBuild(one, escape, kit)), by: one }];
+    const text = lineOf(judged(one, { stages, kit, use: (image) => use(image, undefined) }));
     const isReplaced = one.name === 'LABEL' && couldNameOurs.test(one.rest.replaceAll(/["'\\`]/g, ''));
-    return isReplaced ? [line, ...ours()] : [line];
-  });
+    return [{ text, by: one }, ...(isReplaced ? ours() : [])];
+  };
+  const lines = instructions.flatMap((one) => inLine(one.line, () => written(one)));
   const directive = escape === '\\' ? [] : [`# escape=${escape}`];
-  return { text: [...directive, ...lines, ''].join('\n'), images: [...used.values()] };
+  return {
+    text: [...directive, ...lines.map(({ text }) => text), ''].join('\n'),
+    images: [...used.values()],
+    source: sourceOf(lines, stages, directive.length),
+  };
+}
+
+/** An instruction for the builder, and that of the author that it is; `undefined`: it is none. */
+interface Written {
+  text: string;
+  by: Instruction | undefined;
+}
+
+/** Instructions that BuildKit counts as steps. */
+const counted = new Set(['RUN', 'COPY', 'ADD', 'WORKDIR']);
+
+function sourceOf(
+  written: readonly Written[],
+  names: readonly (string | undefined)[],
+  linesBefore: number,
+): DockerfileSource {
+  const stages: { name: string | undefined; steps: SourceStep[] }[] = [];
+  const instructions = written.map(({ by }) => {
+    if (by?.line === undefined) return undefined;
+    const [words = ''] = lineOf(by).split('\n');
+    const step = { line: by.line, text: Buffer.from(words, 'latin1').toString() };
+    if (by.name === 'FROM') stages.push({ name: names[stages.length], steps: [step] });
+    else if (counted.has(by.name)) stages.at(-1)?.steps.push(step);
+    return step;
+  });
+  const lines = written.flatMap(({ text, by }) => text.split('\n').map(() => by?.line));
+  return { instructions, stages, lines: [...Array.from({ length: linesBefore }, () => undefined), ...lines] };
+}
+
+/** The arguments that a FROM may use: those before the first one, and those that builders know of themselves. */
+function globalsOf(
+  instructions: readonly Instruction[],
+  buildArgs: Readonly<Record<string, string>>,
+  platform: string | undefined,
+): ReadonlyMap<string, string> {
+  const globals = new Map(Object.entries(platformArguments(platform)));
+  for (const name of globals.keys()) {
+    const given = Object.hasOwn(buildArgs, name) ? buildArgs[name] : undefined;
+    if (given !== undefined) globals.set(name, given);
+  }
+  for (const one of instructions) {
+    if (one.name === 'FROM') break;
+    if (one.name === 'ARG') inLine(one.line, () => argumentsOf(one.rest, globals, buildArgs));
+  }
+  return globals;
+}
+
+/** What a FROM names, as far as it is known. */
+function baseOf({ rest }: Instruction, globals: ReadonlyMap<string, string>): string | undefined {
+  const [base = ''] = rest.split(/[ \t]+/);
+  return tryExpand(base, globals);
 }
 
 /**
@@ -95,6 +169,8 @@ function from(
   at: {
     globals: ReadonlyMap<string, string>;
     stages: (string | undefined)[];
+    kit: number | undefined;
+    platform: string | undefined;
     use: (text: string, before: UsedImage['before']) => string;
   },
 ): Instruction {
@@ -105,12 +181,26 @@ function from(
   const stage = name?.toLowerCase();
   if (stage !== undefined && !/^[a-z][a-z0-9_.-]*$/.test(stage))
     throw unreadable(`a stage that cannot be named ${stage.slice(0, 100)}`);
-  if (at.stages.length === maxStages) throw unreadable(`more than ${maxStages} stages`);
   const meant = expanded(base, at.globals);
   const isStage = at.stages.includes(meant.toLowerCase());
   const known = isStage ? meant.toLowerCase() : meant === 'scratch' ? meant : at.use(meant, at.stages.slice());
   at.stages.push(stage);
-  return { ...one, rest: stage === undefined ? known : `${known} AS ${stage}` };
+  const flags = at.kit === undefined ? one.flags.flatMap((flag) => platformFlag(flag, at.platform)) : one.flags;
+  return { ...one, flags, rest: stage === undefined ? known : `${known} AS ${stage}` };
+}
+
+/**
+ * The flag of a FROM as a builder reads it that knows no variable in it: the platform of the engine is that of all images
+ * without a flag, too.
+ */
+function platformFlag(flag: string, platform: string | undefined): string[] {
+  const value = /^--platform=(.*)$/.exec(flag)?.[1];
+  if (value?.includes('$') !== true) return [flag];
+  if (/^\$(?:(?:BUILD|TARGET)PLATFORM|\{(?:BUILD|TARGET)PLATFORM\})$/.test(value)) return [];
+  throw unreadable(
+    `a platform that cannot be determined: ${value.slice(0, 100)}`,
+    platform === undefined ? 'Leave the flag out' : `Leave the flag out: the server builds for ${platform}`,
+  );
 }
 
 function onBuild(one: Instruction, escape: '\\' | '`', kit: number | undefined): Instruction {
@@ -138,7 +228,7 @@ interface Place {
 function judged(one: Instruction, { stages, kit, use }: Place): Instruction {
   const { name, flags, rest } = one;
   if (kit === undefined && name === 'RUN' && flags.length > 0)
-    throw unreadable(`RUN ${flags[0] ?? ''}, which needs BuildKit`);
+    throw unreadable(`RUN ${flags[0] ?? ''}, which needs BuildKit`, 'Leave the flag out');
   if (name !== 'RUN' && name !== 'COPY' && name !== 'ADD') return one;
   if (one.documents === undefined && hasDocument(one)) throw unreadable('a here-document that cannot be judged');
   if (name === 'ADD') judgeAddresses(rest);
@@ -158,7 +248,10 @@ function judgedCopy(one: Instruction, stages: Place['stages'], use: Place['use']
   if (flag === undefined) return one;
   const value = /^--from=([^$]+)$/.exec(flag)?.[1];
   if (value === undefined || sources.length > 1)
-    throw unreadable(`a copy that cannot be judged: ${flag.slice(0, 100)}`);
+    throw unreadable(
+      `a copy that cannot be judged: ${flag.slice(0, 100)}`,
+      'Write FROM IMAGE AS NAME before, and COPY --from=NAME',
+    );
   const isIndex = /^\d+$/.test(value);
   // The last stage is the current one: it cannot copy from itself.
   if (isIndex && Number(value) >= stages.length - 1) throw unreadable(`no stage ${value} to copy from`);

@@ -2,6 +2,7 @@ import { mkdir, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GitCredential } from '../../agent-protocol/git-credential.ts';
 import type { Clock } from '../../time/clock.ts';
+import type { ProcessResult } from '../machine/process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { branchNotFound, fetchTooLarge, invalid, isDiskFull, noSpace, reason, unreadable } from './git-failure.ts';
 import type { GitCall, GitProgram } from './git-program.ts';
@@ -27,7 +28,7 @@ export interface Budget {
 export interface Wanted {
   source: ParsedGitUrl;
   credential: GitCredential | undefined;
-  /** Name of a branch, or full id of a commit, and what to do if the repository does not give it. */
+  /** Name of a branch or a tag, or full id of a commit, and what to do if the repository does not give it. */
   at: { branch: string } | { commit: string; ifLost: string };
   /** Folder of git's own files: empty, or of an earlier checkout of the same repository. */
   store: string;
@@ -43,6 +44,8 @@ export interface CheckedOut {
   subject: string;
   committedAt: Date;
   submodules: TreeSize['submodules'];
+  /** Paths of small files. */
+  small: TreeSize['small'];
 }
 
 const localMs = 120_000;
@@ -87,7 +90,7 @@ export async function checkoutCommit(
     maxOutputBytes: maxListBytes,
     tooMuch: `Repository ${url} has too many files`,
   });
-  const { files, bytes, submodules } = treeSize(
+  const { files, bytes, submodules, small } = treeSize(
     url,
     listing,
     { files: budget.files, bytes: budget.treeBytes },
@@ -99,7 +102,7 @@ export async function checkoutCommit(
   budget.treeBytes -= bytes;
   await rm(join(wanted.store, 'index'), { force: true }); // of an earlier checkout
   await own(['checkout', '--quiet', '--force', '--detach', commit, '--']);
-  return { commit, subject, committedAt: new Date(Number(seconds) * 1000), submodules };
+  return { commit, subject, committedAt: new Date(Number(seconds) * 1000), submodules, small };
 }
 
 /**
@@ -126,7 +129,8 @@ export async function checkoutAgain(
   return checkoutCommit(tools, wanted, Object.assign(budget, first), undefined, signal);
 }
 
-const fetchedRef = 'refs/heads/source';
+/** Outside of `refs/heads`, where a tag with a message could not be. */
+const fetchedRef = 'refs/setpoint/source';
 
 async function isInStore(own: ReturnType<typeof localGit>, commit: string): Promise<boolean> {
   try {
@@ -148,27 +152,40 @@ async function fetchCommit(
   const { url } = source;
   const packs = join(store, 'objects', 'pack');
   const before = await sizeOf(packs);
-  const wanted = 'commit' in at ? at.commit : `refs/heads/${at.branch}`;
-  const fetch = (from: string): string[] => [
-    `--git-dir=${store}`,
-    'fetch',
-    '--quiet',
-    '--depth=1',
-    '--no-tags',
-    '--no-recurse-submodules',
-    '--no-write-fetch-head',
-    '--',
-    from,
-    `+${wanted}:${fetchedRef}`,
-  ];
+  const fetch =
+    (wanted: string) =>
+    (from: string): string[] => [
+      `--git-dir=${store}`,
+      'fetch',
+      '--quiet',
+      '--depth=1',
+      '--no-tags',
+      '--no-recurse-submodules',
+      '--no-write-fetch-head',
+      '--',
+      from,
+      `+${wanted}:${fetchedRef}`,
+    ];
   const tooLarge = (): RuntimeFailure => fetchTooLarge(url, budget.all.packBytes);
   using watch = watchSize(clock, packs, { before, maxBytes: budget.packBytes }, tooLarge);
-  const fetched = await remote(source, credential, fetch, withinMs, AbortSignal.any([signal, watch.signal]));
-  if (/couldn't find remote ref|not our ref/i.test(fetched.stderr))
+  const wanted = 'commit' in at ? [at.commit] : [`refs/heads/${at.branch}`, `refs/tags/${at.branch}`];
+  const enough = AbortSignal.any([signal, watch.signal]);
+  const until = clock.monotonic() + withinMs;
+  let fetched: ProcessResult | undefined;
+  for (const one of wanted) {
+    const leftMs = Math.max(1, Math.ceil((until - clock.monotonic()) / 1000)) * 1000;
+    fetched = await remote(source, credential, fetch(one), leftMs, enough);
+    if (!isMissing(fetched)) break;
+  }
+  if (fetched === undefined || isMissing(fetched))
     throw 'branch' in at
       ? branchNotFound(url, at.branch)
       : invalid(`Repository ${url} does not give commit ${at.commit} any more: ${at.ifLost}`);
   if (fetched.code !== 0)
     throw isDiskFull(fetched.stderr) ? noSpace(url) : unreadable(url, fetched.stderr, credential !== undefined);
   budget.packBytes -= await watch.look();
+}
+
+function isMissing({ stderr }: ProcessResult): boolean {
+  return /couldn't find remote ref|not our ref/i.test(stderr);
 }

@@ -1,9 +1,25 @@
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { firstThatPins, type GitVersion } from './git-version.ts';
 
-/** The repository can be read, but does not have the branch. */
-export function branchNotFound(url: string, branch: string): RuntimeFailure {
-  return new RuntimeFailure('branch_not_found', `Repository ${url} has no branch ${branch}`, { retryable: false });
+/**
+ * The repository can be read, but has neither a branch nor a tag of that name. `instead`: the branch that it begins with;
+ * `empty`: it has no commit at all.
+ */
+export function branchNotFound(
+  url: string,
+  branch: string,
+  { instead, empty = false }: { instead?: string | undefined; empty?: boolean } = {},
+): RuntimeFailure {
+  return new RuntimeFailure('branch_not_found', `Repository ${url} ${lackOf(branch, instead, empty)}`, {
+    retryable: false,
+  });
+}
+
+function lackOf(branch: string, instead: string | undefined, empty: boolean): string {
+  if (empty) return `is empty: push a commit to branch ${branch}`;
+  const lack = `has no branch or tag ${branch}`;
+  if (/^[0-9a-f]{7,63}$/.test(branch)) return `${lack}: a commit is named by all digits of its id`;
+  return instead === undefined ? lack : `${lack}: its default branch is ${instead}`;
 }
 
 /** True if git could not write to the disk. For some files git gives no reason. */

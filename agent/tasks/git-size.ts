@@ -6,6 +6,9 @@ import { filesTooLarge, invalid } from './git-failure.ts';
 
 const watchMs = 500;
 const submoduleMode = '160000';
+/** Files of fewer or more bytes are no pointers of Git LFS. */
+const pointerBytes = { least: 100, most: 200 } as const;
+const maxSmall = 5_000;
 
 export interface SizeWatch extends Disposable {
   signal: AbortSignal;
@@ -69,6 +72,8 @@ export interface TreeSize {
   bytes: number;
   /** Commits of other repositories that it names, by their paths. */
   submodules: { path: string; commit: string }[];
+  /** Paths of files that are as small as a pointer of Git LFS; of very many, the first ones. */
+  small: string[];
 }
 
 /**
@@ -82,13 +87,15 @@ export function treeSize(
   most: { files: number; bytes: number },
   all: { bytes: number },
 ): TreeSize {
-  const size: TreeSize = { files: 0, bytes: 0, submodules: [] };
+  const size: TreeSize = { files: 0, bytes: 0, submodules: [], small: [] };
   for (const line of listing.split('\0')) {
     const found = /^(\d+) \S+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line);
     if (found === null) continue; // what is behind the last file
-    const [, mode, id = '', bytes, path = ''] = found;
+    const [, mode = '', id = '', bytes, path = ''] = found;
     size.files += 1;
     size.bytes += Number(bytes) || 0;
+    const isSmall = mode.startsWith('100') && Number(bytes) >= pointerBytes.least && Number(bytes) <= pointerBytes.most;
+    if (isSmall && size.small.length < maxSmall) size.small.push(path);
     if (mode === submoduleMode) size.submodules.push({ path, commit: id });
   }
   if (size.files > most.files) throw invalid(`Repository ${url} has more than ${most.files} files`);

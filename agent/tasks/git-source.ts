@@ -66,6 +66,11 @@ export function gitBranch(text: string): GitBranch {
   return text as GitBranch; // the grammar was checked
 }
 
+/** Whether the text is the full id of a commit. */
+export function isCommit(text: string): boolean {
+  return /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/.test(text);
+}
+
 function invalid(message: string): RuntimeFailure {
   return new RuntimeFailure('invalid_source', message, { retryable: false });
 }

@@ -5,13 +5,14 @@ import type { GitCredential } from '../../agent-protocol/git-credential.ts';
 import { changedFilesLimits } from '../../agent-protocol/messages.ts';
 import type { ProcessResult } from '../machine/process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
-import { checkoutAgain, checkoutCommit, type Budget } from './git-checkout.ts';
+import { checkoutAgain, checkoutCommit, type Budget, type Wanted } from './git-checkout.ts';
 import type { CloneCache, CloneOf } from './git-clones.ts';
 import { branchNotFound, invalid, reason, unreachable, unreadable } from './git-failure.ts';
 import { gitProgram, maxTextBytes } from './git-program.ts';
 import { gitRemote, type RemoteOptions } from './git-remote.ts';
 import { watchSize } from './git-size.ts';
-import { gitBranch, gitUrl, type GitProtocol } from './git-source.ts';
+import { gitBranch, gitUrl, isCommit, type GitBranch, type GitProtocol, type ParsedGitUrl } from './git-source.ts';
+import { lfsPointers } from './lfs-pointers.ts';
 import { checkoutSubmodules, submoduleLimits } from './git-submodules.ts';
 
 export interface GitOptions extends RemoteOptions {
@@ -40,7 +41,7 @@ export interface Readable {
 
 export interface CheckoutSource extends Readable {
   branch: string;
-  /** Full id; absent: the head of the branch. */
+  /** Full id; absent: what `head` returns for the branch. */
   commit?: string | undefined;
   submodules?: boolean | undefined;
   /** The project that may use what is fetched once more; absent: it is used once. */
@@ -54,18 +55,25 @@ export interface Checkout {
   /** First line of its message, at most 200 characters; control and invisible characters are replaced. */
   message: string;
   committedAt: Date;
+  /** What the repository names and the files do not have. */
+  leftOut?: {
+    /** Paths of submodules that are not fetched. */
+    submodules: readonly string[];
+    /** Paths of files that are pointers of Git LFS to what they stand for. */
+    pointers: readonly string[];
+  };
 }
 
 /** Reads repositories by the `git` program. Every repository may be hostile: nothing of it is run or trusted. */
 export interface Git {
   /**
-   * Returns the commit at the head of a branch.
+   * Returns the commit at the head of a branch, or else of a tag; the id of a commit is itself.
    * @throws RuntimeFailure `invalid_source`, `branch_not_found`, `repository_unreachable`
    */
   head(source: Readable & { branch: string }, signal: AbortSignal): Promise<string>;
   /**
-   * Writes the files of a commit, by default of a branch's head, to `folder/tree`, without history and hooks, and
-   * without submodules unless `submodules` is true. The fetch must end within `withinMs` milliseconds.
+   * Writes the files of a commit, by default of what `head` returns for the branch, to `folder/tree`, without history and
+   * hooks, and without submodules unless `submodules` is true. The fetch must end within `withinMs` milliseconds.
    * @throws RuntimeFailure as `head`, and `no_space`
    */
   checkout(source: CheckoutSource, folder: string, signal: AbortSignal): Promise<Checkout>;
@@ -109,15 +117,41 @@ export function git(options: GitOptions): Git {
   const remote = gitRemote(options, call);
   const tools = { clock: options.clock, call, remote };
 
+  /** Why a name leads to no commit. */
+  const notFound = async (
+    source: ParsedGitUrl,
+    credential: GitCredential | undefined,
+    branch: string,
+    signal: AbortSignal,
+  ): Promise<RuntimeFailure> => {
+    const told = async (options: readonly string[], names: readonly string[] = []): Promise<string | undefined> => {
+      const args = (at: string): string[] => ['ls-remote', ...options, '--', at, ...names];
+      const { code, stdout } = await remote(source, credential, args, headMs, signal);
+      return code === 0 ? stdout : undefined;
+    };
+    const all = await told(['--heads', '--tags']).catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (error instanceof RuntimeFailure) return undefined; // it has more than are read
+      throw error;
+    });
+    if (all === '') return branchNotFound(source.url, branch, { empty: true });
+    const [, instead] = /^ref: refs\/heads\/(\S{1,200})\tHEAD$/m.exec((await told(['--symref'], ['HEAD'])) ?? '') ?? [];
+    return branchNotFound(source.url, branch, { instead: instead && shown(instead) });
+  };
+
   const head: Git['head'] = async ({ url, branch: name, credential }, signal) => {
     const source = gitUrl(url, allowed);
     const branch = gitBranch(name);
-    const args = (at: string): string[] => ['ls-remote', '--heads', '--', at, `refs/heads/${branch}`];
+    if (isCommit(branch)) return branch;
+    // what a tag with a message leads to stands in a line of its own
+    const refs = [`refs/heads/${branch}`, `refs/tags/${branch}^{}`, `refs/tags/${branch}`];
+    const args = (at: string): string[] => ['ls-remote', '--heads', '--tags', '--', at, ...refs];
     const answer = await remote(source, credential, args, headMs, signal);
     if (answer.code !== 0) throw unreadable(url, answer.stderr, credential !== undefined);
-    const line = answer.stdout.split('\n').find((one) => one.endsWith(`\trefs/heads/${branch}`));
-    const commit = line?.split('\t')[0];
-    if (commit === undefined || !isCommit(commit)) throw branchNotFound(url, branch);
+    const lines = answer.stdout.split('\n').map((line) => line.split('\t'));
+    const found = refs.flatMap((ref) => lines.find(([, named]) => named === ref) ?? []);
+    const [commit] = found;
+    if (commit === undefined || !isCommit(commit)) throw await notFound(source, credential, branch, signal);
     return commit;
   };
 
@@ -132,7 +166,7 @@ export function git(options: GitOptions): Git {
       const wanted = {
         source,
         credential,
-        at: commit === undefined ? { branch } : { commit, ifLost: 'deploy the head of the branch' },
+        at: placeOf(branch, commit),
         store: join(folder, 'git'),
         tree: join(folder, 'tree'),
         withinMs,
@@ -153,7 +187,11 @@ export function git(options: GitOptions): Git {
             commit ?? (await head({ url, branch, credential }, signal)),
             signal,
           )
-        : await checkoutCommit(tools, wanted, budget, undefined, signal);
+        : await checkoutCommit(tools, wanted, budget, undefined, signal).catch(async (error: unknown) => {
+            // which says what there is instead
+            if (isNotFound(error)) await head({ url, branch, credential }, signal);
+            throw error;
+          });
       if (submodules === true) {
         const modules = join(folder, 'modules');
         const all = { tools, allowed, budget, folder: modules, until, left: submoduleLimits.count };
@@ -164,6 +202,10 @@ export function git(options: GitOptions): Git {
         commit: made.commit,
         message: shown(made.subject).slice(0, maxMessageChars),
         committedAt: made.committedAt,
+        leftOut: {
+          submodules: submodules === true ? [] : made.submodules.map(({ path }) => shown(path)),
+          pointers: (await lfsPointers(wanted.tree, made.small)).map(shown),
+        },
       };
     },
 
@@ -255,6 +297,12 @@ function listed(names: readonly string[]): Changes {
   return { files, truncated: false };
 }
 
-function isCommit(text: string): boolean {
-  return /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/.test(text);
+function placeOf(branch: GitBranch, commit: string | undefined): Wanted['at'] {
+  if (commit !== undefined) return { commit, ifLost: 'deploy the head of the branch' };
+  if (isCommit(branch)) return { commit: branch, ifLost: 'name a branch, a tag or a commit that is there' };
+  return { branch };
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof RuntimeFailure && error.code === 'branch_not_found';
 }

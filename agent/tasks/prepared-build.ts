@@ -2,6 +2,7 @@ import type { BuildContext } from './build-context.ts';
 import type { BuildProgress } from './build-progress.ts';
 import type { ImageOwner } from '../engine/image-record.ts';
 import type { ImageStore } from '../engine/image-store.ts';
+import type { DockerfileSource } from '../runtime/dockerfile-source.ts';
 import { labels } from '../runtime/runtime.ts';
 import { judgeTriggers, readDockerfile, type DockerfileReader } from './dockerfile.ts';
 import type { TaskItem } from './task.ts';
@@ -37,6 +38,15 @@ export function imageLabels(prepared: Prepared, server: string): Record<string, 
   };
 }
 
+/** A Dockerfile for the builder. */
+export interface Judged {
+  text: Buffer;
+  source: DockerfileSource;
+}
+
+/** An instruction of a base image that may use a stage. */
+const usesStage = /\bfrom=/i;
+
 /**
  * Returns the Dockerfile for the builder, once it is checked that the project may use all images in it, and the engine
  * has them.
@@ -47,7 +57,7 @@ export async function judgedDockerfile(
   images: ImageStore,
   { line, at }: Pick<BuildProgress, 'line' | 'at'>,
   signal: AbortSignal,
-): Promise<Buffer> {
+): Promise<Judged> {
   const { build_args, target } = prepared.item.spec;
   const read = readDockerfile(prepared.written, build_args, { ...reader, target });
   const uses = [...Map.groupBy(read.images, ({ reference }) => reference)];
@@ -55,7 +65,9 @@ export async function judgedDockerfile(
     at({ step: 'resolving', done, total: uses.length, unit: 'images' });
     line(`Looks for image ${reference}`);
     const found = await images.resolve({ reference, owner: ownerOf(prepared), line }, signal);
+    if (reader.everyStage !== true && found.onBuild.some((one) => usesStage.test(one)))
+      return judgedDockerfile(prepared, { ...reader, everyStage: true }, images, { line, at }, signal);
     for (const used of places) if (used.before !== undefined) judgeTriggers(used, found.onBuild, reader.kit);
   }
-  return Buffer.from(read.text, 'latin1');
+  return { text: Buffer.from(read.text, 'latin1'), source: read.source };
 }

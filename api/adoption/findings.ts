@@ -3,6 +3,7 @@ import { withheld } from '../../agent-protocol/survey.ts';
 import { registryOf } from '../resources/fields.ts';
 import { databaseOf, referenceOf } from './image.ts';
 import { makerNames, platforms, scopeOf } from './origin.ts';
+import { faultOfName } from '../../store/kinds/variables.ts';
 import { shellWord } from '../../store/shell-word.ts';
 import type { Unit } from './units.ts';
 
@@ -307,7 +308,7 @@ const domains: Look = ({ first, origin }) => {
 };
 
 const variables: Look = ({ first: { env } }) => {
-  const odd = env.filter((name) => !/^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(name));
+  const odd = env.filter((name) => faultOfName(name) !== undefined);
   return odd.length === 0 ? [] : [no('variables', `An application cannot have a variable of this name: ${list(odd)}`)];
 };
 

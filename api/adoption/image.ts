@@ -1,4 +1,5 @@
 import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
+import type { BuiltImage } from '../../store/kinds/application.ts';
 
 type Image = SurveyedContainer['image'];
 
@@ -27,6 +28,15 @@ export function referenceOf({ name, digests }: Image): string | undefined {
   const [, digest = ''] = known.split('@');
   const [tagged = ''] = (isNamed ? name : known).split('@');
   return `${tagged}@${digest}`;
+}
+
+/**
+ * The image of a container that no registry has: by its id, as its name may be that of another image since. `undefined`:
+ * {@link referenceOf} is exact.
+ */
+export function localImageOf(image: Image): BuiltImage | undefined {
+  if (!image.is_shared || referenceOf(image) !== image.name || image.name.includes('@')) return undefined;
+  return /^sha256:[0-9a-f]{64}$/.test(image.id) ? { image: image.name, image_digest: image.id } : undefined;
 }
 
 const engines: Readonly<Record<string, string>> = {

@@ -1,4 +1,5 @@
 import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
+import { fieldPath, parseWritten } from '../../store/faults.ts';
 import { maxReplicas } from '../../store/kinds/application.ts';
 import { ApplicationCreate } from '../resources/application.ts';
 import type { ApplicationManifest } from './answer.ts';
@@ -42,8 +43,10 @@ export function manifestOf(unit: Unit, serverId: string): ApplicationManifest | 
     ...(memory !== undefined && { memory_limit: memory }),
     ...(cpus !== undefined && { cpu_limit: cpus }),
   };
-  const [issue] = ApplicationCreate.safeParse({ ...manifest, project_id: anyProject }).error?.issues ?? [];
-  return issue === undefined ? manifest : { refused: { field: issue.path.join('.'), message: issue.message } };
+  const parsed = parseWritten(ApplicationCreate, { ...manifest, project_id: anyProject }, 'The application');
+  if ('data' in parsed) return manifest;
+  const [fault] = parsed.faults;
+  return { refused: { field: fieldPath(fault?.path ?? []), message: fault?.rule ?? 'is not valid' } };
 }
 
 /**

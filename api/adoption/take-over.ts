@@ -16,6 +16,7 @@ import type { Taken } from './answer.ts';
 import { list } from './findings.ts';
 import { aboutName } from './plan.ts';
 import type { Planned } from './plan.ts';
+import { localImageOf } from './image.ts';
 import { mentionsIn, isDeployable, remainingSteps } from './remaining.ts';
 import type { Made } from './remaining.ts';
 import { valuesOf } from './values.ts';
@@ -93,7 +94,9 @@ export async function takeOver<T>(
     const it = unit.create('application', draft.id, { ...draft.desired, mounts });
     const mentions = mentionsIn(values, one.unit, plan);
     const isDeployed = deploy && isDeployable(one, mentions, opensPorts);
-    const deployment = isDeployed ? await addDeployment(ctx, unit, it, { trigger: 'manual' }) : undefined;
+    const deployment = isDeployed
+      ? await addDeployment(ctx, unit, it, { trigger: 'manual', reuse: localImageOf(one.unit.first.image) })
+      : undefined;
     internalIds.set(name, draft.desired.internal_id);
     made.push({ wanted: one, isDeployed, mentions });
     coming.push({ server: server.meta.id, desired: it.desired });

@@ -1,5 +1,6 @@
 import { answerOf } from '../../agent-protocol/answer.ts';
 import { SurveyedValues, valuesLimits } from '../../agent-protocol/survey.ts';
+import { parseWritten } from '../../store/faults.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { EnvValues } from '../resources/fields.ts';
 import type { Obstacle, WantedApplication } from './wanted.ts';
@@ -64,7 +65,7 @@ function faultOf(values: Values, names: readonly string[]): string | undefined {
   if (unset !== undefined) return `It has variable ${unset} of its image removed, which an application cannot`;
   const [odd] = Object.entries(values).find(([, value]) => value.includes('\uFFFD')) ?? [];
   if (odd !== undefined) return `Its variable ${odd} has bytes that are no text: move it by hand`;
-  const [issue] = EnvValues.safeParse(values).error?.issues ?? [];
-  if (issue === undefined) return undefined;
-  return `No application can have its variables: ${[...issue.path, issue.message].join(' ')}`;
+  const parsed = parseWritten(EnvValues, values, 'The set of them');
+  if ('data' in parsed) return undefined;
+  return `No application can have its variables: ${parsed.faults[0]?.message ?? 'they are not valid'}`;
 }

@@ -23,11 +23,11 @@ import { applicationVerbs } from '../../rules/application.ts';
 import { Domain, Domains, toDomain } from './domain.ts';
 import { applicationStatus, isApplicationSettled, targetOf } from './status.ts';
 import {
+  BuildArgValues,
   CpuLimit,
   EnvValues,
   GitRef,
   HttpPath,
-  Line,
   MemoryLimit,
   RelativePath,
   RepositoryUrl,
@@ -98,12 +98,15 @@ export type Application = z.infer<typeof Application>;
 /** Fields of the source, flat as they are sent. `source_type` decides which of them are needed. */
 const sourceFields = {
   repository_url: RepositoryUrl.nullish(),
-  branch: GitRef.nullish(),
+  branch: GitRef.nullish().meta({ description: 'A branch, else a tag; or all digits of the id of a commit' }),
   dockerfile_path: RelativePath.nullish(),
   build_context: RelativePath.nullish(),
-  build_args: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), Line.max(4096)).nullish(),
+  build_args: BuildArgValues.nullish(),
   build_secrets: z
-    .record(z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/), z.string().min(1).max(16_384))
+    .record(
+      z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, 'must be an id such as npm_token'),
+      z.string().min(1).max(16_384),
+    )
     .refine((it) => Object.keys(it).length <= 20, 'Must be at most 20 secrets')
     .nullish()
     .meta({

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { parseCommand } from '../../store/kinds/command.ts';
 import { memoryPattern, parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
+import { valuesByName } from '../../store/kinds/variables.ts';
 import { maxWatchPathsChars, parseWatchPaths } from '../../store/kinds/watch-paths.ts';
 
 /** Formats of fields that reach a program, a file system or an address. Each is checked again where it is used. */
@@ -44,7 +45,10 @@ export const GitRef = z
   .string()
   .min(1)
   .max(200)
-  .refine(isGitRef, 'Must be a git branch: no leading -, no space, none of ~^:?*[\\, no .. or @{, no .lock at its end');
+  .refine(
+    isGitRef,
+    'Must be a git branch, tag or commit: no leading -, no space, none of ~^:?*[\\, no .. or @{, no .lock at its end',
+  );
 
 function isGitRef(ref: string): boolean {
   return !/[\p{C}\s~^:?*[\\]/u.test(ref) && !/^[-/]|\.\.|@\{|\/\/|\/\.|^\.|[./]$|\.lock(\/|$)/.test(ref) && ref !== '@';
@@ -129,21 +133,11 @@ export const StartCommand = z
   .refine((text) => !hidden.test(text.replaceAll(/[\n\r\t]/g, '')), 'Must not contain control characters')
   .superRefine(parsedBy(parseCommand));
 
-const maxValueBytes = 32 * 1024;
+/** Variables of the environment. */
+export const EnvValues = valuesByName('variables');
 
-/** Variables of the environment: at most 500, with values of at most 32 KiB that every process accepts. */
-export const EnvValues = z
-  .record(
-    z
-      .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'Must be a variable name such as LOG_LEVEL')
-      .max(256),
-    z
-      .string()
-      .refine((value) => Buffer.byteLength(value) <= maxValueBytes, 'Must be at most 32 KiB')
-      .refine((value) => !value.includes('\0') && value.isWellFormed(), 'Must be text without NUL'),
-  )
-  .refine((env) => Object.keys(env).length <= 500, 'Must have at most 500 variables');
+/** Arguments of a build: keys and certificates are values of several lines. */
+export const BuildArgValues = valuesByName('arguments');
 
 /** Of a compose file. */
 export const ServiceName = z

@@ -1,3 +1,4 @@
+import { fieldPath } from '../../store/faults.ts';
 import { findTarget, referredObjects } from '../../store/referable.ts';
 import { hasReferences, parseReferences, referenceText } from '../../store/references.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -23,13 +24,13 @@ export function referencesIn(
   for (const [variable, value] of concerned) {
     const parsed = parseReferences(value);
     if ('fault' in parsed)
-      throw badField(`env.${variable}`, 'invalid_reference', `Variable ${variable}: ${parsed.fault}`);
+      throw badField(fieldPath(['env', variable]), 'invalid_reference', `Variable ${variable}: ${parsed.fault}`);
     for (const part of parsed.parts) {
       if (typeof part === 'string') continue;
       const target = findTarget(view, environmentId, part);
       if ('lack' in target) {
         const message = `Variable ${variable} cannot refer to ${referenceText(part)} as ${target.lack}`;
-        throw badField(`env.${variable}`, 'invalid_reference', message);
+        throw badField(fieldPath(['env', variable]), 'invalid_reference', message);
       }
       texts.add(referenceText(part));
     }

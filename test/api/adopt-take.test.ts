@@ -109,6 +109,26 @@ describe('what is taken over', () => {
     ]);
   });
 
+  it('is deployed by the id of an image that no registry has, whose name may be that of another one since', async () => {
+    const local = imageOf('shop-web:1', { digests: [], is_shared: true });
+    survey = surveyOf([
+      surveyed('web', { image: local }),
+      surveyed('known', { image: { ...imageOf('nginx:1.27'), is_shared: true } }),
+    ]);
+    const { data } = await take(['web', 'known'], { deploy: true });
+    const deployments = await Promise.all(
+      data.taken.map(
+        async (one: { deployment_id: string }) => (await owner.get(`/deployments/${one.deployment_id}`)).data,
+      ),
+    );
+    expect(deployments.map(({ image, image_digest }) => [image, image_digest])).toEqual([
+      ['shop-web:1', local.id],
+      [expect.stringContaining('nginx:1.27@sha256:'), null],
+    ]);
+    const { id } = data.taken[0];
+    expect((await owner.get(`/applications/${id}`)).data.image_url).toBe('shop-web:1');
+  });
+
   it('is in the audit log by name, with who took it', async () => {
     survey = surveyOf(
       [surveyed('web', { env: ['TOKEN'], mounts: [mounted('web_data', '/data')] })],

@@ -18,6 +18,11 @@ it.each<[string, string, Record<string, string>]>([
   ['a value with a dollar sign that a variable has', 'A=$MONEY', { A: '$5' }],
   ['a name alone, which passes the variable on', 'NAME\nNONE', { NAME: 'value' }],
   ['an empty value', 'A=\nB=""', { A: '', B: '' }],
+  [
+    'names that only programs read',
+    'discovery.type=one\nexport MY-KEY=2\n1A=3',
+    { 'discovery.type': 'one', 'MY-KEY': '2', '1A': '3' },
+  ],
   ['the last of two', 'A=1\nA=2', { A: '2' }],
 ])('reads %s', (_, text, env) => {
   expect(read(text)).toEqual({ env });
@@ -29,13 +34,15 @@ it('has values as they are written where the format is raw', () => {
 
 it.each([
   ['a line that is no variable', 'A=1\n- B', 'is not NAME=value in line 2'],
-  ['a name that is none', '1A=1', 'is not NAME=value in line 1'],
+  ['a name that is none', 'A\u200bB=1', 'is not NAME=value in line 1'],
+  ['a word alone that may be no name', '"A":1', 'is not NAME=value in line 1'],
+  ['a name that is too long', `${'x'.repeat(257)}=1`, 'is not NAME=value in line 1'],
   ['a quote that does not end', 'A="x', 'has a quote in line 1'],
   ['something behind a quote', `A='x'y`, 'has a quote in line 1'],
   ['a variable that must be there', 'A=${NONE:?is needed}', 'in line 1'],
-  ['a value that is too long', `A=${'x'.repeat(32 * 1024 + 1)}`, 'more than 32 KiB in line 1'],
+  ['a value that is too long', `A=${'x'.repeat(32 * 1024 + 1)}`, 'has a value in line 1 that must be at most 32 KiB'],
   ['too many variables', Array.from({ length: 501 }, (_, n) => `A${n}=1`).join('\n'), 'more than 500 variables'],
-  ['a NUL', 'A=\0', 'has a NUL in line 1'],
+  ['a NUL', 'A=\0', 'has a value in line 1 that must be text without NUL'],
 ])('refuses %s', (_, text, fault) => {
   expect(read(text)).toEqual({ fault: expect.stringContaining(fault) });
 });

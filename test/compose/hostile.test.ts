@@ -176,7 +176,7 @@ const hostile: readonly [what: string, text: string, path: string][] = [
   ['a context above', service('build: {context: ../..}'), 'services.web.build.context'],
   ['a context of elsewhere', service('build: https://example.org/a.git'), 'services.web.build'],
   ['a context of elsewhere by ssh', service('build: {context: "git@example.org:a.git"}'), 'services.web.build.context'],
-  ['an argument that is no name', build('args: {"A B": x}'), 'services.web.build.args.A B'],
+  ['an argument that is no name', build('args: {"A B": x}'), 'services.web.build.args["A B"]'],
   [
     'GPUs by reservation',
     service('deploy: {resources: {reservations: {devices: [{capabilities: [gpu]}]}}}'),
@@ -202,7 +202,7 @@ const hostile: readonly [what: string, text: string, path: string][] = [
   ['an image that was built for others', 'services: {web: {image: "setpoint/other:1"}}', 'services.web.image'],
   ['an image that is an option', 'services: {web: {image: "--privileged"}}', 'services.web.image'],
   ['a user that is more than a user', service('user: "0:0:x"'), 'services.web.user'],
-  ['a name that is a path', 'services: {../web: {image: a}}', 'services.../web'],
+  ['a name that is a path', 'services: {../web: {image: a}}', 'services["../web"]'],
   ['a name of the language', 'services: {web: {image: a}, __proto__: {privileged: true}}', 'services.__proto__'],
   [
     'a name of the language as a variable',

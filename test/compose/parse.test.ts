@@ -89,6 +89,15 @@ test.each([
   expect(web(`ports: [${written}]`)?.ports).toEqual(ports);
 });
 
+test('variables and arguments have any name and lines that programs need', () => {
+  const read = web(
+    'environment: {discovery.type: single-node, MY-KEY: x, PEM: "a\\nb"}',
+    'build: {context: ., args: ["my.arg=1", "KEY=a\\nb"]}',
+  );
+  expect(read?.env).toEqual({ 'discovery.type': 'single-node', 'MY-KEY': 'x', PEM: 'a\nb' });
+  expect(read?.build?.args).toMatchObject({ 'my.arg': '1' });
+});
+
 test('what is published is not repeated by expose', () => {
   expect(web('expose: [80, 81]', 'ports: ["8080:80", "8080:80"]')?.ports).toEqual([
     { port: 81 },

@@ -15,6 +15,7 @@ let town: Installation;
 let http: string;
 const containers: string[] = [];
 const volumes: string[] = [];
+const images: string[] = [];
 
 /** A container of another hand than Setpoint's, with a port that labels name for a proxy. */
 async function run(name: string, port: number, ...rest: readonly string[]): Promise<void> {
@@ -92,6 +93,7 @@ afterAll(async () => {
   await town[Symbol.asyncDispose]();
   for (const name of containers) await docker('rm', '--force', '--volumes', name).catch(() => undefined);
   for (const name of volumes) await docker('volume', 'rm', name).catch(() => undefined);
+  for (const name of images) await docker('rmi', '--force', name).catch(() => undefined);
 });
 
 describe('a container that was made by docker run', () => {
@@ -115,6 +117,22 @@ describe('a container that was made by docker run', () => {
     expect(await (await fetch(`http://127.0.0.1:${port}/env/TOKEN`)).text()).toBe(secret);
     expect(await instancesOf(id)).toHaveLength(1);
     for (const [place, text] of await whereASecretCouldBe()) expect(text.includes(secret), place).toBe(false);
+  });
+
+  it('runs on with the image that it ran, though its name is that of another one since', async () => {
+    const name = `moved-${tag}`;
+    const image = `setpoint-test/${name}:1`;
+    const port = await freePort();
+    images.push(image);
+    const source = await docker('create', http);
+    const commit = (version: string) => docker('commit', '--change', `ENV VERSION=${version}`, source, image);
+    await commit('one');
+    await run(name, port, image);
+    await commit('two');
+    await docker('rm', source);
+    const { out } = await setpoint(...place(), '--take', name, '--deploy', '--wait');
+    await town.deployment(madeIn(out, name).deployment, 'succeeded');
+    expect(await (await fetch(`http://127.0.0.1:${port}/env/VERSION`)).text()).toBe('one');
   });
 
   it('is taken over with its volume by the steps that the command prints, with all that it wrote before its stop', async () => {

@@ -4,6 +4,8 @@ import type { Engine } from './engine.ts';
 
 const Version = z.object({
   Version: z.string(),
+  Os: z.string().optional(),
+  Arch: z.string().optional(),
   Components: z.array(z.object({ Name: z.string() })).nullish(),
 });
 
@@ -12,5 +14,7 @@ export async function builder(engine: Engine, signal: AbortSignal): Promise<Buil
   const answer = Version.parse(await engine.call({ method: 'GET', path: ['version'] }, signal));
   const version = Number(/^\d+/.exec(answer.Version)?.[0] ?? 0);
   const isDocker = answer.Components?.some(({ Name }) => Name === 'Engine') === true;
-  return isDocker ? { type: 'buildkit', version } : { type: 'classic' };
+  const { Os: os, Arch: architecture } = answer;
+  const platform = os === undefined || architecture === undefined ? {} : { platform: `${os}/${architecture}` };
+  return isDocker ? { type: 'buildkit', version, ...platform } : { type: 'classic', ...platform };
 }

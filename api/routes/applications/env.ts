@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { variableLimits } from '../../../store/kinds/variables.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badField } from '../../ground/api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../../workloads/application-env.ts';
@@ -68,7 +69,8 @@ export const mergeEnv = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const merged = { ...unsealEnv(ctx, it.meta.id, it.desired.config.env), ...body };
     const values = Object.entries(merged).filter((entry): entry is [string, string] => entry[1] !== null);
-    if (values.length > 500) throw badField('env', 'too_big', 'Must have at most 500 variables');
+    if (values.length > variableLimits.count)
+      throw badField('env', 'too_big', `Must have at most ${variableLimits.count} variables`);
     return writeEnv(ctx, it, Object.fromEntries(values));
   },
 });

@@ -346,6 +346,12 @@ describe('a hostile repository', () => {
     readDockerfile(Buffer.from(text), {});
   });
 
+  test('of the names of arguments those alone that no builder reads as more', async () => {
+    const buildArgs = ['A', 'my.arg', 'MY-KEY', 'A\\', '"A', '$(id)', 'é', '1A', '#', 'A;RUN'];
+    const { text } = await generated({ 'package.json': json({ scripts: start }) }, { buildArgs });
+    expect([...new Set(text.match(/^ARG (?!BASE_REGISTRY).*$/gm))]).toEqual(['ARG A', 'ARG my.arg', 'ARG MY-KEY']);
+  });
+
   test('names of folders and of programs that no shell takes as they are do not get in', async () => {
     expect(await failure({ 'go.mod': '', 'cmd/a b;id/main.go': 'package main' })).toMatchObject({
       code: 'dockerfile_not_found',

@@ -23,3 +23,29 @@ test.each([
   expect(message).toMatch(/^Cannot create network sp-a: the engine's rules were removed .*systemctl restart docker/);
   expect(message).not.toContain('DOCKER');
 });
+
+test.each([
+  ['no command specified', 'Set start_command, or add CMD'],
+  ['No command specified', 'Set start_command, or add CMD'],
+  [
+    'failed to create task for container: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "/app/run": exec format error: unknown',
+    'for another processor than that of the server',
+  ],
+  ['exec /app/run: exec format error', 'begin the script with #!/bin/sh'],
+  ['exec: "serve": executable file not found in $PATH: unknown', 'Correct start_command'],
+  ['exec /app/run.sh: no such file or directory', 'must not end as in Windows'],
+  ['exec: "/app/run.sh": permission denied: unknown', 'RUN chmod +x'],
+])('what cannot be started says what to do: %s', (text, words) => {
+  const fallback = { code: 'create_failed', attempted: 'Cannot start the container', codes: ['no_space'] } as const;
+  expect(failureOf(text, true, fallback)).toMatchObject({
+    code: 'create_failed',
+    retryable: false,
+    message: expect.stringContaining(words) as string,
+  });
+});
+
+test('what fails for another reason gets no such words', () => {
+  const fallback = { code: 'create_failed', attempted: 'Cannot create volume x', codes: [] } as const;
+  const text = 'mkdir /srv/x: permission denied';
+  expect(failureOf(text, true, fallback).message).toBe(`Cannot create volume x: ${text}`);
+});

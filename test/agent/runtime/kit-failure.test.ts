@@ -20,3 +20,30 @@ test('a step that fails by itself is not called out of memory for what others us
     message: 'Build failed: [2/2] RUN make: exit code: 1\ntest 3 failed',
   });
 });
+
+const source = {
+  instructions: [],
+  stages: [
+    {
+      name: undefined,
+      steps: [
+        { line: 3, text: 'FROM a' },
+        { line: 12, text: 'RUN make all' },
+      ],
+    },
+  ],
+  lines: [3, undefined, 12],
+};
+
+test('a step that fails is named by the line and the words of its author', () => {
+  const step = failed(ended(2), 'no rule');
+  expect(kitFailure(step.error, step, false, source).message).toBe(
+    'Build failed: Dockerfile line 12: RUN make all: exit code: 2\nno rule',
+  );
+});
+
+test('a line that the engine cannot read is that of the author', () => {
+  const error = 'failed to solve: dockerfile parse error on line 3: unknown flag: --x';
+  expect(kitFailure(error, undefined, false, source).message).toContain('parse error on line 12: unknown flag');
+  expect(kitFailure(error.replace('3', '2'), undefined, false, source).message).toContain('on line 2');
+});

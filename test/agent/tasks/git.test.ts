@@ -114,12 +114,58 @@ describe('a repository', () => {
     const missing = {
       code: 'branch_not_found',
       retryable: false,
-      message: `Repository ${shop.fileUrl} has no branch absent`,
+      message: `Repository ${shop.fileUrl} has no branch or tag absent: its default branch is main`,
     };
     expect(await fails(open().head({ url: shop.fileUrl, branch: 'absent' }, signal()))).toMatchObject(missing);
     expect(
       await fails(open().checkout({ url: shop.fileUrl, branch: 'absent', withinMs: 60_000 }, folder.path, signal())),
     ).toMatchObject(missing);
+  });
+
+  test('is read at a tag, with a message or without one, and at the id of a commit', async () => {
+    await using http = await gitHttpServer(repositories);
+    const made = await repositories.create('tagged');
+    const first = await made.commit({ version: 'one' });
+    const inside = (...args: string[]) =>
+      exec('git', ['-c', 'user.name=Test', '-c', 'user.email=test@example.invalid', '-C', made.path, ...args]);
+    await inside('tag', 'v1.0', first);
+    await inside('tag', '--annotate', '--message=First', 'v1.1', first);
+    const second = await made.commit({ version: 'two' });
+    await inside('tag', 'main', first); // a branch has the same name
+    for (const url of [made.fileUrl, `${http.url}/tagged.git`])
+      for (const [branch, commit] of Object.entries({ 'v1.0': first, 'v1.1': first, [first]: first, main: second })) {
+        await using folder = await work.make();
+        expect(await open().head({ url, branch }, signal()), branch).toBe(commit);
+        expect(await open().checkout({ url, branch, withinMs: 60_000 }, folder.path, signal()), branch).toMatchObject({
+          commit,
+        });
+      }
+  });
+
+  test.each<[string, string, string]>([
+    ['is empty', 'main', 'is empty: push a commit to branch main'],
+    ['has no commit by a part of its id', 'abcdef1', 'a commit is named by all digits of its id'],
+  ])('that %s says so', async (name, branch, words) => {
+    const made = await repositories.create(name.replaceAll(' ', '-'));
+    if (branch !== 'main') await made.commit({ a: 'a' });
+    await using folder = await work.make();
+    const expected = { code: 'branch_not_found', retryable: false, message: expect.stringContaining(words) as string };
+    const source = { url: made.fileUrl, branch };
+    expect(await fails(open().head(source, signal()))).toMatchObject(expected);
+    expect(await fails(open().checkout({ ...source, withinMs: 60_000 }, folder.path, signal()))).toMatchObject(
+      expected,
+    );
+  });
+
+  test('tells what its files do not have: submodules, and what Git LFS has elsewhere', async () => {
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`;
+    const made = await repositories.create('partly');
+    await made.commit({ 'a/model.bin': pointer, 'b.txt': 'x'.repeat(130), 'lib/c': { submodule: 'a'.repeat(40) } });
+    await using folder = await work.make();
+    const source = { url: made.fileUrl, branch: 'main', withinMs: 60_000 };
+    expect(await open().checkout(source, folder.path, signal())).toMatchObject({
+      leftOut: { submodules: ['lib/c'], pointers: ['a/model.bin'] },
+    });
   });
 
   test('that is not there, or is closed, is unreachable', async () => {

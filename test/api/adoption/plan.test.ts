@@ -197,7 +197,7 @@ describe('what cannot become an application as it is', () => {
     ['local_image', /SETPOINT_LOCAL_IMAGES=shop-web/, { image: imageOf('shop-web', { digests: [] }) }],
     ['registry_not_allowed', /registry\.private\.test/, { image: imageOf('registry.private.test/app:1') }],
     ['secret_in_command', /from a variable/, { command: ['serve', `--password=${withheld}`] }],
-    ['variables', /my\.setting/, { env: ['FINE', 'my.setting'] }],
+    ['variables', /my setting/, { env: ['FINE', 'discovery.type', 'MY-KEY', 'my setting'] }],
     ['job', /not started again/, { state: 'exited', restart: 'no' }],
     ['data_inside', /dump/, { image: imageOf('postgres:17') }],
     ['not_accepted', /image_url.*setpoint\//, { image: imageOf('setpoint/app:1') }],

@@ -102,7 +102,9 @@ export async function sendFiles(stream: Duplex, folder: SyncFolder): Promise<voi
 
 function stat(entry: ContextEntry): Buffer {
   const time = [6, entry.modifiedAt.getTime() * 1e6] as const;
-  if (entry.type === 'folder') return writeMessage([[1, entry.path], [2, goMode.folder + 0o755], time]);
-  if (entry.type === 'link') return writeMessage([[1, entry.path], [2, goMode.link + 0o777], time, [7, entry.target]]);
-  return writeMessage([[1, entry.path], [2, entry.mode], [5, entry.size], time]);
+  const path = [1, entry.rawPath ?? entry.path] as const;
+  if (entry.type === 'folder') return writeMessage([path, [2, goMode.folder + 0o755], time]);
+  if (entry.type === 'link')
+    return writeMessage([path, [2, goMode.link + 0o777], time, [7, entry.rawTarget ?? entry.target]]);
+  return writeMessage([path, [2, entry.mode], [5, entry.size], time]);
 }

@@ -68,7 +68,7 @@ export async function kitBuild(
       const { id, aux, error } = Output.parse(value);
       if (error !== undefined) {
         if (content.failure instanceof RuntimeFailure) throw content.failure;
-        throw kitFailure(hidden.hide(error), log.failed, (await limit?.reachedMemory()) === true);
+        throw kitFailure(hidden.hide(error), log.failed, (await limit?.reachedMemory()) === true, options.source);
       }
       if (id === 'moby.buildkit.trace' && typeof aux === 'string') log.add(readTrace(Buffer.from(aux, 'base64')));
       if (id === 'moby.image.id') made = Made.parse(aux).ID;

@@ -1,3 +1,4 @@
+import { inWords, stepOf, type DockerfileSource } from '../../dockerfile-source.ts';
 import { RuntimeFailure } from '../../runtime.ts';
 import { failureOf, type Fallback } from '../failure.ts';
 import { reasonOf, type FailedStep } from './step-log.ts';
@@ -18,8 +19,13 @@ export const fallback: Fallback = {
  * limit of memory meanwhile. They also do so with files that the kernel then forgets, or by another build, so that it is
  * named as the cause only of a step that shows it.
  */
-export function kitFailure(error: string, failed: FailedStep | undefined, reachedMemory: boolean): RuntimeFailure {
-  if (failed === undefined) return failureOf(reasonOf(error), false, fallback);
+export function kitFailure(
+  error: string,
+  failed: FailedStep | undefined,
+  reachedMemory: boolean,
+  source?: DockerfileSource,
+): RuntimeFailure {
+  if (failed === undefined) return failureOf(inLinesOf(source, reasonOf(error)), false, fallback);
   if (isFull(error)) return failureOf(error, false, fallback);
   const { name, last } = failed;
   const output = last.join('\n');
@@ -32,7 +38,8 @@ export function kitFailure(error: string, failed: FailedStep | undefined, reache
     ? ', which may be for being out of memory: all builds of the server together reached their limit'
     : '';
   const tail = last.length === 0 ? '' : `\n${output.slice(-maxTailChars)}`;
-  const step = name.replaceAll(/\s+/g, ' ').slice(0, 300);
+  const written = source === undefined ? undefined : stepOf(name, source);
+  const step = written === undefined ? name.replaceAll(/\s+/g, ' ').slice(0, 300) : inWords(written);
   // The engine has the exit code of the step alone: the output of its program says why.
   if (isFull(output))
     return new RuntimeFailure('no_space', `Build failed: ${step}: no space is left on the disk of the engine${tail}`, {
@@ -45,4 +52,12 @@ export function kitFailure(error: string, failed: FailedStep | undefined, reache
 
 function isFull(text: string): boolean {
   return /no space left on device/i.test(text);
+}
+
+/** The text with the lines of the author in place of those that the engine got. */
+function inLinesOf(source: DockerfileSource | undefined, text: string): string {
+  return text.replace(/\bon line (\d{1,6})\b/, (whole, line: string) => {
+    const own = source?.lines[Number(line) - 1];
+    return own === undefined ? whole : `on line ${own}`;
+  });
 }
