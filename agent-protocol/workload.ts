@@ -64,8 +64,15 @@ const probeTiming = {
 
 /** How the agent asks whether an instance is ready. `port`: where its process listens. */
 export const Probe = z.discriminatedUnion('type', [
-  /** GET of `path`: 2xx and 3xx mean ready. */
-  z.object({ type: z.literal('http'), port: PortNumber, path: z.string(), ...probeTiming }),
+  /** GET of `path`: `status` means ready, or 2xx and 3xx. `host` is the header of that name, by default the address. */
+  z.object({
+    type: z.literal('http'),
+    port: PortNumber,
+    path: z.string(),
+    host: z.string().optional(),
+    status: z.int().optional(),
+    ...probeTiming,
+  }),
   /** A connection that is accepted means ready. */
   z.object({ type: z.literal('tcp'), port: PortNumber, ...probeTiming }),
   /** A command in the container: exit code 0 means ready. */

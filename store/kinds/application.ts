@@ -71,7 +71,16 @@ const checkTiming = {
 
 /** How an instance shows that it is ready. An absent `port` is the `exposed_port`. */
 export const HealthCheck = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('http'), path: z.string(), port: Port.optional(), ...checkTiming }),
+  z.object({
+    type: z.literal('http'),
+    path: z.string(),
+    port: Port.optional(),
+    /** The host that is asked for; absent: the address of the instance. */
+    host: z.string().optional(),
+    /** The one status that means ready; absent: 200 to 399. */
+    status: z.int().min(100).max(599).optional(),
+    ...checkTiming,
+  }),
   z.object({ type: z.literal('tcp'), port: Port.optional(), ...checkTiming }),
   /** A program in the container and its arguments. */
   z.object({ type: z.literal('command'), command: z.array(z.string()).min(1).max(64), ...checkTiming }),
@@ -81,6 +90,8 @@ export const HealthCheck = z.discriminatedUnion('type', [
   z.object({ type: z.literal('none') }),
 ]);
 export type HealthCheck = z.infer<typeof HealthCheck>;
+
+export const PidsLimit = z.int().min(1).max(4_194_304);
 
 /** Settings whose change requires a new container. A deployment takes a snapshot of them, a rollback returns to it. */
 export const RunConfig = z.object({
@@ -95,6 +106,10 @@ export const RunConfig = z.object({
   start_command: z.string().optional(),
   memory_limit: z.string().optional(),
   cpu_limit: z.string().optional(),
+  /** Size of `/dev/shm`. */
+  shm_size: z.string().optional(),
+  /** Most processes and threads of an instance. */
+  pids_limit: PidsLimit.optional(),
 });
 export type RunConfig = z.infer<typeof RunConfig>;
 
