@@ -288,6 +288,8 @@ export type BuiltImage = z.infer<typeof BuiltImage>;
 export const deployment = defineKind({
   kind: 'deployment',
   version: 1,
+  // what leads to instances reads it, not what leads the deployment
+  ignorable: ['gives_port'],
   desired: z.object({
     application_id: Id,
     project_id: Id,
@@ -313,6 +315,11 @@ export const deployment = defineKind({
     /** If present, this image is used and nothing is built. */
     reuse: BuiltImage.optional(),
     rollback_of: Id.optional(),
+    /**
+     * The variable `PORT` has its `exposed_port`, unless it is set. Absent of a deployment of an earlier release, whose
+     * instances would be replaced by it.
+     */
+    gives_port: z.literal(true).optional(),
     queued_at: z.string(),
     /** Set by the cancel verb, a stop or a delete; the controller turns it into the terminal phase. */
     cancel_requested: z.boolean().default(false),

@@ -82,6 +82,23 @@ describe('a service', () => {
     expect(world.report(item)?.error?.message).toMatch(/^GET \/healthz failed: ECONNREFUSED. It listens on 127/);
   });
 
+  test('whose image has a port that nobody set says so', async () => {
+    world.engine.addImage('port:1', { local: true, exposed: [9000, 3000] });
+    await world.start();
+    const [unset, set, composed] = [
+      service({}, { image: 'port:1' }),
+      service({}, { ...healthy, image: 'port:1' }),
+      service({ service: 'cache' }, { image: 'port:1' }),
+    ];
+    await world.snapshot(unset, set, composed);
+    const running = [unset, set, composed].map((it) => () => world.report(it)?.phase === 'running');
+    await world.until('running', () => running.every((is) => is()), 5_000);
+    expect(world.report(unset)?.notes).toMatchObject([
+      { type: 'PortNotSet', message: expect.stringContaining('set exposed_port to 3000') },
+    ]);
+    for (const it of [set, composed]) expect(world.report(it)?.notes).toBeUndefined();
+  });
+
   test('that fails three health checks in a row is not ready until it answers again', async () => {
     let status = 200;
     world.engine.addImage('moody:1', { local: true, runs: { http: () => status } });
@@ -471,6 +488,31 @@ describe('what is done to a container from outside', () => {
     expect(events.filter(({ reason }) => reason === 'StorageExceeded')).toHaveLength(1);
     expect(events.at(-1)?.message).toContain('wrote 5120 MiB into its container, more than its limit of 5120 MiB');
     expect(world.container(item)?.id).toBe(id);
+  });
+
+  test('one that wrote too much into a volume of its image is replaced, and told to bind one', async () => {
+    const gibibyte = 1024 ** 3;
+    world.disk = { freeBytes: 30 * gibibyte, totalBytes: 50 * gibibyte };
+    world.engine.addImage('keeps:1', { local: true, volumes: ['/cache', '/data'] });
+    const { volumeUsage, ...runtime } = mockRuntime(world.engine);
+    let used = 0;
+    const usageOf: typeof volumeUsage = async (name, signal) => (await volumeUsage(name, signal)) && used;
+    await world.start({}, { ...runtime, volumeUsage: usageOf });
+    const item = service({}, { ...healthy, image: 'keeps:1' });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const message =
+      'What it writes to /cache, /data is gone with its next container, as a restart makes one: setpoint create volume NAME, then setpoint bind NAME APPLICATION /cache';
+    expect(world.report(item)?.notes).toEqual([{ type: 'DataNotKept', reason: 'VolumeOfImage', message }]);
+    const { id } = world.container(item)!;
+    used = 2.5 * gibibyte;
+    await world.pass(125_000, 500);
+    expect(world.container(item)?.id).toBe(id);
+    used += 1;
+    await world.until('replaced', () => world.container(item)?.id !== id, 66_000);
+    const told = world.report(item)?.events?.items.find(({ reason }) => reason === 'StorageExceeded');
+    expect(told?.message).toContain('most of it to /cache, more than its limit of 5120 MiB');
+    expect(told?.message).toContain('setpoint bind VOLUME APPLICATION /cache');
   });
 
   test('what fills the disk quickly is not given a minute', async () => {

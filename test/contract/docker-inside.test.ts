@@ -117,6 +117,27 @@ describe('what a container on Docker has inside', () => {
       expect(await rights(await start(changes === undefined ? {} : { capabilities: changes }))).toEqual(expected);
   });
 
+  test('is told when a process is killed for memory, also when that is not the first one', async () => {
+    const enough = new AbortController();
+    const events = docker.runtime.events(docker.server, AbortSignal.any([enough.signal, signal()]));
+    // the variable of the inner shell doubles until it has no room any more
+    const greedy = 'x=0123456789; while :; do x=$x$x; done';
+    const id = await start({
+      memoryBytes: 16 * MiB,
+      entrypoint: ['/bin/sh', '-c'],
+      command: [`( ${greedy} ); while :; do sleep 600 & wait; done`],
+    });
+    for await (const event of events) if (event.containerId === id && event.action === 'oom') break;
+    expect(await docker.runtime.inspect(id, signal())).toMatchObject({ state: 'running' });
+    enough.abort(new Error('Enough'));
+  });
+
+  test('is where its programs listen, without the name server of the engine', async () => {
+    const id = await start({});
+    const { pid } = (await docker.runtime.inspect(id, signal()))!;
+    expect(await docker.runtime.listeners({ id, pid }, signal())).toEqual([]);
+  });
+
   test('is an entrypoint in place of that of the image', async () => {
     const id = await start({ entrypoint: ['/bin/sh', '-c'], command: ['exec sleep 100'] });
     expect((await shell(id, 'cat /proc/1/comm')).trim()).toBe('sleep');

@@ -352,6 +352,18 @@ describe('an application whose processes are not started again', () => {
   });
 });
 
+it('is warned of what its agent notes, but a worker of no port', () => {
+  const notes = ['PortNotSet', 'DataNotKept'].map((type) => ({ type, reason: 'Seen', message: 'As its image says' }));
+  const typesOf = (appType: 'web' | 'worker'): string[] => {
+    const it = world({ deployments: ['succeeded'], slots: [{ ...up, notes }] });
+    const app = { ...it.app, desired: { ...it.app.desired, app_type: appType } };
+    const all = conditionsOf({ ...it, app }, stateOf(it)).map(({ type }) => type);
+    return all.filter((type) => notes.some((note) => note.type === type));
+  };
+  expect(typesOf('web')).toEqual(['PortNotSet', 'DataNotKept']);
+  expect(typesOf('worker')).toEqual(['DataNotKept']);
+});
+
 describe('a rollout', () => {
   it('says what its instances are waited for, and names the port before the check', () => {
     const check = { type: 'HealthCheck', reason: 'Failing', message: 'GET / answered 400' };
