@@ -39,6 +39,7 @@ export interface Exit {
 interface End {
   /** Monotonic time. */
   at: number;
+  lastedMs: number;
   /** It came before the process was stable. */
   isQuick: boolean;
 }
@@ -152,6 +153,9 @@ const slowLoops = [
   { ms: 60 * 60_000, ends: 5, slow: 5 },
 ];
 const keptEnds = 16;
+/** A process that runs on for this time, and for half as long again as the one before it, is in no loop any more. */
+const recoveredMs = 10 * 60_000;
+const mostLifeMs = 20 * 60_000;
 
 /** Whether the process keeps exiting, at once or however long each of its lives is. */
 export function isCrashLoop(memory: Memory, now: number): boolean {
@@ -163,11 +167,16 @@ export function isQuickLoop({ quickExits }: Memory): boolean {
   return quickExits >= crashLoopExits;
 }
 
-function isSlowLoop({ ends }: Memory, now: number): boolean {
+function isSlowLoop({ ends, run }: Pick<Memory, 'ends' | 'run'>, now: number): boolean {
+  if (run !== undefined && now >= run.since + recoveryMs(ends)) return false;
   return slowLoops.some(({ ms, ends: least, slow }) => {
     const recent = ends.filter(({ at }) => at + ms > now);
     return recent.length >= least && recent.filter(({ isQuick }) => !isQuick).length >= slow;
   });
+}
+
+function recoveryMs(ends: readonly End[]): number {
+  return Math.max(recoveredMs, 1.5 * Math.min(mostLifeMs, ends.at(-1)?.lastedMs ?? 0));
 }
 
 /** Processes that were killed are told of for this time after the last one. */
@@ -310,14 +319,14 @@ function countExit(memory: Memory, { lastedMs, times, ...end }: Counted, { monot
   const exits = (lastedMs >= forgiveMs ? 0 : memory.exits) + 1;
   const wasStable = lastedMs >= stableMs;
   const quickExits = wasStable ? 0 : memory.quickExits + 1;
-  const further = Array.from({ length: Math.min(times, keptEnds) }, (): End => ({ at, isQuick: !wasStable }));
+  const further = Array.from({ length: Math.min(times, keptEnds) }, (): End => ({ at, lastedMs, isQuick: !wasStable }));
   const ends = [...memory.ends, ...further].slice(-keptEnds);
   const wasSlowLoop = isSlowLoop(memory, at);
   const isFirst =
     exit === undefined ||
     quickExits === crashLoopExits ||
     (memory.quickExits === 0 && !wasSlowLoop) ||
-    (!wasSlowLoop && isSlowLoop({ ...memory, ends }, at));
+    (!wasSlowLoop && isSlowLoop({ ends, run: undefined }, at));
   return {
     ...memory,
     exit: {
@@ -344,7 +353,10 @@ export function forgivenAt(memory: Memory, now: number): number | undefined {
   const { run, exits, quickExits, ends, kills } = memory;
   const times: number[] = [];
   if (run !== undefined && exits > 0) times.push(run.since + (quickExits > 0 ? stableMs : forgiveMs));
-  if (isSlowLoop(memory, now)) times.push(...ends.flatMap(({ at }) => slowLoops.map(({ ms }) => at + ms)));
+  if (isSlowLoop(memory, now)) {
+    times.push(...ends.flatMap(({ at }) => slowLoops.map(({ ms }) => at + ms)));
+    if (run !== undefined) times.push(run.since + recoveryMs(ends));
+  }
   if (kills !== undefined) times.push(kills.seenAt + killsShownMs);
   const later = times.filter((at) => at > now);
   return later.length === 0 ? undefined : Math.min(...later);

@@ -494,10 +494,8 @@ describe('what is done to a container from outside', () => {
     const gibibyte = 1024 ** 3;
     world.disk = { freeBytes: 30 * gibibyte, totalBytes: 50 * gibibyte };
     world.engine.addImage('keeps:1', { local: true, volumes: ['/cache', '/data'] });
-    const { volumeUsage, ...runtime } = mockRuntime(world.engine);
     let used = 0;
-    const usageOf: typeof volumeUsage = async (name, signal) => (await volumeUsage(name, signal)) && used;
-    await world.start({}, { ...runtime, volumeUsage: usageOf });
+    await world.start({}, { ...mockRuntime(world.engine), volumeUsage: () => Promise.resolve(used) });
     const item = service({}, { ...healthy, image: 'keeps:1' });
     await world.snapshot(item);
     await world.until('ready', () => world.report(item)?.ready === true, 5_000);

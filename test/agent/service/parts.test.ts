@@ -54,7 +54,7 @@ test('three quick exits in a row are a crash loop', () => {
 describe('exits after stable runs', () => {
   const minute = 60_000;
   const loops = (minutes: readonly number[], now: number, quick: readonly number[] = []): boolean => {
-    const ends = minutes.map((at) => ({ at: at * minute, isQuick: quick.includes(at) }));
+    const ends = minutes.map((at) => ({ at: at * minute, lastedMs: minute, isQuick: quick.includes(at) }));
     return isCrashLoop({ ...blankMemory, ends }, now * minute);
   };
   test.each([
@@ -73,8 +73,21 @@ describe('exits after stable runs', () => {
     expect(loops([0, 1, 2], 3, [1, 2])).toBe(false);
   });
 
+  test.each([
+    [1, 10],
+    [12, 18],
+    [1_000, 30],
+  ])('with a last life of %i minutes are a crash loop no more after %i minutes of running on', (life, recovered) => {
+    const ends = [0, 1, 2, 3, 4].map((at) => ({ at: at * minute, lastedMs: life * minute, isQuick: false }));
+    const run = { container: 'c1', startedAt: '', since: 4 * minute, engineRestarts: 0 };
+    const of = { ...blankMemory, ends, run };
+    const until = (4 + recovered) * minute;
+    expect([until - 1, until].map((now) => isCrashLoop(of, now))).toEqual([true, false]);
+    expect(forgivenAt(of, until - 1)).toBe(until);
+  });
+
   test('are forgotten at the time at which they are no crash loop any more', () => {
-    const ends = [0, 4, 8].map((at) => ({ at: at * minute, isQuick: false }));
+    const ends = [0, 4, 8].map((at) => ({ at: at * minute, lastedMs: minute, isQuick: false }));
     expect(forgivenAt({ ...blankMemory, ends }, 8 * minute)).toBe(10 * minute);
     expect(forgivenAt({ ...blankMemory, ends }, 10 * minute)).toBeUndefined();
   });
