@@ -95,6 +95,8 @@ export const Limits = z.object({
   oom_score_adj: z.int().min(0).max(1000).optional(),
   /** Size of `/dev/shm`. */
   shm_bytes: z.int().optional(),
+  /** Limits of its processes (`ulimit`), by name, such as `nofile`. */
+  ulimits: z.record(z.string(), z.object({ soft: z.int(), hard: z.int() })).optional(),
 });
 export type Limits = z.infer<typeof Limits>;
 

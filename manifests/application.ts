@@ -48,6 +48,7 @@ export const ApplicationManifest = z.strictObject({
     memory_limit: z.string().optional(),
     shm_size: z.string().optional(),
     pids_limit: z.int().optional(),
+    ulimits: z.record(z.string(), z.object({ soft: z.int(), hard: z.int() })).optional(),
     cpu_limit: z.string().optional(),
     autodeploy: z.boolean().optional(),
     autodeploy_interval: z.int().optional(),

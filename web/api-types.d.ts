@@ -3921,6 +3921,32 @@ export interface components {
             cpu_limit: string | null;
             shm_size: string | null;
             pids_limit: number | null;
+            ulimits: {
+                core?: {
+                    soft: number;
+                    hard: number;
+                };
+                fsize?: {
+                    soft: number;
+                    hard: number;
+                };
+                memlock?: {
+                    soft: number;
+                    hard: number;
+                };
+                nofile?: {
+                    soft: number;
+                    hard: number;
+                };
+                nproc?: {
+                    soft: number;
+                    hard: number;
+                };
+                stack?: {
+                    soft: number;
+                    hard: number;
+                };
+            } | null;
             /** @description Instances beyond replicas while others take their place */
             max_surge: number;
             /** @description How long an instance is ready before it replaces another one */
@@ -11806,6 +11832,32 @@ export interface operations {
                     shm_size?: string | null;
                     /** @description Most processes and threads of an instance; null: 4096 */
                     pids_limit?: number | null;
+                    ulimits?: {
+                        core?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        fsize?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        memlock?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nofile?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nproc?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        stack?: {
+                            soft: number;
+                            hard: number;
+                        };
+                    } | null;
                     env?: {
                         [key: string]: string;
                     } | null;
@@ -11955,6 +12007,32 @@ export interface operations {
                     shm_size?: string | null;
                     /** @description Most processes and threads of an instance; null: 4096 */
                     pids_limit?: number | null;
+                    ulimits?: {
+                        core?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        fsize?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        memlock?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nofile?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nproc?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        stack?: {
+                            soft: number;
+                            hard: number;
+                        };
+                    } | null;
                     env?: {
                         [key: string]: string;
                     } | null;

@@ -140,6 +140,8 @@ export interface ContainerSpec {
   oomScoreAdj?: number;
   /** Size of `/dev/shm`. */
   shmBytes?: number;
+  /** Limits of processes, by name, such as `nofile`. */
+  ulimits?: Readonly<Record<string, { soft: number; hard: number }>>;
   /** Signal that asks the process to end, `SIGINT`. */
   stopSignal?: string;
   /** Time that the process has to end where the engine stops the container by itself, as when the machine shuts down. */

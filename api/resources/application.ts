@@ -8,6 +8,7 @@ import {
   RunState,
   maxReplicas,
   PidsLimit,
+  Ulimits,
 } from '../../store/kinds/application.ts';
 import type { HealthCheck, Source } from '../../store/kinds/application.ts';
 import { maxComposeBytes } from '../../store/kinds/composed-service.ts';
@@ -37,6 +38,7 @@ import {
 } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, placeFields, Reference } from './object-fields.ts';
 import { HealthCheckField, SentHealthCheck } from './health-check.ts';
+import { UlimitsField } from './ulimits.ts';
 import { defineResource } from './resource.ts';
 
 const { shape } = application.desired;
@@ -82,6 +84,7 @@ export const Application = z
     cpu_limit: nullableText,
     shm_size: nullableText,
     pids_limit: z.int().nullable(),
+    ulimits: Ulimits.nullable(),
     max_surge: z.int().meta({ description: 'Instances beyond replicas while others take their place' }),
     min_healthy_seconds: z.int().meta({ description: 'How long an instance is ready before it replaces another one' }),
     healthy_deadline: z.int().meta({ description: 'Seconds in which a new instance must have been ready for so long' }),
@@ -152,6 +155,7 @@ const configFields = {
   cpu_limit: CpuLimit.nullish(),
   shm_size: MemoryLimit.nullish().meta({ description: 'Size of /dev/shm; null: that of the engine, 64m' }),
   pids_limit: PidsLimit.nullish().meta({ description: 'Most processes and threads of an instance; null: 4096' }),
+  ulimits: UlimitsField.nullish(),
   env: EnvValues.nullish(),
 };
 
@@ -263,6 +267,7 @@ function toApplication(
     cpu_limit: config.cpu_limit ?? null,
     shm_size: config.shm_size ?? null,
     pids_limit: config.pids_limit ?? null,
+    ulimits: config.ulimits === undefined ? null : plainCopy<z.infer<typeof Ulimits>>(config.ulimits),
     max_surge: release.maxSurge,
     min_healthy_seconds: release.minHealthySeconds,
     healthy_deadline: release.healthyDeadline,

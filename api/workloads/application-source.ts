@@ -31,6 +31,7 @@ type Fields = Pick<
   | 'cpu_limit'
   | 'shm_size'
   | 'pids_limit'
+  | 'ulimits'
 >;
 
 const ofRepositories: readonly (keyof Fields)[] = [
@@ -55,6 +56,7 @@ const ofServices: readonly (keyof Fields)[] = [
   'cpu_limit',
   'shm_size',
   'pids_limit',
+  'ulimits',
 ];
 
 /**

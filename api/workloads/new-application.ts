@@ -101,6 +101,7 @@ export function applyFields(ctx: Context, draft: Desired, body: ApplicationUpdat
   assign(config, 'cpu_limit', body.cpu_limit);
   assign(config, 'shm_size', body.shm_size);
   assign(config, 'pids_limit', body.pids_limit);
+  assign(config, 'ulimits', body.ulimits);
   const wasSo = before.type === 'worker' && before.port !== undefined;
   if (draft.app_type === 'worker' && config.exposed_port !== undefined && !wasSo)
     throw badField('exposed_port', 'not_for_workers', 'A worker has no port: leave exposed_port out, or choose web');

@@ -91,6 +91,21 @@ export const HealthCheck = z.discriminatedUnion('type', [
 ]);
 export type HealthCheck = z.infer<typeof HealthCheck>;
 
+const Ulimit = z
+  .int()
+  .min(0)
+  .max(2 ** 40);
+
+/** Limits of processes (`ulimit`) that take nothing from other workloads of a machine. */
+export const Ulimits = z.object({
+  core: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  fsize: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  memlock: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  nofile: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  nproc: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  stack: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+});
+
 export const PidsLimit = z.int().min(1).max(4_194_304);
 
 /** Settings whose change requires a new container. A deployment takes a snapshot of them, a rollback returns to it. */
@@ -110,6 +125,8 @@ export const RunConfig = z.object({
   shm_size: z.string().optional(),
   /** Most processes and threads of an instance. */
   pids_limit: PidsLimit.optional(),
+  /** Limits of the processes of an instance, by name. */
+  ulimits: Ulimits.optional(),
 });
 export type RunConfig = z.infer<typeof RunConfig>;
 

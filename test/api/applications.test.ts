@@ -931,13 +931,20 @@ describe('how instances are found ready and take the place of others', () => {
 });
 
 it('has limits of shared memory and of processes, which a compose file has for itself', async () => {
-  const limits = { shm_size: '128m', pids_limit: 200 };
+  const ulimits = { nofile: { soft: 1024, hard: 4096 } };
+  const limits = { shm_size: '128m', pids_limit: 200, ulimits };
   const id = await anApplication(limits);
   expect((await owner.get(`/applications/${id}`)).data).toMatchObject(limits);
-  const none = { shm_size: null, pids_limit: null };
+  const none = { shm_size: null, pids_limit: null, ulimits: null };
   expect((await owner.put(`/applications/${id}`, none)).data).toMatchObject(none);
-  const bad = await owner.put(`/applications/${id}`, { shm_size: '1x', pids_limit: 0 });
-  expect(new Set(bad.body.error?.details?.map(({ field }) => field))).toEqual(new Set(Object.keys(limits)));
+  const bad = await owner.put(`/applications/${id}`, {
+    shm_size: '1x',
+    pids_limit: 0,
+    ulimits: { nofile: { soft: 2, hard: 1 } },
+  });
+  expect(new Set(bad.body.error?.details?.map(({ field }) => field))).toEqual(
+    new Set(['shm_size', 'pids_limit', 'ulimits.nofile.soft']),
+  );
 });
 
 it('takes the settings of a health check by the names that compose files have for them', async () => {

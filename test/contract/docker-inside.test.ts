@@ -80,6 +80,7 @@ describe('what a container on Docker has inside', () => {
       processes: 77,
       oomScoreAdj: 300,
       shmBytes: 8 * MiB,
+      ulimits: { nofile: { soft: 512, hard: 1024 } },
       mounts: [
         { type: 'tmpfs', path: '/scratch', sizeBytes: MiB, mode: 0o1777 },
         { type: 'file', source, path: '/etc/secret' },
@@ -89,6 +90,7 @@ describe('what a container on Docker has inside', () => {
     expect(await status(id, 'Gid')).toMatch(/^1001\t/);
     expect(await status(id, 'NoNewPrivs')).toBe('1');
     expect(await shell(id, 'cat /proc/1/oom_score_adj')).toBe('300');
+    expect(await shell(id, 'cat /proc/1/limits')).toMatch(/^Max open files +512 +1024 /m);
     const limit = 'cat /sys/fs/cgroup/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids/pids.max';
     expect(await shell(id, limit)).toBe('77');
     const mounts = (await shell(id, 'cat /proc/mounts')).split('\n').map((line) => line.split(' '));
@@ -136,6 +138,18 @@ describe('what a container on Docker has inside', () => {
     const id = await start({});
     const { pid } = (await docker.runtime.inspect(id, signal()))!;
     expect(await docker.runtime.listeners({ id, pid }, signal())).toEqual([]);
+  });
+
+  test('is no health where a check is taken away by NONE', async () => {
+    const { Id } = (await engineCall('POST', '/containers/create', {
+      Image: await ensureRichImage(),
+      Cmd: ['/bin/sleep', '600'],
+      Healthcheck: { Test: ['NONE'] },
+      Labels: { [labels.server]: docker.server },
+    })) as { Id: string };
+    await docker.runtime.start(Id, signal());
+    expect(await docker.runtime.inspect(Id, signal())).toMatchObject({ state: 'running' });
+    expect(await docker.runtime.inspect(Id, signal())).not.toHaveProperty('health');
   });
 
   test('is an entrypoint in place of that of the image', async () => {
