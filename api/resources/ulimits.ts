@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { Ulimits } from '../../store/kinds/application.ts';
 
 /** Limits of processes: the soft one may not be above the hard one. */

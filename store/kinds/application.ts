@@ -336,7 +336,7 @@ export const deployment = defineKind({
      * The variable `PORT` has its `exposed_port`, unless it is set. Absent of a deployment of an earlier release, whose
      * instances would be replaced by it.
      */
-    gives_port: z.literal(true).optional(),
+    gives_port: z.boolean().optional(),
     queued_at: z.string(),
     /** Set by the cancel verb, a stop or a delete; the controller turns it into the terminal phase. */
     cancel_requested: z.boolean().default(false),

@@ -47,7 +47,7 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
       ...(memoryBytes !== undefined && { Memory: memoryBytes, MemorySwap: memoryBytes }),
       ...(nanoCpus !== undefined && { NanoCpus: nanoCpus }),
       ...(spec.shmBytes !== undefined && { ShmSize: spec.shmBytes }),
-      ...(spec.ulimits !== undefined && { Ulimits: Object.entries(spec.ulimits).map(ulimit) }),
+      ...ulimits(spec.ulimits),
       ...(spec.init === true && { Init: true }),
       ...(spec.readOnlyRoot !== undefined && { ReadonlyRootfs: spec.readOnlyRoot }),
       ...(spec.mounts !== undefined && { Mounts: spec.mounts.map(mount) }),
@@ -62,8 +62,9 @@ function rights(changes: ContainerSpec['capabilities']): object {
   return { CapDrop: ['NET_RAW', 'MKNOD', ...drop], ...(add.length > 0 && { CapAdd: add }) };
 }
 
-function ulimit([name, { soft, hard }]: [string, { soft: number; hard: number }]): object {
-  return { Name: name, Soft: soft, Hard: hard };
+function ulimits(limits: ContainerSpec['ulimits']): object {
+  if (limits === undefined) return {};
+  return { Ulimits: Object.entries(limits).map(([name, { soft, hard }]) => ({ Name: name, Soft: soft, Hard: hard })) };
 }
 
 function mount(one: Mount): object {

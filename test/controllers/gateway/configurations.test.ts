@@ -281,5 +281,6 @@ it.each<[string, Partial<DesiredOf<'deployment'>>, Record<string, string>, strin
   );
   const view = replica.mirror.tenant(tenant);
   const projection = new Projection({ view, unsealer: world.keyring, capabilities: new Set(agentCapabilities) });
-  expect(projection.configuration(holder, undefined).env['PORT']).toBe(expected);
+  const own = { ...holder, meta: { ...holder.meta, tenant } };
+  expect(projection.configuration(own, undefined).env['PORT']).toBe(expected);
 });
