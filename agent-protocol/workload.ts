@@ -64,8 +64,15 @@ const probeTiming = {
 
 /** How the agent asks whether an instance is ready. `port`: where its process listens. */
 export const Probe = z.discriminatedUnion('type', [
-  /** GET of `path`: 2xx and 3xx mean ready. */
-  z.object({ type: z.literal('http'), port: PortNumber, path: z.string(), ...probeTiming }),
+  /** GET of `path`: `status` means ready, or 2xx and 3xx. `host` is the header of that name, by default the address. */
+  z.object({
+    type: z.literal('http'),
+    port: PortNumber,
+    path: z.string(),
+    host: z.string().optional(),
+    status: z.int().optional(),
+    ...probeTiming,
+  }),
   /** A connection that is accepted means ready. */
   z.object({ type: z.literal('tcp'), port: PortNumber, ...probeTiming }),
   /** A command in the container: exit code 0 means ready. */
@@ -88,6 +95,8 @@ export const Limits = z.object({
   oom_score_adj: z.int().min(0).max(1000).optional(),
   /** Size of `/dev/shm`. */
   shm_bytes: z.int().optional(),
+  /** Limits of its processes (`ulimit`), by name, such as `nofile`. */
+  ulimits: z.record(z.string(), z.object({ soft: z.int(), hard: z.int() })).optional(),
 });
 export type Limits = z.infer<typeof Limits>;
 

@@ -211,6 +211,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         clock,
         log,
         changed: (ids) => fleet.changed(ids),
+        told: (id, event) => fleet.told(id, event),
         listed: () => fleet.follow(),
         returned: () => {
           monitor.returned();

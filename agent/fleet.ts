@@ -11,7 +11,7 @@ import type { DesiredSet } from './desired/desired.ts';
 import type { Worker, WorkerDeps } from './desired/worker.ts';
 import type { Capture } from './logs/capture.ts';
 import type { Observer } from './engine/observer.ts';
-import { labels, type Container } from './runtime/runtime.ts';
+import { labels, type Container, type RuntimeEvent } from './runtime/runtime.ts';
 import type { ServiceDeps } from './service/service-worker.ts';
 import { ServiceWorker } from './service/service-worker.ts';
 import type { Overflow } from './engine/storage-watch.ts';
@@ -110,6 +110,12 @@ export class Fleet {
   /** A container of this assignment wrote more than its limit. */
   overflowed(id: string, overflow: Overflow): void {
     this.#workers.get(id)?.overflowed(overflow);
+  }
+
+  /** The engine told of a container of this assignment. */
+  told(id: string, event: RuntimeEvent): void {
+    const worker = this.#workers.get(id);
+    if (worker instanceof ServiceWorker) worker.told(event);
   }
 
   wake(ids: Iterable<string>): void {

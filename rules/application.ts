@@ -2,11 +2,38 @@ import { beingDeleted } from './verb-table.ts';
 import type { Cell, Shown, VerbTable } from './verb-table.ts';
 
 /**
- * `cancelled`: it shall run, but its first deployment was cancelled. `stopping`: it shall be stopped, and its instances
- * have not ended yet.
+ * `cancelled`: it shall run, but its first deployment was cancelled. `ended`: its processes have come to an end after which
+ * its restart policy starts none. `stopping`: it shall be stopped, and its instances have not ended yet.
  */
-const states = ['running', 'deploying', 'failed', 'error', 'cancelled', 'stopping', 'stopped', 'deleting'] as const;
+const states = [
+  'running',
+  'deploying',
+  'failed',
+  'error',
+  'cancelled',
+  'ended',
+  'stopping',
+  'stopped',
+  'deleting',
+] as const;
 type State = (typeof states)[number];
+
+/** Reasons of the condition `Ready` of an application that has ended by itself. */
+const ends: ReadonlySet<unknown> = new Set(['Completed', 'Exited']);
+
+/** Whether processes have come to an end after which the restart policy starts none. */
+export function hasEnded(conditions: unknown): boolean {
+  const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
+  return all.some(
+    (it) =>
+      typeof it === 'object' &&
+      it !== null &&
+      'type' in it &&
+      it.type === 'Ready' &&
+      'reason' in it &&
+      ends.has(it.reason),
+  );
+}
 
 const deleting = beingDeleted('Application');
 const always: Record<State, Cell> = {
@@ -15,6 +42,7 @@ const always: Record<State, Cell> = {
   failed: 'yes',
   error: 'yes',
   cancelled: 'yes',
+  ended: 'yes',
   stopping: 'yes',
   stopped: 'yes',
   deleting,
@@ -24,9 +52,10 @@ const isStopped: Cell = { no: 'Cannot restart as the application is stopped: sta
 
 export const applicationVerbs = {
   states,
-  stateOf({ status, run }: Shown): State | undefined {
+  stateOf({ status, run, conditions }: Shown): State | undefined {
     if (status === 'deleting') return status;
     if (run === 'stopped') return status === 'stopped' ? 'stopped' : 'stopping';
+    if ((status === 'stopped' || status === 'failed') && hasEnded(conditions)) return 'ended';
     return status === 'stopped' ? 'cancelled' : states.find((state) => state === status);
   },
   verbs: {
@@ -40,6 +69,7 @@ export const applicationVerbs = {
         failed: 'yes',
         error: { idle: 'The application is to run already: its condition Ready names what is wrong' },
         cancelled: 'yes',
+        ended: 'yes',
         stopping: 'yes',
         stopped: 'yes',
         deleting,

@@ -48,6 +48,7 @@ export function createDeployment(
     ...(what.notes !== undefined && { notes: what.notes }),
     ...(what.reuse !== undefined && { reuse: { ...what.reuse } }),
     ...(what.rollbackOf !== undefined && { rollback_of: what.rollbackOf }),
+    gives_port: true,
     queued_at: what.queued_at,
     cancel_requested: false,
   });

@@ -2838,6 +2838,8 @@ export interface components {
             type: "http";
             path: string;
             port?: number;
+            host?: string;
+            status?: number;
             interval_seconds?: number;
             timeout_seconds?: number;
             failures?: number;
@@ -3917,6 +3919,34 @@ export interface components {
             start_command: string | null;
             memory_limit: string | null;
             cpu_limit: string | null;
+            shm_size: string | null;
+            pids_limit: number | null;
+            ulimits: {
+                core?: {
+                    soft: number;
+                    hard: number;
+                };
+                fsize?: {
+                    soft: number;
+                    hard: number;
+                };
+                memlock?: {
+                    soft: number;
+                    hard: number;
+                };
+                nofile?: {
+                    soft: number;
+                    hard: number;
+                };
+                nproc?: {
+                    soft: number;
+                    hard: number;
+                };
+                stack?: {
+                    soft: number;
+                    hard: number;
+                };
+            } | null;
             /** @description Instances beyond replicas while others take their place */
             max_surge: number;
             /** @description How long an instance is ready before it replaces another one */
@@ -3925,6 +3955,8 @@ export interface components {
             healthy_deadline: number;
             /** @description Most seconds for open connections before an instance is stopped */
             drain_seconds: number;
+            /** @description Seconds that a process has to end before it is killed */
+            stop_grace_seconds: number;
             /**
              * @description Whether it shall run; status shows whether it does
              * @enum {string}
@@ -4055,8 +4087,17 @@ export interface components {
             started_at: string | null;
             container_id: string | null;
             image_digest: string | null;
-            /** @description Of the process that ended last, while none runs */
+            /** @description Of the process that ended last, also while another one runs */
             exit_code: number | null;
+            /** @description How its process ended last */
+            last_exit: {
+                code: number | null;
+                out_of_memory: boolean;
+                /** @description The last lines that it wrote */
+                lines: string | null;
+            } | null;
+            /** @description Processes of it that were killed for memory, the first one or another: counted as `restarts` */
+            memory_kills: number | null;
         };
         Logs: {
             lines: {
@@ -11751,6 +11792,7 @@ export interface operations {
                     min_healthy_seconds?: number | null;
                     healthy_deadline?: number | null;
                     drain_seconds?: number | null;
+                    stop_grace_seconds?: number | null;
                     /** @description Names that lead to it; a change needs no deployment. null: none */
                     domains?: components["schemas"]["DomainInput"][] | null;
                     labels?: {
@@ -11787,6 +11829,36 @@ export interface operations {
                     start_command?: string | null;
                     memory_limit?: string | null;
                     cpu_limit?: (string | number) | null;
+                    /** @description Size of /dev/shm; null: that of the engine, 64m */
+                    shm_size?: string | null;
+                    /** @description Most processes and threads of an instance; null: 4096 */
+                    pids_limit?: number | null;
+                    ulimits?: {
+                        core?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        fsize?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        memlock?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nofile?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nproc?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        stack?: {
+                            soft: number;
+                            hard: number;
+                        };
+                    } | null;
                     env?: {
                         [key: string]: string;
                     } | null;
@@ -11896,6 +11968,7 @@ export interface operations {
                     min_healthy_seconds?: number | null;
                     healthy_deadline?: number | null;
                     drain_seconds?: number | null;
+                    stop_grace_seconds?: number | null;
                     /** @description Names that lead to it; a change needs no deployment. null: none */
                     domains?: components["schemas"]["DomainInput"][] | null;
                     labels?: {
@@ -11932,6 +12005,36 @@ export interface operations {
                     start_command?: string | null;
                     memory_limit?: string | null;
                     cpu_limit?: (string | number) | null;
+                    /** @description Size of /dev/shm; null: that of the engine, 64m */
+                    shm_size?: string | null;
+                    /** @description Most processes and threads of an instance; null: 4096 */
+                    pids_limit?: number | null;
+                    ulimits?: {
+                        core?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        fsize?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        memlock?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nofile?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        nproc?: {
+                            soft: number;
+                            hard: number;
+                        };
+                        stack?: {
+                            soft: number;
+                            hard: number;
+                        };
+                    } | null;
                     env?: {
                         [key: string]: string;
                     } | null;

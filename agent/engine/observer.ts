@@ -42,6 +42,7 @@ export class Observer {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #changed: (assignments: ReadonlySet<string>) => void;
+  readonly #told: (assignment: string, event: RuntimeEvent) => void;
   readonly #listed: () => void;
   readonly #returned: () => void;
   readonly #silent: (error: unknown) => void;
@@ -66,6 +67,8 @@ export class Observer {
     log: Logger;
     /** Called with the assignments whose containers changed. */
     changed: (assignments: ReadonlySet<string>) => void;
+    /** Called with the events of containers of an assignment, each at least once, in their order. */
+    told: (assignment: string, event: RuntimeEvent) => void;
     /** Called every 10 s while the engine answers. */
     listed: () => void;
     /** The engine answers, for the first time or again. */
@@ -79,6 +82,7 @@ export class Observer {
     this.#clock = deps.clock;
     this.#log = deps.log;
     this.#changed = deps.changed;
+    this.#told = deps.told;
     this.#listed = deps.listed;
     this.#returned = deps.returned;
     this.#silent = deps.silent;
@@ -282,7 +286,7 @@ export class Observer {
     }
   }
 
-  /** Events are only hints: each one causes a list, and so does every gap in them. */
+  /** Events are only hints at the state: each one causes a list, and so does every gap in them. */
   async #listen(signal: AbortSignal): Promise<void> {
     for (let delay = retryMs.first; ; delay = Math.min(delay * 2, retryMs.most)) {
       try {
@@ -306,7 +310,11 @@ export class Observer {
   #hint(event: RuntimeEvent): void {
     const seen = this.#seen.get(event.containerId);
     if (seen === undefined && event.labels[labels.server] !== this.#server) return; // a foreign container
-    if (seen !== undefined) seen.suspectedAt = ++this.#counter;
+    if (seen !== undefined) {
+      seen.suspectedAt = ++this.#counter;
+      const assignment = seen.container.labels[labels.assignment];
+      if (assignment !== undefined) this.#told(assignment, event);
+    }
     this.relist().catch(() => undefined);
   }
 }

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
+import { anonymousVolumes } from '../runtime/anonymous.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import type { Observer } from './observer.ts';
-import type { ContainerRuntime } from '../runtime/runtime.ts';
+import type { ContainerRuntime, MountDetail } from '../runtime/runtime.ts';
 import { labels } from '../runtime/runtime.ts';
 
 const gibibyte = 1024 ** 3;
@@ -23,7 +24,7 @@ const glanceMs = 5_000;
 const callMs = 60_000;
 
 /**
- * Measures what running containers wrote into their own layers, one after the other: every minute, and sooner if the
+ * Measures what running containers wrote into their own layers and into volumes of their images, one after the other: every minute, and sooner if the
  * free space fell by as much as one container may write. Only containers that were made with a limit are measured.
  */
 export class StorageWatch {
@@ -75,12 +76,14 @@ export class StorageWatch {
   async #measureAll(): Promise<void> {
     const { observer, exceeded, log } = this.#deps;
     for (const assignment of observer.assignments())
-      for (const { container } of observer.of(assignment)) {
+      for (const { container, detail } of observer.of(assignment)) {
         const limit = Number(container.labels[labels.storage] ?? 0);
         if (container.state !== 'running' || limit <= 0) continue;
         try {
-          const bytes = await this.#measure(container.id);
-          if (bytes !== undefined && bytes > limit) exceeded(assignment, { container: container.id, bytes, limit });
+          const volumes = detail === undefined ? [] : anonymousVolumes(detail);
+          const written = await this.#measure(container.id, volumes);
+          if (written !== undefined && written.bytes > limit)
+            exceeded(assignment, { container: container.id, ...written, limit });
         } catch (error) {
           // The observer logs that the engine does not answer.
           if (this.#closing.signal.aborted || !observer.reachable) return;
@@ -92,10 +95,22 @@ export class StorageWatch {
       }
   }
 
-  async #measure(id: string): Promise<number | undefined> {
+  /** What a container wrote that goes with it: into its own layer, and into volumes that its image asks for. */
+  async #measure(id: string, volumes: readonly MountDetail[]): Promise<Pick<Overflow, 'bytes' | 'volume'> | undefined> {
     const { runtime, clock } = this.#deps;
     using call = deadline(clock, callMs, 'Measuring what a container wrote', this.#closing.signal);
-    return await runtime.written(id, call.signal);
+    let bytes = await runtime.written(id, call.signal);
+    if (bytes === undefined) return undefined;
+    let most = bytes;
+    let volume: string | undefined;
+    for (const { source, path } of volumes) {
+      const used = (await runtime.volumeUsage(source, call.signal)) ?? 0;
+      bytes += used;
+      if (used <= most) continue;
+      most = used;
+      volume = path;
+    }
+    return { bytes, ...(volume !== undefined && { volume }) };
   }
 }
 
@@ -104,10 +119,12 @@ export interface Overflow {
   container: string;
   bytes: number;
   limit: number;
+  /** Path of the volume of its image that has the most of it; absent: it is in the container itself. */
+  volume?: string;
 }
 
 interface Deps {
-  runtime: Pick<ContainerRuntime, 'written'>;
+  runtime: Pick<ContainerRuntime, 'written' | 'volumeUsage'>;
   observer: Pick<Observer, 'assignments' | 'of' | 'reachable'>;
   disk: () => Promise<DiskSpace>;
   exceeded: (assignment: string, overflow: Overflow) => void;

@@ -12,6 +12,10 @@ export type ProbeTarget = { timeoutMs: number } & (
       port: number;
       /** Begins with a slash. */
       path: string;
+      /** The header `Host`; absent: address and port. */
+      host?: string;
+      /** The one status that means healthy; absent: 200 to 399. */
+      status?: number;
     }
   | { type: 'tcp'; address: string; port: number }
   /** A program in the container, by its id. */
@@ -23,9 +27,9 @@ type Target<T extends ProbeTarget['type']> = Extract<ProbeTarget, { type: T }>;
 
 /**
  * `ok: undefined`: the engine did not answer, so that nothing is known of the workload. `reason` is the same for the same
- * cause: it has no times and counters.
+ * cause: it has no times and counters. `body` is the beginning of what was answered, which may be another one each time.
  */
-export type ProbeResult = { ok: true } | { ok: false | undefined; reason: string };
+export type ProbeResult = { ok: true } | { ok: false | undefined; reason: string; body?: string };
 
 /** Checks the health of a workload. @throws the signal's reason */
 export interface Prober {
@@ -58,19 +62,33 @@ export function prober({ clock, runtime }: { clock: Clock; runtime: Asked }): Pr
 
 type Asked = Pick<ContainerRuntime, 'inspect' | 'run'>;
 
-/** GET over a new connection. 2xx and 3xx mean healthy. Follows no redirect, reads no body. */
+/** Most bytes of an answer that are read, where it is no healthy one. */
+const bodyBytes = 200;
+
+/** GET over a new connection. 2xx and 3xx mean healthy, or the status of the target. Follows no redirect. */
 function httpProbe(clock: Clock, target: Target<'http'>, signal: AbortSignal): Promise<ProbeResult> {
   const { address, port, path, timeoutMs } = target;
+  const host = hostOf(target);
   return attempt(clock, { what: `GET ${path}`, timeoutMs }, signal, (end) => {
     const outgoing = request({
       host: address,
       port,
       path,
       agent: false,
-      headers: { host: `${address}:${port}`, 'user-agent': 'setpoint', connection: 'close' },
+      headers: { host, 'user-agent': 'setpoint', connection: 'close' },
     });
     outgoing.on('error', (error: NodeJS.ErrnoException) => end(failed(`GET ${path}`, error)));
-    outgoing.once('response', ({ statusCode = 0 }) => end(answered(path, statusCode)));
+    outgoing.once('response', (answer) => {
+      const result = answered(target, answer.statusCode ?? 0);
+      if (result.ok === true) return end(result);
+      let body = '';
+      const over = (): void => end({ ...result, ...(body !== '' && { body }) });
+      answer.setEncoding('utf8').on('data', (text: string) => {
+        body = (body + text).slice(0, bodyBytes);
+        if (body.length === bodyBytes) over();
+      });
+      for (const event of ['end', 'error', 'close']) answer.once(event, over);
+    });
     outgoing.end();
     return outgoing;
   });
@@ -124,9 +142,24 @@ export function imageProbe(
 
 const notRunning = 'The container does not run';
 
+function hostOf({ address, port, host }: Target<'http'>): string {
+  return host ?? `${address}:${port}`;
+}
+
+/** What servers answer that serve certain hosts only. */
+const otherHosts: ReadonlySet<number> = new Set([400, 403, 421]);
+
 /** Judges the HTTP status of an answer. */
-export function answered(path: string, status: number): ProbeResult {
-  return status >= 200 && status < 400 ? { ok: true } : { ok: false, reason: `GET ${path} answered ${status}` };
+export function answered(target: Target<'http'>, status: number): ProbeResult {
+  const { path, host, status: wanted } = target;
+  const isHealthy = wanted === undefined ? status >= 200 && status < 400 : status === wanted;
+  if (isHealthy) return { ok: true };
+  const isOfHost = otherHosts.has(status);
+  const asked = host !== undefined || isOfHost ? ` with Host ${hostOf(target)}` : '';
+  const instead = wanted === undefined ? '' : ` and not ${wanted}`;
+  const remedy =
+    isOfHost && host === undefined ? ' (if it serves certain hosts only, set host of its healthcheck)' : '';
+  return { ok: false, reason: `GET ${path}${asked} answered ${status}${instead}${remedy}` };
 }
 
 export function connectionTo(port: number): string {

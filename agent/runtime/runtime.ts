@@ -141,6 +141,8 @@ export interface ContainerSpec {
   oomScoreAdj?: number;
   /** Size of `/dev/shm`. */
   shmBytes?: number;
+  /** Limits of processes, by name, such as `nofile`. */
+  ulimits?: Readonly<Record<string, { soft: number; hard: number }>>;
   /** Signal that asks the process to end, `SIGINT`. */
   stopSignal?: string;
   /** Time that the process has to end where the engine stops the container by itself, as when the machine shuts down. */
@@ -177,6 +179,8 @@ export interface LocalImage extends ImageInfo {
   labels: Readonly<Record<string, string>>;
   /** Instructions (`ONBUILD`) that run in a build from this image. */
   onBuild: readonly string[];
+  /** Ports at which its program listens by its own account (`EXPOSE`), over TCP. */
+  exposed: readonly number[];
 }
 
 /** An image as the runtime lists it. */
@@ -245,6 +249,10 @@ export interface RuntimeEvent {
   action: string;
   /** Labels of the container; empty if only its id is known, as for `disconnect`: it may be a foreign container. */
   labels: Readonly<Record<string, string>>;
+  /** The engine's time of the event, in milliseconds since 1970. */
+  at: number;
+  /** With `die`: the code that the process exited with. A list no longer shows it once the engine has started it again. */
+  exitCode?: number;
 }
 
 export interface OutputChunk {
@@ -309,6 +317,13 @@ export interface Usage {
   sentBytes?: number | undefined;
   readBytes?: number | undefined;
   writtenBytes?: number | undefined;
+}
+
+/** Where a program in a container listens over TCP. */
+export interface Listener {
+  /** `0.0.0.0`, `127.0.0.1`, `::`… */
+  address: string;
+  port: number;
 }
 
 /** What an engine has of one server, whichever agent made it. */
@@ -444,6 +459,11 @@ export interface ContainerRuntime {
    * if that cannot be known. `pid` is that of its detail.
    */
   connections(container: Pick<ContainerDetail, 'id' | 'pid'>, signal: AbortSignal): Promise<number | undefined>;
+  /** Returns where programs in a running container listen; `undefined` if that cannot be known. `pid` is that of its detail. */
+  listeners(
+    container: Pick<ContainerDetail, 'id' | 'pid'>,
+    signal: AbortSignal,
+  ): Promise<readonly Listener[] | undefined>;
   /**
    * Returns the id.
    * @throws RuntimeFailure `name_taken` if any container of that name exists, `image_not_found`, `no_space`,

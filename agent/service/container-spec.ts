@@ -67,6 +67,7 @@ function limitsOf(limits: Limits): Partial<ContainerSpec> {
     ...(limits.processes !== undefined && { processes: limits.processes }),
     ...(limits.oom_score_adj !== undefined && { oomScoreAdj: limits.oom_score_adj }),
     ...(limits.shm_bytes !== undefined && { shmBytes: limits.shm_bytes }),
+    ...(limits.ulimits !== undefined && { ulimits: limits.ulimits }),
   };
 }
 

@@ -24,13 +24,42 @@ export interface Exit {
   startedAt: string;
   code: number | undefined;
   outOfMemory: boolean;
+  /** The engine itself starts the process again. */
+  byEngine: boolean;
   /**
    * Start of the process whose output is shown for its series of quick exits: the first of them, and in a crash loop the one
    * that made it one.
    */
   series: string;
   /** The counts before this exit, restored if the exit turns out to be part of a removal. */
-  before: { exits: number; quickExits: number };
+  before: Pick<Memory, 'exits' | 'quickExits' | 'ends'>;
+}
+
+/** The end of a process that nobody asked for. */
+interface End {
+  /** Monotonic time. */
+  at: number;
+  lastedMs: number;
+  /** It came before the process was stable. */
+  isQuick: boolean;
+}
+
+/** The end of a process as an event of the engine told it. */
+interface Death {
+  container: string;
+  /** The engine's time, in milliseconds since 1970. */
+  at: number;
+  code: number;
+}
+
+/** Processes of a container that were killed as it used more memory than its limit, the first one or another. */
+export interface Kills {
+  container: string;
+  count: number;
+  /** The engine's time of the last one, in milliseconds since 1970. */
+  at: number;
+  /** Monotonic time of the last one. */
+  seenAt: number;
 }
 
 export interface Failure {
@@ -51,7 +80,7 @@ export interface Failure {
  */
 export interface Memory {
   /** The image that the reference of the spec resolved to; `of`: the key that it was resolved for, see `imageKey`. */
-  image: (ImageInfo & { of: string }) | undefined;
+  image: (ImageInfo & { of: string; exposed?: readonly number[] }) | undefined;
   /** Settings of a container that this process made or adopted, as the engine first showed them. */
   baseline: { container: string; settings: string; own: boolean } | undefined;
   /** The container that this process made last. */
@@ -67,6 +96,11 @@ export interface Memory {
   exits: number;
   /** Exits in a row of runs that did not become stable. */
   quickExits: number;
+  /** The latest ends that nobody asked for, oldest first. */
+  ends: readonly End[];
+  /** The last end that the engine told of: what it started again by itself does not show how it ended. */
+  death: Death | undefined;
+  kills: Kills | undefined;
   restarts: number;
   startNotBefore: number;
   failure: Failure | undefined;
@@ -88,6 +122,9 @@ export const blankMemory: Memory = {
   stopping: undefined,
   exits: 0,
   quickExits: 0,
+  ends: [],
+  death: undefined,
+  kills: undefined,
   restarts: 0,
   startNotBefore: 0,
   failure: undefined,
@@ -110,8 +147,60 @@ const mostDelayMs = 300_000;
 /** This number of quick exits in a row is a crash loop. */
 const crashLoopExits = 3;
 
-export function isCrashLoop(memory: Memory): boolean {
-  return memory.quickExits >= crashLoopExits;
+/** Ends within a time that are a crash loop, and how many of them came after a stable run: those of a bad start are forgiven. */
+const slowLoops = [
+  { ms: 10 * 60_000, ends: 3, slow: 2 },
+  { ms: 60 * 60_000, ends: 5, slow: 5 },
+];
+const keptEnds = 16;
+/** A process that runs on for this time, and for half as long again as the one before it, is in no loop any more. */
+const recoveredMs = 10 * 60_000;
+const mostLifeMs = 20 * 60_000;
+
+/** Whether the process keeps exiting, at once or however long each of its lives is. */
+export function isCrashLoop(memory: Memory, now: number): boolean {
+  return isQuickLoop(memory) || isSlowLoop(memory, now);
+}
+
+/** Whether it exits soon after each start: the engine would start it again too often. */
+export function isQuickLoop({ quickExits }: Memory): boolean {
+  return quickExits >= crashLoopExits;
+}
+
+function isSlowLoop({ ends, run }: Pick<Memory, 'ends' | 'run'>, now: number): boolean {
+  if (run !== undefined && now >= run.since + recoveryMs(ends)) return false;
+  return slowLoops.some(({ ms, ends: least, slow }) => {
+    const recent = ends.filter(({ at }) => at + ms > now);
+    return recent.length >= least && recent.filter(({ isQuick }) => !isQuick).length >= slow;
+  });
+}
+
+function recoveryMs(ends: readonly End[]): number {
+  return Math.max(recoveredMs, 1.5 * Math.min(mostLifeMs, ends.at(-1)?.lastedMs ?? 0));
+}
+
+/** Processes that were killed are told of for this time after the last one. */
+const killsShownMs = 60 * 60_000;
+
+/** Whether processes of its container were killed for memory not long ago. */
+export function isShort({ kills }: Memory, now: number): boolean {
+  return kills !== undefined && kills.seenAt + killsShownMs > now;
+}
+
+/** Takes in what the engine tells of the end of a process. An exit whose code was not seen gets that of its process. */
+export function died(memory: Memory, death: Death): Memory {
+  const { exit, run } = memory;
+  const isOfExit =
+    exit?.container === death.container && exit.code === undefined && !(Date.parse(run?.startedAt ?? '') < death.at);
+  return isOfExit ? { ...memory, exit: { ...exit, code: death.code } } : { ...memory, death };
+}
+
+/** Takes in that a process of the container was killed for memory. */
+export function killed(memory: Memory, { container, at }: Pick<Kills, 'container' | 'at'>, now: Now): Memory {
+  const before = memory.kills?.container === container ? memory.kills : undefined;
+  // after a gap the engine tells of the last second again
+  if (before !== undefined && before.at >= at) return memory;
+  return { ...memory, kills: { container, count: (before?.count ?? 0) + 1, at, seenAt: now.monotonic } };
 }
 
 /** Delay before the next try: it doubles with every try, from 1 s to 5 minutes. */
@@ -136,7 +225,7 @@ export function remember(memory: Memory, actual: Actual | undefined, now: Now): 
   if (detail.startedAt === '' || detail.state === 'created' || detail.state === 'dead') return known;
   if (detail.id === memory.stopping) return { ...known, run: detail.state === 'running' ? known.run : undefined };
   if (detail.state === 'exited' || detail.state === 'restarting')
-    return { ...countExit(known, detail, detail.finishedAt, lasted(known, detail, now), now), run: undefined };
+    return { ...countExit(known, endOf(known, detail, now), now), run: undefined };
   return forgive(seeRun(known, detail, now), now);
 }
 
@@ -157,6 +246,7 @@ function sameContainer(memory: Memory, detail: ContainerDetail): Memory {
     baseline: { container: detail.id, settings: settingsOf(detail), own: memory.created === detail.id },
     policy: memory.policy?.container === detail.id ? memory.policy : undefined,
     run: undefined,
+    kills: memory.kills?.container === detail.id ? memory.kills : undefined,
     restarts: detail.restartCount,
   };
 }
@@ -173,12 +263,48 @@ function seeRun(memory: Memory, detail: ContainerDetail, now: Now): Memory {
   };
   if (before !== undefined) {
     // The container was restarted by the engine or from outside, and the exit in between was not observed.
-    const counted = countExit(memory, { ...detail, startedAt: before.startedAt }, '', run.since - before.since, now);
-    const restarts = memory.restarts + Math.max(1, detail.restartCount - before.engineRestarts);
+    const byEngine = detail.restartCount - before.engineRestarts;
+    const counted = countExit(memory, unseenEnd(memory, before, detail, run.since), now);
+    const restarts = memory.restarts + Math.max(1, byEngine);
     return { ...counted, run, restarts, startNotBefore: memory.startNotBefore };
   }
   const again = memory.exit?.container === detail.id;
   return { ...memory, run, restarts: memory.restarts + (again ? 1 : 0) };
+}
+
+/** The end of a process, as it is counted. */
+type Counted = Pick<Exit, 'container' | 'startedAt' | 'code' | 'outOfMemory' | 'byEngine'> & {
+  lastedMs: number;
+  /** How often processes ended since the last observation, each time without being asked to. */
+  times: number;
+};
+
+/** The end of the process of a container that does not run. */
+function endOf(memory: Memory, detail: ContainerDetail, now: Now): Counted {
+  const { id: container, startedAt, state, oomKilled: outOfMemory, exitCode, finishedAt } = detail;
+  const byEngine = state === 'restarting';
+  // With this policy the engine restarts the container itself, unless a client requested the stop.
+  const isAsked = !byEngine && memory.policy?.container === container && memory.policy.restart === 'unless-stopped';
+  const code = finishedAt === '' ? undefined : exitCode;
+  const lastedMs = lasted(memory, detail, now);
+  return { container, startedAt, code, outOfMemory, byEngine, lastedMs, times: isAsked ? 0 : 1 };
+}
+
+/** The end of the process before the present one, which started at `since`: only events tell how it ended. */
+function unseenEnd({ death, kills }: Memory, before: Run, detail: ContainerDetail, since: number): Counted {
+  const { container, startedAt } = before;
+  const isOfRun = (it: Death | Kills | undefined): boolean =>
+    it?.container === container && it.at >= Date.parse(startedAt) && it.at <= Date.parse(detail.startedAt);
+  const byEngine = Math.max(0, detail.restartCount - before.engineRestarts);
+  return {
+    container,
+    startedAt,
+    code: isOfRun(death) ? death?.code : undefined,
+    outOfMemory: isOfRun(kills),
+    byEngine: byEngine > 0,
+    lastedMs: (since - before.since) / Math.max(1, byEngine),
+    times: byEngine,
+  };
 }
 
 function lasted(memory: Memory, detail: ContainerDetail, now: Now): number {
@@ -187,26 +313,31 @@ function lasted(memory: Memory, detail: ContainerDetail, now: Now): number {
   return memory.run === undefined ? 0 : now.monotonic - memory.run.since;
 }
 
-function countExit(memory: Memory, detail: ContainerDetail, finishedAt: string, lastedMs: number, now: Now): Memory {
+function countExit(memory: Memory, { lastedMs, times, ...end }: Counted, { monotonic: at }: Now): Memory {
   const { exit } = memory;
-  if (exit?.container === detail.id && exit.startedAt === detail.startedAt) return memory;
+  if (exit?.container === end.container && exit.startedAt === end.startedAt) return memory;
   const exits = (lastedMs >= forgiveMs ? 0 : memory.exits) + 1;
   const wasStable = lastedMs >= stableMs;
   const quickExits = wasStable ? 0 : memory.quickExits + 1;
-  const isFirst = exit === undefined || memory.quickExits === 0 || quickExits === crashLoopExits;
+  const further = Array.from({ length: Math.min(times, keptEnds) }, (): End => ({ at, lastedMs, isQuick: !wasStable }));
+  const ends = [...memory.ends, ...further].slice(-keptEnds);
+  const wasSlowLoop = isSlowLoop(memory, at);
+  const isFirst =
+    exit === undefined ||
+    quickExits === crashLoopExits ||
+    (memory.quickExits === 0 && !wasSlowLoop) ||
+    (!wasSlowLoop && isSlowLoop({ ends, run: undefined }, at));
   return {
     ...memory,
     exit: {
-      container: detail.id,
-      startedAt: detail.startedAt,
-      code: finishedAt === '' ? undefined : detail.exitCode,
-      outOfMemory: detail.oomKilled,
-      series: isFirst ? detail.startedAt : exit.series,
-      before: { exits: memory.exits, quickExits: memory.quickExits },
+      ...end,
+      series: isFirst ? end.startedAt : exit.series,
+      before: { exits: memory.exits, quickExits: memory.quickExits, ends: memory.ends },
     },
     exits,
     quickExits,
-    startNotBefore: now.monotonic + (exits === 1 && wasStable ? 0 : restartDelayMs(exits)),
+    ends,
+    startNotBefore: at + (exits === 1 && wasStable ? 0 : restartDelayMs(exits)),
   };
 }
 
@@ -217,11 +348,18 @@ function forgive(memory: Memory, now: Now): Memory {
   return age >= stableMs && memory.quickExits > 0 ? { ...memory, quickExits: 0 } : memory;
 }
 
-/** Monotonic time after `now` at which the present run lets exits before it be forgotten, if there are any to forget. */
-export function forgivenAt({ run, exits, quickExits }: Memory, now: number): number | undefined {
-  if (run === undefined || exits === 0) return undefined;
-  const at = run.since + (quickExits > 0 ? stableMs : forgiveMs);
-  return at > now ? at : undefined;
+/** The next monotonic time after `now` at which something is forgotten, if there is anything to forget. */
+export function forgivenAt(memory: Memory, now: number): number | undefined {
+  const { run, exits, quickExits, ends, kills } = memory;
+  const times: number[] = [];
+  if (run !== undefined && exits > 0) times.push(run.since + (quickExits > 0 ? stableMs : forgiveMs));
+  if (isSlowLoop(memory, now)) {
+    times.push(...ends.flatMap(({ at }) => slowLoops.map(({ ms }) => at + ms)));
+    if (run !== undefined) times.push(run.since + recoveryMs(ends));
+  }
+  if (kills !== undefined) times.push(kills.seenAt + killsShownMs);
+  const later = times.filter((at) => at > now);
+  return later.length === 0 ? undefined : Math.min(...later);
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Tombstone } from '../desired/desired.ts';
 import { driftOf, imageKey } from './drift.ts';
 import { containerName } from '../engine/ledger.ts';
 import type { Memory, Now, ServiceItem } from './memory.ts';
-import { isCrashLoop } from './memory.ts';
+import { isQuickLoop } from './memory.ts';
 import type { Actual } from '../engine/observer.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 
@@ -159,7 +159,7 @@ function advance(world: World, desired: ServiceItem, keep: Actual): Action | und
 
 /** Once a service is ready, the engine itself restarts it: also while the agent does not run, and after a reboot. */
 function keepRunning({ memory, ready, can }: World, desired: ServiceItem, id: string): Action | undefined {
-  const restart = desired.spec.restart_policy === 'always' && !isCrashLoop(memory) ? 'unless-stopped' : 'no';
+  const restart = desired.spec.restart_policy === 'always' && !isQuickLoop(memory) ? 'unless-stopped' : 'no';
   return ready && can.hold && !hasPolicy(memory, id, restart) ? { do: 'setRestart', id, restart } : undefined;
 }
 

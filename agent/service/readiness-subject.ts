@@ -34,7 +34,15 @@ function targetOf(probe: Probe, address: string, container: string): ProbeTarget
   const timeoutMs = probe.timeout_seconds * 1000;
   switch (probe.type) {
     case 'http':
-      return { type: 'http', address, port: probe.port, path: probe.path, timeoutMs };
+      return {
+        type: 'http',
+        address,
+        port: probe.port,
+        path: probe.path,
+        ...(probe.host !== undefined && { host: probe.host }),
+        ...(probe.status !== undefined && { status: probe.status }),
+        timeoutMs,
+      };
     case 'tcp':
       return { type: 'tcp', address, port: probe.port, timeoutMs };
     case 'command':

@@ -25,7 +25,14 @@ export interface Health {
   stable: boolean;
   /** Why it is not ready: after the time for its start, or if it was ready before. */
   problem: string | undefined;
+  /** What the check of a process that is not ready saw last, a few seconds after its start. */
+  seen?: string | undefined;
 }
+
+/** Time after the start of a process in which what its check sees says nothing. */
+const seenAfterMs = 5_000;
+/** Most of the beginning of an answer that is shown. */
+const shownChars = 120;
 
 /**
  * First delay between the probes of a process that is not ready. It grows by a quarter each time, up to `startingMs`, so
@@ -46,6 +53,8 @@ export class Readiness {
   #subject: Subject | undefined;
   #health: Health = unready;
   #looked = false;
+  /** What its check saw last, and how that is shown. */
+  #words: { reason: string; text: string } | undefined;
   /** Monotonic time since when the process has passed its probes; `undefined`: it does not. */
   #readySince: number | undefined;
   #watch: AbortController | undefined;
@@ -95,6 +104,7 @@ export class Readiness {
       }
     } else {
       this.#health = unready;
+      this.#words = undefined;
       this.#looked = false;
       this.#readySince = undefined;
     }
@@ -159,7 +169,7 @@ export class Readiness {
         if (this.#readySince !== undefined) this.#suspected();
         if (this.#readySince === undefined || failures >= times.failures) {
           this.#readySince = undefined;
-          this.#unready(answer.reason, now - subject.since >= times.start_seconds * 1000);
+          this.#unready(answer, now - subject.since, times.start_seconds * 1000);
         }
       }
       if (first) this.#changed();
@@ -181,11 +191,22 @@ export class Readiness {
     if (!this.#health.stable) this.#cancelTimer = this.#clock.timer(left, () => this.#stableAfter(at));
   }
 
-  /** `isLate`: the process has had the time that it may need for its start. */
-  #unready(problem: string, isLate: boolean): void {
+  /** `lastedMs`: how long the process has run, of which it may need `startMs` for its start. */
+  #unready(answer: Exclude<ProbeResult, { ok: true }>, lastedMs: number, startMs: number): void {
     this.#cancelTimer();
-    const isReported = this.#health.ready || this.#health.problem !== undefined || isLate;
-    this.#set({ ready: false, stable: false, problem: isReported ? problem : undefined });
+    const isReported = this.#health.ready || this.#health.problem !== undefined || lastedMs >= startMs;
+    const text = this.#wordsFor(answer);
+    const seen = this.#health.ready || lastedMs >= seenAfterMs ? text : undefined;
+    this.#set({ ready: false, stable: false, problem: isReported ? text : undefined, seen });
+  }
+
+  /** What a check saw. The answer of the first time stands for those after it: it may be another one each time. */
+  #wordsFor({ reason, body = '' }: Exclude<ProbeResult, { ok: true }>): string {
+    if (this.#words?.reason !== reason) {
+      const shown = printable(body).slice(0, shownChars);
+      this.#words = { reason, text: shown === '' ? reason : `${reason}: "${shown}"` };
+    }
+    return this.#words.text;
   }
 
   async #ask(target: ProbeTarget, signal: AbortSignal): Promise<ProbeResult> {
@@ -213,10 +234,16 @@ export class Readiness {
 
   #set(health: Health): void {
     const before = this.#health;
-    if (before.ready === health.ready && before.stable === health.stable && before.problem === health.problem) return;
+    const isSame = before.ready === health.ready && before.stable === health.stable;
+    if (isSame && before.problem === health.problem && before.seen === health.seen) return;
     this.#health = health;
     this.#changed();
   }
+}
+
+/** A text of a program on one line, without what controls a terminal. */
+function printable(text: string): string {
+  return text.replaceAll(/[\p{C}\s]+/gu, ' ').trim();
 }
 
 function sameSubject(a: Subject | undefined, b: Subject | undefined): boolean {

@@ -54,6 +54,8 @@ export interface StepSubject {
   drain(container: string, hadOffered: boolean): void;
   /** The container has no open connection any more. */
   drained(container: string): void;
+  /** Its process did not end in the time that it had, and was killed. */
+  killed(graceSeconds: number): void;
   /** The container is gone. */
   removed(container: string): void;
 }
@@ -64,6 +66,8 @@ const callMs = 60_000;
 const pullMs = 30 * 60_000;
 /** Wait after the withdrawal of an instance from its port, so that connections on their way arrive and are seen. */
 const arrivalMs = 250;
+/** Exit code of a process that was killed. */
+const killedCode = 137;
 /** Time between two looks at the open connections of an instance. */
 const lookMs = 1_000;
 
@@ -152,8 +156,8 @@ async function resolveImage(
     line,
   };
   try {
-    const { id, digest } = await images.resolve(wanted, limit.signal);
-    it.learn({ image: { id, digest, of: imageKey(desired) } });
+    const { id, digest, exposed } = await images.resolve(wanted, limit.signal);
+    it.learn({ image: { id, digest, exposed, of: imageKey(desired) } });
   } catch (error) {
     if (error instanceof RuntimeFailure) line(error.message);
     throw error;
@@ -188,8 +192,13 @@ async function stop(
   using limit = deadline(clock, callMs + graceSeconds * 1000, 'Stopping a container', signal);
   const detail = observer.of(it.id).find(({ container }) => container.id === id)?.detail;
   await publication.ends(Object.values(detail?.addresses ?? {}), limit.signal);
+  const before = clock.monotonic();
   await runtime.stop(id, graceSeconds, limit.signal);
+  const isLate = clock.monotonic() - before >= graceSeconds * 1000;
   await observer.refresh(id);
+  if (graceSeconds === 0 || !isLate) return;
+  const after = observer.of(it.id).find(({ container }) => container.id === id)?.detail;
+  if (after?.state === 'exited' && after.exitCode === killedCode) it.killed(graceSeconds);
 }
 
 async function create(name: string, it: StepSubject, deps: StepDeps, signal: AbortSignal): Promise<void> {

@@ -4,8 +4,9 @@ import type { ServerIngress } from '../ingress/server-ingress.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { writtenVolumes } from './container-spec.ts';
 import { LastOutput } from './last-output.ts';
+import { Listening, listeningSubject } from './listening.ts';
 import { isProxy, upstreamOf } from './proxy-service.ts';
-import { forgivenAt } from './memory.ts';
+import { died, forgivenAt, killed } from './memory.ts';
 import type { Now, ServiceItem } from './memory.ts';
 import type { Action, World } from './plan.ts';
 import type { Prober } from '../runtime/probe.ts';
@@ -13,6 +14,7 @@ import { Readiness } from './readiness.ts';
 import { readinessSubject } from './readiness-subject.ts';
 import { portClaims, portOffers, publishedPorts } from './service-ports.ts';
 import { ServiceReporter } from './service-reporter.ts';
+import type { RuntimeEvent } from '../runtime/runtime.ts';
 import type { StepDeps, StepSubject } from './service-steps.ts';
 import { performStep } from './service-steps.ts';
 import {
@@ -30,6 +32,8 @@ import {
   volumeAppeared,
   withdraw,
 } from './state.ts';
+import type { Event } from './step-event.ts';
+import { killEvent, restartEvent, stopEvent } from './step-event.ts';
 import { stepFailure } from './step-failure.ts';
 import { WakeUp } from './wake-up.ts';
 import type { Overflow } from '../engine/storage-watch.ts';
@@ -53,11 +57,14 @@ export class ServiceWorker implements Worker {
   readonly id: string;
   readonly #deps: ServiceDeps;
   readonly #readiness: Readiness;
+  readonly #listening: Listening;
   readonly #reporter: ServiceReporter;
   readonly #lastOutput: LastOutput;
   readonly #subject: StepSubject;
   readonly #wakeUp: WakeUp;
   #state = initialState;
+  /** Exits that are told of with the output before them, once that is known. */
+  #exits: Event[] = [];
   #step = new AbortController();
   #mayWrite = true;
   #looked = false;
@@ -84,6 +91,7 @@ export class ServiceWorker implements Worker {
           this.#state = drain(this.#state, container, this.#deps.clock.monotonic());
       },
       drained: (container) => void (this.#state = drained(this.#state, container)),
+      killed: (graceSeconds) => this.#reporter.add(stopEvent(graceSeconds, this.#state.desired)),
       removed: (container) => void (this.#state = forget(this.#state, container)),
     };
     this.#readiness = new Readiness({
@@ -91,6 +99,12 @@ export class ServiceWorker implements Worker {
       prober: deps.prober,
       changed: () => this.circumstancesChanged(),
       suspected: () => this.#suspect(),
+    });
+    this.#listening = new Listening({
+      clock: deps.clock,
+      runtime: deps.runtime,
+      prober: deps.prober,
+      changed: () => this.circumstancesChanged(),
     });
   }
 
@@ -109,6 +123,17 @@ export class ServiceWorker implements Worker {
   /** A container wrote more than its limit. */
   overflowed(overflow: Overflow): void {
     this.#state = learn(this.#state, { overflow });
+    this.wake();
+  }
+
+  /** The engine told of a container: of what an observation does not show any more. */
+  told({ containerId: container, action, at, exitCode: code }: RuntimeEvent): void {
+    const { memory, desired } = this.#state;
+    if (action === 'die' && code !== undefined) this.#state = learn(this.#state, died(memory, { container, at, code }));
+    if (action !== 'oom') return;
+    this.#state = learn(this.#state, killed(memory, { container, at }, this.#now()));
+    const event = killEvent(memory, this.#state.memory, desired);
+    if (event !== undefined) this.#reporter.add(event);
     this.wake();
   }
 
@@ -157,6 +182,7 @@ export class ServiceWorker implements Worker {
     this.wake();
     await this.#loop;
     this.#readiness[Symbol.dispose]();
+    this.#listening[Symbol.dispose]();
   }
 
   async #run(): Promise<void> {
@@ -198,19 +224,28 @@ export class ServiceWorker implements Worker {
       return undefined;
     }
     this.#claimVolumes();
+    const before = this.#state.memory;
     this.#state = observe(this.#state, this.#deps.observer.of(this.id), now);
+    this.#tell(restartEvent(before, this.#state.memory));
     this.#forgivenAt = forgivenAt(this.#state.memory, now.monotonic);
     const world = this.#world(now);
     this.#readiness.observe(readinessSubject(world));
     const { ready } = this.#readiness.health;
+    this.#listening.observe(listeningSubject(world, { ready, published: this.#isPublished }));
     const { state, action, event } = decide(this.#state, { ...world, ready });
     this.#state = state;
-    if (event !== undefined) this.#reporter.add(event);
+    this.#tell(event);
     // The state of a container shows only in its details: nothing is reported before they are known.
     this.#looked ||= action?.do !== 'inspect';
     if (this.#looked) this.#show({ ...world, ready, memory: state.memory });
     this.#settle();
     return action;
+  }
+
+  /** Adds an event to the reports: an exit only once the output before it is known. */
+  #tell(event: Event | undefined): void {
+    if (event?.reason === 'ProcessExited') this.#exits.push(event);
+    else if (event !== undefined) this.#reporter.add(event);
   }
 
   /** Without the engine and a probe over the network the state is unknown: the process may have ended. */
@@ -244,7 +279,12 @@ export class ServiceWorker implements Worker {
     }
     this.#deps.ingress.wake(this.id);
     // An exit is reported together with the output before it, which takes a moment to be complete.
-    if (this.#lastOutput.isKnown(world.desired, world.memory.exit)) this.#report(world);
+    if (!this.#lastOutput.isKnown(world.desired, world.memory.exit)) return;
+    // the same words each time, as far as the process has them
+    const last = this.#lastOutput.text.split('\n').at(-1) ?? '';
+    for (const event of this.#exits.splice(0))
+      this.#reporter.add({ ...event, message: last === '' ? event.message : `${event.message}: ${last}` });
+    this.#report(world);
   }
 
   #world(now: Now): World {
@@ -290,13 +330,21 @@ export class ServiceWorker implements Worker {
     const circumstances = {
       world,
       health: this.#readiness.health,
-      published: desired === undefined || publishedPorts(desired).length === 0 || publication.isPublished(this.id),
+      published: this.#isPublished,
+      listening: this.#listening.note,
       portProblem: publication.problem(this.id) ?? this.#deps.ingress.problemOf(this.id),
       lastLines: this.#lastOutput.text,
       lastOutput: this.#lastOutput.whole,
     };
     const report = this.#reporter.next(circumstances, publication.notice(this.id));
     if (report !== undefined) this.#deps.reported(report);
+  }
+
+  /** Its published ports lead to it, or it has none. */
+  get #isPublished(): boolean {
+    const { desired } = this.#state;
+    const has = desired !== undefined && publishedPorts(desired).length > 0;
+    return !has || this.#deps.publication.isPublished(this.id);
   }
 
   #wanted(): ServiceItem {

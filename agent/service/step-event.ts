@@ -1,9 +1,11 @@
 import type { WireEvent } from '../../agent-protocol/assignment.ts';
 import type { Drift } from './drift.ts';
 import { driftOf } from './drift.ts';
+import { memoryLimit } from './memory-limit.ts';
+import type { Exit, Memory, ServiceItem } from './memory.ts';
 import type { Action, World } from './plan.ts';
 
-type Event = Omit<WireEvent, 'seq'>;
+export type Event = Omit<WireEvent, 'seq'>;
 
 /** Messages for changes from outside. Other reasons for a replacement come from the desired state or the agent. */
 const changes: Partial<Record<Drift, string>> = {
@@ -47,9 +49,15 @@ export function stepEvent(
 function overflowEvent({ overflow }: World['memory']): Event | undefined {
   if (overflow === undefined) return undefined;
   const [wrote, limit] = [overflow.bytes, overflow.limit].map((bytes) => `${Math.round(bytes / 1024 ** 2)} MiB`);
+  const { volume } = overflow;
+  const where = volume === undefined ? 'its container' : `its container, most of it to ${volume}`;
+  const remedy =
+    volume === undefined
+      ? 'Let the application write less, or keep its data elsewhere'
+      : `Bind a volume at ${volume} (setpoint bind VOLUME APPLICATION ${volume}), or let the application write less`;
   const message =
-    `The instance wrote ${wrote} into its container, more than its limit of ${limit}: the container is replaced, and ` +
-    'what it wrote is gone. Let the application write less, or keep its data elsewhere';
+    `The instance wrote ${wrote} into ${where}, more than its limit of ${limit}: the container is replaced, and ` +
+    `what it wrote is gone. ${remedy}`;
   return { type: 'warning', reason: 'StorageExceeded', message, drift: false };
 }
 
@@ -57,10 +65,47 @@ function exitEvent({ memory }: World): Event | undefined {
   // With this policy the engine restarts the container itself, unless a client requested the stop.
   if (memory.policy?.restart === 'unless-stopped')
     return drift('ContainerStopped', 'The container was stopped from outside and is started again');
-  const code = memory.exit?.code;
-  if (code === undefined) return undefined;
-  const message = `The process exited with code ${code} and is started again`;
-  return { type: 'warning', reason: 'ProcessExited', message, drift: false };
+  const { exit } = memory;
+  return exit === undefined || exit.byEngine || exit.code === undefined ? undefined : exited(exit);
+}
+
+/** The event of an exit after which the engine itself starts the process again; `undefined` if there was none. */
+export function restartEvent(before: Memory, { exit }: Memory): Event | undefined {
+  const isKnown = exit?.container === before.exit?.container && exit?.startedAt === before.exit?.startedAt;
+  return exit === undefined || isKnown || !exit.byEngine ? undefined : exited(exit);
+}
+
+function exited({ code }: Exit): Event {
+  const how = code === undefined ? '' : ` with code ${code}`;
+  return {
+    type: 'warning',
+    reason: 'ProcessExited',
+    message: `The process exited${how} and is started again`,
+    drift: false,
+  };
+}
+
+/** The event of a process that did not end in its time once it was asked to. */
+export function stopEvent(graceSeconds: number, desired: ServiceItem | undefined): Event {
+  const signal = desired?.spec.stop_signal ?? 'the signal to stop';
+  const remedy =
+    desired?.workload_kind === 'database'
+      ? ''
+      : ': let it end sooner, or set a longer stop_grace_seconds, which is stop_grace_period in a compose file';
+  const message = `The process did not end within ${graceSeconds} s of ${signal} and was killed${remedy}`;
+  return { type: 'warning', reason: 'KilledAtStop', message, drift: false };
+}
+
+/** Kills that come sooner after the one before are no event of their own. */
+const killsApartMs = 60_000;
+
+/** The event of a process that was killed for memory, whichever of its container it was; `undefined` if one was just told of. */
+export function killEvent(before: Memory, { kills }: Memory, desired: ServiceItem | undefined): Event | undefined {
+  if (kills === undefined || kills === before.kills) return undefined;
+  const last = before.kills?.container === kills.container ? before.kills : undefined;
+  if (last !== undefined && kills.seenAt - last.seenAt < killsApartMs) return undefined;
+  const message = `A process was killed as the instance used more memory than ${memoryLimit(desired)}`;
+  return { type: 'warning', reason: 'MemoryKill', message, drift: false };
 }
 
 function drift(reason: string, message: string): Event {

@@ -7,6 +7,8 @@ import {
   autodeployInterval,
   RunState,
   maxReplicas,
+  PidsLimit,
+  Ulimits,
 } from '../../store/kinds/application.ts';
 import type { HealthCheck, Source } from '../../store/kinds/application.ts';
 import { maxComposeBytes } from '../../store/kinds/composed-service.ts';
@@ -35,7 +37,8 @@ import {
   WatchPaths,
 } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, placeFields, Reference } from './object-fields.ts';
-import { HealthCheckField } from './health-check.ts';
+import { HealthCheckField, SentHealthCheck } from './health-check.ts';
+import { UlimitsField } from './ulimits.ts';
 import { defineResource } from './resource.ts';
 
 const { shape } = application.desired;
@@ -79,10 +82,14 @@ export const Application = z
     start_command: nullableText,
     memory_limit: nullableText,
     cpu_limit: nullableText,
+    shm_size: nullableText,
+    pids_limit: z.int().nullable(),
+    ulimits: Ulimits.nullable(),
     max_surge: z.int().meta({ description: 'Instances beyond replicas while others take their place' }),
     min_healthy_seconds: z.int().meta({ description: 'How long an instance is ready before it replaces another one' }),
     healthy_deadline: z.int().meta({ description: 'Seconds in which a new instance must have been ready for so long' }),
     drain_seconds: z.int().meta({ description: 'Most seconds for open connections before an instance is stopped' }),
+    stop_grace_seconds: z.int().meta({ description: 'Seconds that a process has to end before it is killed' }),
     run: RunState.meta({ description: 'Whether it shall run; status shows whether it does' }),
     status: ApplicationPhase,
     current_commit: nullableText,
@@ -140,7 +147,7 @@ const sourceFields = {
 const configFields = {
   exposed_port: Port.nullish(),
   healthcheck_path: HttpPath.nullish(),
-  healthcheck: HealthCheckField.nullish(),
+  healthcheck: SentHealthCheck.nullish(),
   restart_policy: z
     .enum([...RestartPolicy.options, 'no'])
     .transform((it) => (it === 'never' ? 'no' : it))
@@ -149,6 +156,9 @@ const configFields = {
   start_command: StartCommand.nullish(),
   memory_limit: MemoryLimit.nullish(),
   cpu_limit: CpuLimit.nullish(),
+  shm_size: MemoryLimit.nullish().meta({ description: 'Size of /dev/shm; null: that of the engine, 64m' }),
+  pids_limit: PidsLimit.nullish().meta({ description: 'Most processes and threads of an instance; null: 4096' }),
+  ulimits: UlimitsField.nullish(),
   env: EnvValues.nullish(),
 };
 
@@ -180,6 +190,7 @@ const plainFields = {
   min_healthy_seconds: releaseSettings.min_healthy_seconds.nullable(),
   healthy_deadline: releaseSettings.healthy_deadline.nullable(),
   drain_seconds: releaseSettings.drain_seconds.nullable(),
+  stop_grace_seconds: releaseSettings.stop_grace_seconds.nullable(),
   domains: Domains.nullish().meta({ description: 'Names that lead to it; a change needs no deployment. null: none' }),
   labels: Labels.optional(),
 };
@@ -257,10 +268,14 @@ function toApplication(
     start_command: config.start_command ?? null,
     memory_limit: config.memory_limit ?? null,
     cpu_limit: config.cpu_limit ?? null,
+    shm_size: config.shm_size ?? null,
+    pids_limit: config.pids_limit ?? null,
+    ulimits: config.ulimits === undefined ? null : plainCopy<z.infer<typeof Ulimits>>(config.ulimits),
     max_surge: release.maxSurge,
     min_healthy_seconds: release.minHealthySeconds,
     healthy_deadline: release.healthyDeadline,
     drain_seconds: release.drainSeconds,
+    stop_grace_seconds: release.stopGraceSeconds,
     run: desired.run,
     status,
     current_commit,

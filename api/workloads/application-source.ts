@@ -29,6 +29,9 @@ type Fields = Pick<
   | 'restart_policy'
   | 'memory_limit'
   | 'cpu_limit'
+  | 'shm_size'
+  | 'pids_limit'
+  | 'ulimits'
 >;
 
 const ofRepositories: readonly (keyof Fields)[] = [
@@ -46,7 +49,15 @@ const ofComposeFiles: readonly (keyof Fields)[] = ['compose_file', 'compose_path
 const ofBuilds: readonly (keyof Fields)[] = ['dockerfile_path', 'build_context', 'build_args', 'build_secrets'];
 const ofComposeRepositories: readonly (keyof Fields)[] = ['repository_url', 'branch', 'git_credential_id'];
 /** What each service of a compose file has for itself. */
-const ofServices: readonly (keyof Fields)[] = ['start_command', 'restart_policy', 'memory_limit', 'cpu_limit'];
+const ofServices: readonly (keyof Fields)[] = [
+  'start_command',
+  'restart_policy',
+  'memory_limit',
+  'cpu_limit',
+  'shm_size',
+  'pids_limit',
+  'ulimits',
+];
 
 /**
  * The source that the flat fields describe, on top of the source `before`. @throws ApiError BAD_REQUEST for a field

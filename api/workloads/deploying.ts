@@ -18,7 +18,8 @@ import { composedFor, publishedPorts } from './composed.ts';
 import type { Composed } from './composed.ts';
 import { requirePort, requirePortOf } from './ports.ts';
 import { requireSourceGrants } from './source-access.ts';
-import { isUnfinished, targetOf } from '../resources/status.ts';
+import { isSettled, isUnfinished, targetOf } from '../resources/status.ts';
+import { hasEnded } from '../../rules/application.ts';
 
 type Application = ReadonlyResource<'application'>;
 type Deployment = ReadonlyResource<'deployment'>;
@@ -127,7 +128,8 @@ export interface Coming {
 type Started = Required<Coming>;
 
 /**
- * Runs what served last, by a new deployment if the configuration has changed since. Deploys if nothing has served yet.
+ * Runs what served last, by a new deployment if the configuration has changed since; once more what has come to its end.
+ * Deploys if nothing has served yet.
  */
 export async function startUp(
   ctx: Context & Pick<RequestContext, 'request'>,
@@ -138,7 +140,11 @@ export async function startUp(
   const serving = servingDeployment(ctx.view, it.meta.id);
   if (serving === undefined)
     return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, setToRun) };
-  const next = unit.change(it, setToRun);
+  const again = before === 'running' && isSettled(it) && hasEnded(it.observed?.conditions);
+  const next = unit.change(it, (draft) => {
+    setToRun(draft);
+    if (again) draft.restart_token = ctx.random.id();
+  });
   requirePortOf(ctx, next);
   if (before === 'running' || jsonEqual(serving.desired.config, next.desired.config)) return { next };
   const { source } = serving.desired;

@@ -92,12 +92,16 @@ export function applyFields(ctx: Context, draft: Desired, body: ApplicationUpdat
   assign(draft, 'min_healthy_seconds', body.min_healthy_seconds);
   assign(draft, 'healthy_deadline', body.healthy_deadline);
   assign(draft, 'drain_seconds', body.drain_seconds);
+  assign(draft, 'stop_grace_seconds', body.stop_grace_seconds);
   assign(config, 'exposed_port', body.exposed_port);
   assign(config, 'healthcheck_path', body.healthcheck_path);
   assign(config, 'healthcheck', body.healthcheck);
   assign(config, 'start_command', body.start_command);
   assign(config, 'memory_limit', body.memory_limit);
   assign(config, 'cpu_limit', body.cpu_limit);
+  assign(config, 'shm_size', body.shm_size);
+  assign(config, 'pids_limit', body.pids_limit);
+  assign(config, 'ulimits', body.ulimits);
   const wasSo = before.type === 'worker' && before.port !== undefined;
   if (draft.app_type === 'worker' && config.exposed_port !== undefined && !wasSo)
     throw badField('exposed_port', 'not_for_workers', 'A worker has no port: leave exposed_port out, or choose web');

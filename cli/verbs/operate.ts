@@ -48,8 +48,12 @@ async function bring(client: Client, app: ApiObject, what: string, options: Opti
   const goal = what === 'stop' || after['replicas'] === 0 ? 'stopped' : 'running';
   const ready = goal === 'running' ? `, ${String(after['ready_replicas'])} of ${String(after['replicas'])} ready` : '';
   const is = `${app.name ?? app.id} is ${after.status ?? 'unknown'}${ready}`;
+  const condition = after.conditions?.find((one) => one.type === 'Ready');
+  if (goal === 'running' && condition?.reason === 'Completed' && openEnd(after) === undefined) {
+    console.log(`${app.name ?? app.id} has run: ${condition.message}`);
+    return;
+  }
   if (options.wait !== false && (after.status !== goal || openEnd(after) !== undefined)) {
-    const condition = after.conditions?.find((one) => one.type === 'Ready');
     throw new Error(`${is}: ${openEnd(after) ?? condition?.message ?? 'the reason is not known'}`);
   }
   console.log(is);

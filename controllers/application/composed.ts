@@ -6,7 +6,7 @@ import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { assignmentId } from '../../store/kinds/assignment-id.ts';
 import { plainWords } from '../../store/kinds/composed-service.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { releaseOf } from '../../store/kinds/release-settings.ts';
+import { releaseOf, usualGraceSeconds } from '../../store/kinds/release-settings.ts';
 import { volumeName } from '../../store/kinds/volume.ts';
 import { isStaying } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
@@ -24,7 +24,7 @@ import type { App, World } from './world.ts';
 /** How an instance of a service of a compose file runs. */
 export function composedSpec(input: Instance, composed: Composed): ServiceSpec {
   const { app, deployment, service, slot, restartToken } = input;
-  const { minHealthySeconds, drainSeconds } = releaseOf(app.desired);
+  const { minHealthySeconds, drainSeconds, stopGraceSeconds } = releaseOf(app.desired);
   const { capabilities } = composed;
   return ServiceSpec.parse(
     defined({
@@ -55,7 +55,8 @@ export function composedSpec(input: Instance, composed: Composed): ServiceSpec {
       restart_policy: composed.restart_policy,
       restart_token: restartToken,
       stop_signal: composed.stop_signal,
-      grace_seconds: composed.grace_seconds,
+      // the file has its own way to say it; where it says nothing, it has what engines do
+      grace_seconds: composed.grace_seconds === usualGraceSeconds ? stopGraceSeconds : composed.grace_seconds,
     }),
   );
 }

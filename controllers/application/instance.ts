@@ -27,7 +27,7 @@ export function instanceDesired(input: Instance): DesiredOf<'assignment'> {
   if (input.service.composed !== undefined) return bound(input, composedSpec(input, input.service.composed));
   const { config } = deployment.desired;
   const port = config.exposed_port;
-  const { minHealthySeconds, drainSeconds } = releaseOf(app.desired);
+  const { minHealthySeconds, drainSeconds, stopGraceSeconds } = releaseOf(app.desired);
   const isPublished = server?.desired.direct_ports_enabled === true && app.desired.unpublished !== true;
   const spec: ServiceSpec = ServiceSpec.parse(
     defined({
@@ -42,6 +42,7 @@ export function instanceDesired(input: Instance): DesiredOf<'assignment'> {
       ...readinessOf(config),
       min_healthy_seconds: minHealthySeconds,
       drain_seconds: drainSeconds,
+      grace_seconds: stopGraceSeconds,
       mounts: mountsOf(app),
       limits: limitsOf(config),
       restart_policy: config.restart_policy,
@@ -79,11 +80,22 @@ export function mountsOf({ desired }: App): Extract<Mount, { type: 'volume' }>[]
 }
 
 /** @throws Failure */
-export function limitsOf({ memory_limit, cpu_limit }: DeepReadonly<RunConfig>): Limits {
+export function limitsOf(config: DeepReadonly<RunConfig>): Limits {
+  const { memory_limit, cpu_limit, shm_size, pids_limit, ulimits } = config;
   return defined({
     memory_bytes: read('memory_limit', memory_limit, parseMemory)?.bytes,
     nano_cpus: read('cpu_limit', cpu_limit, parseCpus)?.nanoCpus,
+    shm_bytes: read('shm_size', shm_size, parseMemory)?.bytes,
+    processes: pids_limit,
+    ulimits: ulimits && ulimitsOf(ulimits),
   });
+}
+
+function ulimitsOf(ulimits: NonNullable<DeepReadonly<RunConfig>['ulimits']>): NonNullable<Limits['ulimits']> {
+  const given = Object.entries(ulimits).flatMap(([name, limit]): [string, { soft: number; hard: number }][] =>
+    limit === undefined ? [] : [[name, { ...limit }]],
+  );
+  return Object.fromEntries(given);
 }
 
 /** @throws Failure for a text that an earlier release stored although it is wrong; its deployment fails by itself. */

@@ -139,6 +139,9 @@ function nextOf(world: World, unreadyLeft: number | undefined): Next {
   const now = stateOf(world);
   const { app, target } = world;
   const because = awaited(world, now);
+  const inTime = (otherwise: Next): Next =>
+    unreadyLeft !== undefined && unreadyLeft > 0 ? { again: unreadyLeft, because } : otherwise;
+  const atRest = (): Next => (isChanging(world) ? { waitingFor: instances(world), because } : { settled: true });
   switch (now.reason) {
     case 'Queued':
     case 'Building':
@@ -152,13 +155,15 @@ function nextOf(world: World, unreadyLeft: number | undefined): Next {
     case 'Starting':
     case 'Degraded':
     case 'NoReadyInstance':
-      if (unreadyLeft !== undefined && unreadyLeft > 0) return { again: unreadyLeft, because };
-      return { waitingFor: instances(world), because };
+      return inTime({ waitingFor: instances(world), because });
+    case 'CrashLoop':
+      // it was ready for a moment, and is in error unless it is so again
+      return now.phase === 'running' ? inTime(atRest()) : atRest();
     case 'Deleting':
     case 'Stopping':
       return { waitingFor: instances(world), because };
     default:
-      return isChanging(world) ? { waitingFor: instances(world), because } : { settled: true };
+      return atRest();
   }
 }
 

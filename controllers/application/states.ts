@@ -12,9 +12,21 @@ import type { Health } from '../rollout/health.ts';
 import { hindrance } from './hindrance.ts';
 import { instanceDesired } from './instance.ts';
 import { isAwaitingAgent } from '../server/states.ts';
+import { loopMessage } from '../rollout/last-exit.ts';
 import { notesOf } from '../rollout/notes.ts';
+import { awaitedOf } from '../rollout/waiting.ts';
 import { healthOfAll, isOfAny, servicesOf } from '../rollout/services.ts';
-import { isCrashLooping, isDraining, isLive, isMadeAs, isSeenReady, restartTokenOf, slotOf } from '../rollout/slots.ts';
+import {
+  isCrashLooping,
+  isDone,
+  isDraining,
+  isFailed,
+  isLive,
+  isMadeAs,
+  isSeenReady,
+  restartTokenOf,
+  slotOf,
+} from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Deployment, World } from './world.ts';
 import { isActive } from './world.ts';
@@ -91,7 +103,8 @@ function stoppedState(world: World): State {
 }
 
 /** A deployment that waits for its server goes on by itself; the server's conditions show what to do. */
-function deployingState(target: Deployment, { server, mounted }: World): State {
+function deployingState(target: Deployment, world: World): State {
+  const { server, mounted } = world;
   const number = `Deployment ${target.desired.number}`;
   if (server?.observed?.phase === 'offline')
     return state('deploying', 'unknown', 'WaitingForServer', `${number} waits for its server, which does not answer`);
@@ -109,10 +122,16 @@ function deployingState(target: Deployment, { server, mounted }: World): State {
     case 'building':
       return state('deploying', 'false', 'Building', `${number} is being built`);
     case 'deploying':
-      return state('deploying', 'false', 'RollingOut', `${number} is being rolled out`);
+      return state('deploying', 'false', 'RollingOut', `${number} is being rolled out${waitFor(target, world)}`);
     default:
       return state('deploying', 'false', 'Queued', `${number} is queued`);
   }
+}
+
+/** `: `, and what its instances are waited for; empty as long as nothing is amiss with them. */
+function waitFor(target: Deployment, { app, slots }: World): string {
+  const seen = awaitedOf(healthOfAll(slots, servicesOf(app, target)).instances);
+  return seen === undefined ? '' : `: ${seen}`;
 }
 
 function withoutSuccess(target: Deployment | undefined): State {
@@ -127,19 +146,23 @@ function withoutSuccess(target: Deployment | undefined): State {
 
 function servingState(world: World, serving: Deployment): State {
   const { app, target } = world;
-  const { ready, lacking, errors, isCrashLooping: crashes } = servingHealth(world, serving);
+  const { instances, ready, lacking, isCrashLooping: crashes } = servingHealth(world, serving);
   const replicas = replicasOf(world, serving);
+  const ended = endedState(instances, lacking);
+  if (ended !== undefined) return ended;
+  // a process that keeps exiting is in trouble also while it is ready for a moment
+  if (lacking === 0 && crashes) return state('running', 'false', 'CrashLoop', loopMessage(instances));
   if (lacking === 0) {
     return target?.observed?.phase === 'failed'
       ? state('running', 'false', 'RolloutFailed', failureMessage(target))
       : state('running', 'true', 'Running', 'Every instance is ready');
   }
-  const why = hindrance(errors, world.mounted);
+  const why = hindrance(instances, world.mounted);
   if (mainHealth(world, serving).ready > 0)
     return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
-  if (errors.some((error) => hasCode(error, 'data_lost')))
+  if (instances.some((it) => hasCode(upToDate(it)?.error, 'data_lost')))
     return state('error', 'false', 'VolumeLost', `No instance can start${why}`);
-  if (crashes) return state('error', 'false', 'CrashLoop', 'Its process keeps exiting: its log shows why');
+  if (crashes) return state(isReadyAtTimes(world) ? 'running' : 'error', 'false', 'CrashLoop', loopMessage(instances));
   if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', `No instance has become ready${why}`);
   switch (app.observed?.phase) {
     case 'running':
@@ -151,12 +174,36 @@ function servingState(world: World, serving: Deployment): State {
   }
 }
 
+/** The state of an application whose processes have come to an end that is meant; `undefined` while one runs or shall run. */
+function endedState(instances: readonly Assignment[], lacking: number): State | undefined {
+  const [first] = instances;
+  if (first === undefined || !instances.every((it) => isDone(it) || isFailed(it))) return undefined;
+  const failed = instances.find(isFailed);
+  if (failed === undefined) return lacking > 0 ? undefined : state('stopped', 'false', 'Completed', endOf(first));
+  const lines = failed.observed?.last_exit?.lines;
+  return state('failed', 'false', 'Exited', lines === undefined ? endOf(failed) : `${endOf(failed)}: ${lines}`);
+}
+
+function endOf({ desired: { spec }, observed }: Assignment): string {
+  const code = observed?.exit_code;
+  const policy = spec.type === 'service' && spec.restart_policy !== 'no' ? spec.restart_policy : 'never';
+  const how = code === undefined ? '' : ` with code ${code}`;
+  return `Its process ended${how}, after which restart_policy ${policy} does not start it again`;
+}
+
+/** Whether what keeps exiting was ready between two exits not long ago. */
+function isReadyAtTimes({ app: { observed }, unreadyTooLong }: World): boolean {
+  const before = observed?.conditions.find(({ type }) => type === 'Ready')?.reason;
+  return observed?.phase === 'running' && before === 'CrashLoop' && !unreadyTooLong;
+}
+
 /** Whether the phase depends on how long no instance has been ready; `reconcile.ts` keeps that clock. */
 export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
   const { app, target, serving } = world;
   if (app.desired.run === 'stopped' || serving === undefined || !isStaying(app)) return false;
   if (target !== undefined && isActive(target)) return false;
-  return app.desired.replicas > 0 && mainHealth(world, serving).ready === 0;
+  const { ready, instances } = mainHealth(world, serving);
+  return app.desired.replicas > 0 && ready === 0 && !instances.some(isFailed);
 }
 
 /** How the instances of the service that requests are for are. */
@@ -233,7 +280,7 @@ export function observe(world: World, now: State): ObservedOf<'application'> {
   const before = world.app.observed;
   const services = serving === undefined ? [] : servicesOf(world.app, serving);
   const crashing = world.slots.some((it) => isOfAny(it, services) && isCrashLooping(it));
-  const healthy = now.ready === 'true';
+  const healthy = now.ready === 'true' || now.reason === 'Completed';
   const counted = target?.observed?.phase === 'failed' ? target.meta.id : before?.counted_deployment_id;
   const wasCrashing = before?.crash_loop_counted === true;
   const failures =
@@ -268,7 +315,9 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
       : { type: 'Available', status: 'false', reason: 'NoReadyInstance', message: 'No instance is ready' },
   ];
   if (server?.observed !== undefined) conditions.push(reachability(server.observed.phase));
-  conditions.push(...notesOf(world.slots));
+  // a worker has no port, whatever its image says
+  const isWorker = world.app.desired.app_type === 'worker';
+  conditions.push(...notesOf(world.slots).filter(({ type }) => !(isWorker && type === 'PortNotSet')));
   conditions.push(...agentTooOld([target?.observed?.error, ...world.slots.map((it) => upToDate(it)?.error)]));
   const outcome = target?.observed?.phase;
   if (target !== undefined && (outcome === 'succeeded' || outcome === 'failed')) {

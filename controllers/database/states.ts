@@ -7,6 +7,7 @@ import type { ConditionInput } from '../../store/resource.ts';
 import { agentTooOld, hasCode, meaningOf } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
 import { healthOf } from '../rollout/health.ts';
+import { loopMessage } from '../rollout/last-exit.ts';
 import { isLive, isMadeAs, restartTokenOf } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { withVolumeNames } from '../rollout/mounted.ts';
@@ -118,13 +119,16 @@ function volumeState(world: World): State | undefined {
 function servingState(world: World): State {
   const { database, unreadyTooLong } = world;
   const { word } = engines[database.desired.type];
-  const { lacking, errors, isCrashLooping } = health(world);
+  const { instances, lacking, errors, isCrashLooping } = health(world);
   const because = 'it to become ready';
+  const loop = `${loopMessage(instances)}${orParametersOf(world)}`;
+  // what keeps exiting is in trouble also while it answers for a moment
+  if (lacking === 0 && isCrashLooping)
+    return { phase: 'running', ready: 'false', reason: 'CrashLoop', message: loop, because };
   if (lacking === 0 && !isChanging(world))
     return { phase: 'running', ready: 'true', reason: 'Running', message: `${word} answers queries` };
   const why = hindrance(errors, world);
-  const orParameters =
-    database.desired.parameters === undefined ? '' : '. If a change of its parameters was the last one, take it back';
+  const orParameters = orParametersOf(world);
   const down = (reason: string, message: string): State => ({
     phase: 'error',
     ready: 'false',
@@ -138,7 +142,7 @@ function servingState(world: World): State {
       'OutOfMemory',
       `It was killed as it used more memory than its limit: raise memory_limit${orParameters}`,
     );
-  if (isCrashLooping) return down('CrashLoop', `Its process keeps exiting: its log shows why${orParameters}`);
+  if (isCrashLooping) return down('CrashLoop', loop);
   if (errors.some((error) => meaningOf(error).isFatal === true)) return down('CannotStart', `It cannot start${why}`);
   if (unreadyTooLong) return down('NotReady', `It has not become ready${why}${orParameters}`);
   const before = database.observed?.phase;
@@ -152,6 +156,12 @@ function servingState(world: World): State {
     };
   if (before === 'error') return down('NotReady', `It has not become ready${why}`);
   return { phase: 'provisioning', ready: 'false', reason: 'Starting', message: `${word} is starting${why}`, because };
+}
+
+function orParametersOf({ database }: World): string {
+  return database.desired.parameters === undefined
+    ? ''
+    : '. If a change of its parameters was the last one, take it back';
 }
 
 /** What to do about failures of which the usual remedy speaks of applications. */

@@ -13,6 +13,7 @@ import { releaseOf } from '../../store/kinds/release-settings.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
+import { awaitedOf } from '../rollout/waiting.ts';
 import { patienceMs, taskOf } from '../task/task.ts';
 import { plan } from './plan.ts';
 import type { Deployment, World } from './states.ts';
@@ -241,7 +242,8 @@ function awayOf(server: ReadonlyResource<'server'> | undefined): World['serverAw
   }
 }
 
-function readyCondition(now: ObservedOf<'deployment'>, { serverAway, mounted }: World): ConditionInput {
+function readyCondition(now: ObservedOf<'deployment'>, world: World): ConditionInput {
+  const { serverAway, mounted } = world;
   if (!hasDeploymentEnded(now.phase) && serverAway !== undefined) {
     const what = serverAway === 'offline' ? 'its server, which does not answer' : 'the container engine of its server';
     return { type: 'Ready', status: 'false', reason: 'WaitingForServer', message: `It waits for ${what}` };
@@ -264,8 +266,11 @@ function readyCondition(now: ObservedOf<'deployment'>, { serverAway, mounted }: 
       return { type: 'Ready', status: 'false', reason: 'Queued', message: 'It waits for its server' };
     case 'building':
       return { type: 'Ready', status: 'false', reason: 'Building', message: 'Its image is being built' };
-    case 'deploying':
-      return { type: 'Ready', status: 'false', reason: 'RollingOut', message: 'Its instances are being started' };
+    case 'deploying': {
+      const seen = awaitedOf(world.slots);
+      const message = `Its instances are being started${seen === undefined ? '' : `: ${seen}`}`;
+      return { type: 'Ready', status: 'false', reason: 'RollingOut', message };
+    }
   }
 }
 

@@ -16,6 +16,7 @@ import { uncopied, withVolumeNames } from '../rollout/mounted.ts';
 import { healthOfAll, servicesOf } from '../rollout/services.ts';
 import type { Composed, Service } from '../rollout/services.ts';
 import type { Assignment } from '../rollout/slots.ts';
+import { awaitedOf } from '../rollout/waiting.ts';
 import { taskState } from '../task/task.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 
@@ -257,7 +258,8 @@ function fromDeploying(world: World, before: Observed): Observed {
   // After a success only the new revision answers. An older instance that cannot be stopped must not prevent it.
   const isDone = health.isStable && health.instances.every((it) => hasPinned(it, world.deployment.desired, next));
   if (isDone && (!world.olderLive || world.expired)) return { ...next, phase: 'succeeded', finished_at: world.now };
-  if (world.isUnhealthy) return fail(world, next, late(world, health.errors[0] ?? unhealthy(world)));
+  const seen = health.errors[0] ?? unready(health.instances);
+  if (world.isUnhealthy) return fail(world, next, late(world, seen ?? unhealthy(world)));
   if (!world.expired) return next;
   return fail(
     world,
@@ -265,7 +267,7 @@ function fromDeploying(world: World, before: Observed): Observed {
     late(
       world,
       lackOfVolume(world) ??
-        health.errors[0] ?? {
+        seen ?? {
           code: 'not_ready',
           message: 'Its instances did not become ready in time: their log shows what they wait for',
         },
@@ -299,6 +301,12 @@ function digestsOf({ deployment, slots }: World, before: Observed): Observed['se
   });
   const digests = { ...Object.fromEntries(found), ...before.service_digests };
   return Object.keys(digests).length === 0 ? undefined : digests;
+}
+
+/** What the agent sees of an instance that is not ready. */
+function unready(instances: readonly Assignment[]): Failure | undefined {
+  const message = awaitedOf(instances);
+  return message === undefined ? undefined : { code: 'unhealthy', message };
 }
 
 function unhealthy({ application }: World): OwnFailure {

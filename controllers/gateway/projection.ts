@@ -358,12 +358,17 @@ function configurationId({ meta }: Holder, part: string | undefined): string {
   return part === undefined ? meta.id : `${meta.id}/${part}`;
 }
 
-/** A program whose Dockerfile was generated listens on `PORT`, also after the port changes and nothing is built. */
+/**
+ * Many programs listen on `PORT`; one whose Dockerfile was generated does, also after the port changes and nothing is built.
+ * Services of a compose file have the variables of their file.
+ */
 function portOf({ desired }: Holder): Record<string, string> {
   if (!('source' in desired)) return {};
   const { source, config } = desired;
   const isGenerated = source.type === 'git' && source.dockerfile_path === generatedPath;
-  return isGenerated && config.exposed_port !== undefined ? { PORT: String(config.exposed_port) } : {};
+  const isGiven = source.type !== 'compose' && desired.gives_port === true;
+  if (config.exposed_port === undefined || !(isGenerated || isGiven)) return {};
+  return { PORT: String(config.exposed_port) };
 }
 
 /** @throws TypeError if the kind declares no configuration, which is a bug. */

@@ -4,6 +4,7 @@ import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Action } from './actions.ts';
 import {
+  isDone,
   isDraining,
   isLive,
   isMadeAs,
@@ -120,7 +121,8 @@ function renewalsOf({ replicas, restartToken }: Rollout, goal: Version, own: rea
  * container, and those within `replicas` that are not ready yet.
  */
 function coversOf({ replicas, surge }: Rollout, own: readonly Assignment[], renewals: readonly Renewal[]) {
-  const wanted = Math.min(surge, renewals.filter(({ it, isOutdated }) => isOutdated && !isUnready(it)).length);
+  const served = renewals.filter(({ it, isOutdated }) => isOutdated && !isUnready(it) && !isDone(it));
+  const wanted = Math.min(surge, served.length);
   const present = own
     .filter((it) => isWanted(it) && slotOf(it) >= replicas)
     .toSorted((a, b) => Number(isReady(b)) - Number(isReady(a)) || slotOf(a) - slotOf(b));
@@ -158,7 +160,8 @@ function starts(
  * Brings the records of running instances up to date. What a running container follows is written at once. A new
  * container, which a restart or other settings need, is made while as many others as `replicas` are ready, and with
  * other settings have stayed so, as those can make it exit. Without a surge it is made one after the other. An instance
- * whose last report is older than its record may be ready, and waits; one that is known not to be ready does not.
+ * whose last report is older than its record may be ready, and waits; one that is known not to be ready, or whose process
+ * has come to its end, does not.
  *
  * @param beside instances that serve beside these
  */
@@ -178,9 +181,10 @@ function refreshes(
     const covers = beside.filter(isAltered ? isStable : isReady).length;
     const mayInterrupt =
       surge === 0 ? others === renewals.length - 1 && interrupted === 0 : others + covers - interrupted >= replicas;
-    const isNext = isReady(it) && mayInterrupt;
+    const isAtRest = isUnready(it) || isDone(it);
+    const isNext = isReady(it) && !isAtRest && mayInterrupt;
     if (isNext) interrupted += 1;
-    if (isNext || isUnready(it)) return renewal;
+    if (isNext || isAtRest) return renewal;
     return isAltered ? [] : ensure(goal, slotOf(it), restartTokenOf(it));
   });
 }

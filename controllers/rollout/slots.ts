@@ -22,15 +22,22 @@ export function isWanted(it: Assignment): boolean {
   return it.desired.run === 'running' && isStaying(it);
 }
 
-/** Ready, or one of a service of a compose file that has come to its end. */
+/** Ready, or come to an end that is a success. */
 export function isReady(it: Assignment): boolean {
   return isWanted(it) && (upToDate(it)?.ready === true || isDone(it));
 }
 
-/** Whether it is of a service of a compose file, and its process has come to an end that is a success. */
+/** Whether its process has come to an end that is a success, after which its restart policy does not start it again. */
 export function isDone(it: Assignment): boolean {
+  return isService(it) && upToDate(it)?.phase === 'succeeded';
+}
+
+/** Whether its process has failed, after which its restart policy does not start it again. */
+export function isFailed(it: Assignment): boolean {
   const { spec } = it.desired;
-  return spec.type === 'service' && spec.config?.service !== undefined && upToDate(it)?.phase === 'succeeded';
+  const { phase, last_exit: last, exit_code: code } = upToDate(it) ?? {};
+  const hasRun = last !== undefined || code !== undefined;
+  return spec.type === 'service' && spec.restart_policy === 'no' && phase === 'failed' && hasRun;
 }
 
 /**

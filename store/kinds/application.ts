@@ -71,7 +71,16 @@ const checkTiming = {
 
 /** How an instance shows that it is ready. An absent `port` is the `exposed_port`. */
 export const HealthCheck = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('http'), path: z.string(), port: Port.optional(), ...checkTiming }),
+  z.object({
+    type: z.literal('http'),
+    path: z.string(),
+    port: Port.optional(),
+    /** The host that is asked for; absent: the address of the instance. */
+    host: z.string().optional(),
+    /** The one status that means ready; absent: 200 to 399. */
+    status: z.int().min(100).max(599).optional(),
+    ...checkTiming,
+  }),
   z.object({ type: z.literal('tcp'), port: Port.optional(), ...checkTiming }),
   /** A program in the container and its arguments. */
   z.object({ type: z.literal('command'), command: z.array(z.string()).min(1).max(64), ...checkTiming }),
@@ -81,6 +90,23 @@ export const HealthCheck = z.discriminatedUnion('type', [
   z.object({ type: z.literal('none') }),
 ]);
 export type HealthCheck = z.infer<typeof HealthCheck>;
+
+const Ulimit = z
+  .int()
+  .min(0)
+  .max(2 ** 40);
+
+/** Limits of processes (`ulimit`) that take nothing from other workloads of a machine. */
+export const Ulimits = z.object({
+  core: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  fsize: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  memlock: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  nofile: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  nproc: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+  stack: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
+});
+
+export const PidsLimit = z.int().min(1).max(4_194_304);
 
 /** Settings whose change requires a new container. A deployment takes a snapshot of them, a rollback returns to it. */
 export const RunConfig = z.object({
@@ -95,6 +121,12 @@ export const RunConfig = z.object({
   start_command: z.string().optional(),
   memory_limit: z.string().optional(),
   cpu_limit: z.string().optional(),
+  /** Size of `/dev/shm`. */
+  shm_size: z.string().optional(),
+  /** Most processes and threads of an instance. */
+  pids_limit: PidsLimit.optional(),
+  /** Limits of the processes of an instance, by name. */
+  ulimits: Ulimits.optional(),
 });
 export type RunConfig = z.infer<typeof RunConfig>;
 
@@ -273,6 +305,8 @@ export type BuiltImage = z.infer<typeof BuiltImage>;
 export const deployment = defineKind({
   kind: 'deployment',
   version: 1,
+  // what leads to instances reads it, not what leads the deployment
+  ignorable: ['gives_port'],
   desired: z.object({
     application_id: Id,
     project_id: Id,
@@ -298,6 +332,11 @@ export const deployment = defineKind({
     /** If present, this image is used and nothing is built. */
     reuse: BuiltImage.optional(),
     rollback_of: Id.optional(),
+    /**
+     * The variable `PORT` has its `exposed_port`, unless it is set. Absent of a deployment of an earlier release, whose
+     * instances would be replaced by it.
+     */
+    gives_port: z.boolean().optional(),
     queued_at: z.string(),
     /** Set by the cancel verb, a stop or a delete; the controller turns it into the terminal phase. */
     cancel_requested: z.boolean().default(false),

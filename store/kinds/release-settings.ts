@@ -3,6 +3,9 @@ import { z } from 'zod';
 /** Most instances of an application beyond its replicas, while others take their place. */
 const mostSurge = 20;
 
+/** What engines give a process to end. */
+export const usualGraceSeconds = 10;
+
 /**
  * How new instances of an application take the place of others. Each absent field has its default. They count at once,
  * without a deployment.
@@ -16,6 +19,8 @@ export const releaseSettings = {
   healthy_deadline: z.int().min(1).max(3600).optional(),
   /** Most time that open connections have to end before an instance is stopped. */
   drain_seconds: z.int().min(0).max(3600).optional(),
+  /** Time that a process has to end once it is asked to, before it is killed. */
+  stop_grace_seconds: z.int().min(1).max(3600).optional(),
 };
 
 interface ReleaseFields {
@@ -23,14 +28,17 @@ interface ReleaseFields {
   readonly min_healthy_seconds?: number | undefined;
   readonly healthy_deadline?: number | undefined;
   readonly drain_seconds?: number | undefined;
+  readonly stop_grace_seconds?: number | undefined;
 }
 
-/** The settings with their defaults, which are those of Nomad. */
-export function releaseOf({ max_surge, min_healthy_seconds, healthy_deadline, drain_seconds }: ReleaseFields) {
+/** The settings with their defaults, which are those of Nomad, and that of engines for the time to end. */
+export function releaseOf(fields: ReleaseFields) {
+  const { max_surge, min_healthy_seconds, healthy_deadline, drain_seconds, stop_grace_seconds } = fields;
   return {
     maxSurge: max_surge ?? 1,
     minHealthySeconds: min_healthy_seconds ?? 10,
     healthyDeadline: healthy_deadline ?? 300,
     drainSeconds: drain_seconds ?? 30,
+    stopGraceSeconds: stop_grace_seconds ?? usualGraceSeconds,
   };
 }

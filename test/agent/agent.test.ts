@@ -64,6 +64,41 @@ describe('a service', () => {
     expect(done('stop')).toBe(0);
   });
 
+  test('that listens elsewhere than it is to says so after a few seconds, and why its check fails', async () => {
+    const listeners = [{ address: '127.0.0.1', port: 80 }];
+    world.engine.addImage('shy:1', { local: true, runs: { http: () => undefined, listeners } });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'shy:1' });
+    await world.snapshot(item);
+    await world.until('noted', () => (world.report(item)?.notes?.length ?? 0) > 1, 10_000);
+    const message = expect.stringContaining(
+      'It listens on 127.0.0.1:80, which nothing outside of its container reaches',
+    );
+    expect(world.report(item)?.notes).toEqual([
+      { type: 'Unreachable', reason: 'Loopback', message },
+      { type: 'HealthCheck', reason: 'Failing', message: 'GET /healthz failed: ECONNREFUSED' },
+    ]);
+    await world.until('reported', () => world.report(item)?.error?.code === 'unhealthy', 40_000);
+    expect(world.report(item)?.error?.message).toMatch(/^GET \/healthz failed: ECONNREFUSED. It listens on 127/);
+  });
+
+  test('whose image has a port that nobody set says so', async () => {
+    world.engine.addImage('port:1', { local: true, exposed: [9000, 3000] });
+    await world.start();
+    const [unset, set, composed] = [
+      service({}, { image: 'port:1' }),
+      service({}, { ...healthy, image: 'port:1' }),
+      service({ service: 'cache' }, { image: 'port:1' }),
+    ];
+    await world.snapshot(unset, set, composed);
+    const running = [unset, set, composed].map((it) => () => world.report(it)?.phase === 'running');
+    await world.until('running', () => running.every((is) => is()), 5_000);
+    expect(world.report(unset)?.notes).toMatchObject([
+      { type: 'PortNotSet', message: expect.stringContaining('set exposed_port to 3000') },
+    ]);
+    for (const it of [set, composed]) expect(world.report(it)?.notes).toBeUndefined();
+  });
+
   test('that fails three health checks in a row is not ready until it answers again', async () => {
     let status = 200;
     world.engine.addImage('moody:1', { local: true, runs: { http: () => status } });
@@ -276,6 +311,63 @@ describe('a service that exits', () => {
     await world.until('policy', () => world.container(item)?.mutable.restart === 'unless-stopped');
   });
 
+  test('again and again after some good seconds is in a crash loop, with its code, while the engine starts it', async () => {
+    let isBroken = true;
+    const output = [{ afterMs: 12_000, text: 'connection lost', stream: 'stderr' as const }];
+    const dies = { runForMs: 13_000, exitCode: 7, output };
+    world.engine.addImage('slow:1', { local: true, runs: () => (isBroken ? dies : {}) });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'slow:1' });
+    await world.snapshot(item);
+    await world.until('crash loop', () => world.report(item)?.crash_loop === true, 60_000);
+    expect(world.container(item)?.mutable.restart).toBe('unless-stopped');
+    const lines = expect.stringMatching(/^(connection lost\n?)+$/);
+    const last = { code: 7, lines };
+    await world.until('ready again', () => world.report(item)?.ready === true, 10_000);
+    const looping = { crash_loop: true, exit_code: 7, last_exit: last, last_output: lines };
+    expect(world.report(item)).toMatchObject({ ...looping, phase: 'running' });
+    const message = 'The process exited with code 7 and is started again: connection lost';
+    const told = world.report(item)?.events?.items.filter(({ reason }) => reason === 'ProcessExited');
+    expect(told).toHaveLength(3);
+    expect(told).toMatchObject([{ message }, { message }, { message }]);
+    const restarts = world.report(item)?.restarts ?? 0;
+    await world.pass(60_000, 500);
+    // the engine starts it again at once, as its starts are good
+    expect((world.report(item)?.restarts ?? 0) - restarts).toBeGreaterThanOrEqual(3);
+    expect(world.report(item)).toMatchObject(looping);
+    isBroken = false;
+    await world.until('no crash loop', () => world.report(item)?.crash_loop === false, 700_000, 500);
+    expect(world.report(item)).toMatchObject({ ready: true, last_exit: last });
+  });
+
+  test('of a child that was killed for memory says so and counts it, while the first process goes on', async () => {
+    await world.start();
+    const item = service({}, { ...healthy, memory_bytes: 64 * 1024 * 1024 });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 20_000);
+    expect(world.report(item)).not.toHaveProperty('notes');
+    for (const kills of [1, 2]) {
+      world.engine.killChildForMemory(world.container(item)!.id);
+      await world.until('counted', () => world.report(item)?.memory_kills === kills, 5_000);
+    }
+    const than = 'its limit of 64 MiB: set a higher memory_limit, or let it use less';
+    expect(world.report(item)).toMatchObject({
+      ready: true,
+      notes: [
+        {
+          type: 'MemoryKills',
+          reason: 'OutOfMemory',
+          message: `Processes of an instance were killed as it used more memory than ${than}`,
+        },
+      ],
+    });
+    expect(world.report(item)?.events?.items).toMatchObject([
+      { reason: 'MemoryKill', message: `A process was killed as the instance used more memory than ${than}` },
+    ]);
+    await world.until('forgotten', () => world.report(item)?.notes === undefined, 3_700_000, 60_000);
+    expect(world.report(item)?.memory_kills).toBe(2);
+  });
+
   test.each([
     [{ memory_bytes: 64 * 1024 * 1024 }, 'its limit of 64 MiB: set a higher memory_limit, or let it use less'],
     [{}, 'the share that an instance without a limit gets: set a memory_limit, or let it use less'],
@@ -396,6 +488,29 @@ describe('what is done to a container from outside', () => {
     expect(events.filter(({ reason }) => reason === 'StorageExceeded')).toHaveLength(1);
     expect(events.at(-1)?.message).toContain('wrote 5120 MiB into its container, more than its limit of 5120 MiB');
     expect(world.container(item)?.id).toBe(id);
+  });
+
+  test('one that wrote too much into a volume of its image is replaced, and told to bind one', async () => {
+    const gibibyte = 1024 ** 3;
+    world.disk = { freeBytes: 30 * gibibyte, totalBytes: 50 * gibibyte };
+    world.engine.addImage('keeps:1', { local: true, volumes: ['/cache', '/data'] });
+    let used = 0;
+    await world.start({}, { ...mockRuntime(world.engine), volumeUsage: () => Promise.resolve(used) });
+    const item = service({}, { ...healthy, image: 'keeps:1' });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 5_000);
+    const message =
+      'What it writes to /cache, /data is gone with its next container, as a restart makes one: setpoint create volume NAME, then setpoint bind NAME APPLICATION /cache';
+    expect(world.report(item)?.notes).toEqual([{ type: 'DataNotKept', reason: 'VolumeOfImage', message }]);
+    const { id } = world.container(item)!;
+    used = 2.5 * gibibyte;
+    await world.pass(125_000, 500);
+    expect(world.container(item)?.id).toBe(id);
+    used += 1;
+    await world.until('replaced', () => world.container(item)?.id !== id, 66_000);
+    const told = world.report(item)?.events?.items.find(({ reason }) => reason === 'StorageExceeded');
+    expect(told?.message).toContain('most of it to /cache, more than its limit of 5120 MiB');
+    expect(told?.message).toContain('setpoint bind VOLUME APPLICATION /cache');
   });
 
   test('what fills the disk quickly is not given a minute', async () => {
@@ -566,6 +681,20 @@ describe('a change of what is desired', () => {
     expect(world.engine.containers.filter((it) => it.state === 'running')).toEqual([]);
     await world.delta([{ ...item, generation: 3, run: 'running' }]);
     await world.until('ready', () => world.report(item)?.generation === 3 && world.report(item)?.ready === true, 5_000);
+  });
+
+  test.each([
+    ['is killed, which is told', { ignoreTerm: true }, ['KilledAtStop']],
+    ['in time is not', { stopTakesMs: 20_000 }, undefined],
+  ])('a process that is to end and does so late %s', async (_, runs, told) => {
+    world.engine.addImage('slow:1', { local: true, runs });
+    await world.start();
+    const item = service({}, { ...healthy, image: 'slow:1', grace_seconds: 25 });
+    await world.snapshot(item);
+    await world.until('ready', () => world.report(item)?.ready === true, 20_000);
+    await world.delta([{ ...item, generation: 2, run: 'stopped' }]);
+    await world.until('stopped', () => world.report(item)?.phase === 'stopped', 40_000);
+    expect(world.report(item)?.events?.items.map(({ reason }) => reason)).toEqual(told);
   });
 
   test('a stop that is taken back at once leaves the instance in service', async () => {

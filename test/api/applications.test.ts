@@ -833,10 +833,19 @@ describe('instances', () => {
         container_id: 'c',
         image_digest: null,
         exit_code: null,
+        last_exit: null,
+        memory_kills: null,
       },
     ]);
-    await world.observe('assignment', one, { ...seen, exit_code: 137 });
-    expect((await owner.get(`/applications/${id}/instances`)).data[0].exit_code).toBeNull();
+    const last = { exit_code: 137, last_exit: { code: 137, out_of_memory: true, lines: 'bye' }, memory_kills: 2 };
+    await world.observe('assignment', one, { ...seen, ...last });
+    expect((await owner.get(`/applications/${id}/instances`)).data[0]).toMatchObject({ ...last, status: 'running' });
+    await world.observe('assignment', one, { ...seen, last_exit: {} });
+    expect((await owner.get(`/applications/${id}/instances`)).data[0].last_exit).toEqual({
+      code: null,
+      out_of_memory: false,
+      lines: null,
+    });
     await world.observe('assignment', one, { ...seen, phase: 'starting', ready: false, exit_code: 137 });
     expect((await owner.get(`/applications/${id}/instances`)).data[0].exit_code).toBe(137);
     await world.observe('server', place.server, { phase: 'offline' });
@@ -855,11 +864,23 @@ describe('instances', () => {
 describe('how instances are found ready and take the place of others', () => {
   it('has the defaults of Nomad, is changed without a deployment, and returns to them by null', async () => {
     const id = await anApplication();
-    const defaults = { max_surge: 1, min_healthy_seconds: 10, healthy_deadline: 300, drain_seconds: 30 };
+    const defaults = {
+      max_surge: 1,
+      min_healthy_seconds: 10,
+      healthy_deadline: 300,
+      drain_seconds: 30,
+      stop_grace_seconds: 10,
+    };
     expect((await owner.get(`/applications/${id}`)).data).toMatchObject({ ...defaults, healthcheck: null });
-    const set = { max_surge: 3, min_healthy_seconds: 0, healthy_deadline: 60, drain_seconds: 0 };
+    const set = {
+      max_surge: 3,
+      min_healthy_seconds: 0,
+      healthy_deadline: 60,
+      drain_seconds: 0,
+      stop_grace_seconds: 25,
+    };
     expect((await owner.put(`/applications/${id}`, set)).data).toMatchObject({ ...set, deployment_id: null });
-    const none = { max_surge: null, min_healthy_seconds: null, healthy_deadline: null, drain_seconds: null };
+    const none = Object.fromEntries(Object.keys(set).map((name) => [name, null]));
     expect((await owner.put(`/applications/${id}`, none)).data).toMatchObject(defaults);
   });
 
@@ -867,6 +888,7 @@ describe('how instances are found ready and take the place of others', () => {
     ['no surge', { max_surge: 0 }, 'max_surge', 'from 1 to 20'],
     ['too much surge', { max_surge: 21 }, 'max_surge', 'from 1 to 20'],
     ['a drain of more than an hour', { drain_seconds: 3601 }, 'drain_seconds', 'from 0 to 3600'],
+    ['no time to end', { stop_grace_seconds: 0 }, 'stop_grace_seconds', 'from 1 to 3600'],
     ['a deadline that no instance can meet', { healthy_deadline: 10 }, 'healthy_deadline', 'min_healthy_seconds (10)'],
     ['a time that no instance can have', { min_healthy_seconds: 300 }, 'min_healthy_seconds', 'healthy_deadline (300)'],
     [
@@ -878,6 +900,18 @@ describe('how instances are found ready and take the place of others', () => {
     ['a check of no port', { healthcheck: { type: 'http', path: '/up' } }, 'healthcheck.port', 'exposed_port'],
     ['a setting of another type', { healthcheck: { type: 'tcp', path: '/up' } }, 'healthcheck.path', 'path'],
     ['a check of no known type', { healthcheck: { type: 'ping' } }, 'healthcheck.type', ''],
+    [
+      'a host that is none',
+      { exposed_port: 80, healthcheck: { type: 'http', path: '/', host: 'a b' } },
+      'healthcheck.host',
+      'host name',
+    ],
+    [
+      'a setting by two names',
+      { exposed_port: 80, healthcheck: { type: 'tcp', retries: 2, failures: 3 } },
+      'healthcheck.retries',
+      '',
+    ],
     ['a command without words', { healthcheck: { type: 'command', command: [] } }, 'healthcheck.command', ''],
   ])('refuses %s', async (_, more, field, words) => {
     const answer = await owner.post('/applications', fields(more));
@@ -894,6 +928,41 @@ describe('how instances are found ready and take the place of others', () => {
     expect(refused.status).toBe(400);
     const changed = await owner.put(`/applications/${id}`, { healthcheck: null, healthcheck_path: '/' });
     expect(changed.data).toMatchObject({ healthcheck: null, healthcheck_path: '/' });
+  });
+});
+
+it('has limits of shared memory and of processes, which a compose file has for itself', async () => {
+  const ulimits = { nofile: { soft: 1024, hard: 4096 } };
+  const limits = { shm_size: '128m', pids_limit: 200, ulimits };
+  const id = await anApplication(limits);
+  expect((await owner.get(`/applications/${id}`)).data).toMatchObject(limits);
+  const none = { shm_size: null, pids_limit: null, ulimits: null };
+  expect((await owner.put(`/applications/${id}`, none)).data).toMatchObject(none);
+  const bad = await owner.put(`/applications/${id}`, {
+    shm_size: '1x',
+    pids_limit: 0,
+    ulimits: { nofile: { soft: 2, hard: 1 } },
+  });
+  expect(new Set(bad.body.error?.details?.map(({ field }) => field))).toEqual(
+    new Set(['shm_size', 'pids_limit', 'ulimits.nofile.soft']),
+  );
+});
+
+it('takes the settings of a health check by the names that compose files have for them', async () => {
+  const times = { interval: 3, timeout: 2, start_period: 40, retries: 5 };
+  const id = await anApplication({
+    exposed_port: 80,
+    healthcheck: { type: 'http', path: '/', host: 'app.example.test', status: 401, ...times },
+  });
+  expect((await owner.get(`/applications/${id}`)).data.healthcheck).toEqual({
+    type: 'http',
+    path: '/',
+    host: 'app.example.test',
+    status: 401,
+    interval_seconds: 3,
+    timeout_seconds: 2,
+    start_seconds: 40,
+    failures: 5,
   });
 });
 

@@ -39,6 +39,8 @@ type Kind = 'project' | 'environment' | 'server' | 'application' | 'deployment';
 interface Situation<K extends Kind> {
   desired?: (draft: DesiredOf<K>, stage: Stage) => void;
   phase?: string;
+  /** Of its condition `Ready`. */
+  reason?: string;
   isDeleting?: true;
 }
 
@@ -70,6 +72,7 @@ const kinds = [
       failed: application('failed'),
       error: application('error'),
       cancelled: application('stopped'),
+      ended: { ...application('stopped'), reason: 'Completed' },
       stopping: application('running', true),
       stopped: application('stopped', true),
       deleting: { isDeleting: true },
@@ -120,16 +123,16 @@ const kinds = [
   }),
 ] as const;
 
-async function bring<K extends Kind>(stage: Stage, kind: K, id: string, { desired, phase, isDeleting }: Situation<K>) {
+async function bring<K extends Kind>(stage: Stage, kind: K, id: string, situation: Situation<K>) {
+  const { desired, phase, reason, isDeleting } = situation;
   const repo = openRepository(world.store, stage.tenant, world.clock);
   if (desired !== undefined) await repo.change(kind, id, (draft) => desired(draft, stage));
   const it = (await repo.get(kind, id)) as unknown as Resource<Kind>; // of one of the kinds
   const unit = repo.begin();
+  const at = { observedGeneration: it.meta.generation, changedAt: '' };
+  const conditions = reason === undefined ? [] : [{ type: 'Ready', status: 'false', reason, message: '', ...at }];
   if (phase !== undefined)
-    unit.observe(
-      it as never,
-      { ...it.observed, phase, observedGeneration: it.meta.generation, conditions: [] } as never,
-    );
+    unit.observe(it as never, { ...it.observed, phase, observedGeneration: it.meta.generation, conditions } as never);
   if (isDeleting === true) unit.requestDelete(it);
   await commit(unit);
   await world.settled();
@@ -211,3 +214,25 @@ it('the console offers what the API accepts, also while a stop is under way', as
   expect(buttons.get('stop')).toBe('The application is being stopped');
   expect(buttons.get('start')).toBeUndefined();
 });
+
+it.each(['Completed', 'Exited'])(
+  'an application that has ended as %s runs once more when it is started',
+  async (reason) => {
+    const stage = await setStage(world, 'owner');
+    const phase = reason === 'Completed' ? 'stopped' : 'failed';
+    await bring(stage, 'application', stage.application, { ...application(phase), reason });
+    const tokenOf = () =>
+      world.mirror.tenant(stage.tenant).get('application', stage.application)?.desired.restart_token;
+    const start = () =>
+      ask(world, { method: 'POST', path: `/applications/${stage.application}/start` }, stage.actor.by.token);
+    const before = tokenOf();
+    expect((await start()).status).toBe(200);
+    await world.settled();
+    const after = tokenOf();
+    expect(after).not.toBe(before);
+    // the second request finds that it is to run already
+    expect((await start()).status).toBe(200);
+    await world.settled();
+    expect(tokenOf()).toBe(after);
+  },
+);

@@ -80,6 +80,7 @@ describe('what a container on Docker has inside', () => {
       processes: 77,
       oomScoreAdj: 300,
       shmBytes: 8 * MiB,
+      ulimits: { nofile: { soft: 512, hard: 1024 } },
       mounts: [
         { type: 'tmpfs', path: '/scratch', sizeBytes: MiB, mode: 0o1777 },
         { type: 'file', source, path: '/etc/secret' },
@@ -89,6 +90,7 @@ describe('what a container on Docker has inside', () => {
     expect(await status(id, 'Gid')).toMatch(/^1001\t/);
     expect(await status(id, 'NoNewPrivs')).toBe('1');
     expect(await shell(id, 'cat /proc/1/oom_score_adj')).toBe('300');
+    expect(await shell(id, 'cat /proc/1/limits')).toMatch(/^Max open files +512 +1024 /m);
     const limit = 'cat /sys/fs/cgroup/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids/pids.max';
     expect(await shell(id, limit)).toBe('77');
     const mounts = (await shell(id, 'cat /proc/mounts')).split('\n').map((line) => line.split(' '));
@@ -115,6 +117,39 @@ describe('what a container on Docker has inside', () => {
     ];
     for (const [changes, expected] of cases)
       expect(await rights(await start(changes === undefined ? {} : { capabilities: changes }))).toEqual(expected);
+  });
+
+  test('is told when a process is killed for memory, also when that is not the first one', async () => {
+    const enough = new AbortController();
+    const events = docker.runtime.events(docker.server, AbortSignal.any([enough.signal, signal()]));
+    // the variable of the inner shell doubles until it has no room any more
+    const greedy = 'x=0123456789; while :; do x=$x$x; done';
+    const id = await start({
+      memoryBytes: 16 * MiB,
+      entrypoint: ['/bin/sh', '-c'],
+      command: [`( ${greedy} ); while :; do sleep 600 & wait; done`],
+    });
+    for await (const event of events) if (event.containerId === id && event.action === 'oom') break;
+    expect(await docker.runtime.inspect(id, signal())).toMatchObject({ state: 'running' });
+    enough.abort(new Error('Enough'));
+  });
+
+  test('is where its programs listen, without the name server of the engine', async () => {
+    const id = await start({});
+    const { pid } = (await docker.runtime.inspect(id, signal()))!;
+    expect(await docker.runtime.listeners({ id, pid }, signal())).toEqual([]);
+  });
+
+  test('is no health where a check is taken away by NONE', async () => {
+    const { Id } = (await engineCall('POST', '/containers/create', {
+      Image: await ensureRichImage(),
+      Cmd: ['/bin/sleep', '600'],
+      Healthcheck: { Test: ['NONE'] },
+      Labels: { [labels.server]: docker.server },
+    })) as { Id: string };
+    await docker.runtime.start(Id, signal());
+    expect(await docker.runtime.inspect(Id, signal())).toMatchObject({ state: 'running' });
+    expect(await docker.runtime.inspect(Id, signal())).not.toHaveProperty('health');
   });
 
   test('is an entrypoint in place of that of the image', async () => {

@@ -523,7 +523,7 @@ describe.each([
     test('report this server from the moment of the call', async () => {
       const enough = new AbortController();
       const events = rig.runtime.events(rig.server, AbortSignal.any([enough.signal, signal()]));
-      const id = await start({ exitCode: 0 });
+      const id = await start({ exitCode: 3 });
       await exited(id);
       await rig.runtime.remove(id, signal());
       const seen: RuntimeEvent[] = [];
@@ -533,6 +533,9 @@ describe.each([
         if (event.containerId === id && event.action === 'destroy') break;
       }
       expect(seen.map(({ action }) => action)).toEqual(expect.arrayContaining(['create', 'start', 'die', 'destroy']));
+      expect(seen.find(({ action }) => action === 'die')?.exitCode).toBe(3);
+      const times = seen.map(({ at }) => at);
+      expect(times).toEqual(times.toSorted((a, b) => a - b));
     });
 
     test('report that a container left its network, which shows in its details only', async () => {

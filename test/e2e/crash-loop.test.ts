@@ -55,7 +55,9 @@ it(
       return all.length > 0 && all;
     });
     const lines = Array.from({ length: 50 }, (_, n) => `line ${n + 31}`);
-    expect(error!['message']).toBe(`Its process keeps exiting: its log shows why\n\n${lines.join('\n')}`);
+    expect(error!['message']).toBe(
+      `Its process keeps exiting, last with code 1: its log shows why\n\n${lines.join('\n')}`,
+    );
     // only its agent starts it again, later and later
     expect(await policy(container)).toBe('no');
 
@@ -68,6 +70,47 @@ it(
     );
     expect(await instancesOf(app.id)).toEqual([container]);
     expect(await told('application_error')).toHaveLength(1);
+  },
+  4 * patientMs,
+);
+
+it(
+  'is stopped as completed after an end that is meant, runs once more when asked to, and fails with another code',
+  async () => {
+    const worker = (start_command: string) =>
+      town.createApplication({
+        source_type: 'image',
+        image_url: image,
+        app_type: 'worker',
+        restart_policy: 'never',
+        start_command,
+      });
+    const readyOf = async (id: string) => {
+      const { status, conditions } = await town.application(id);
+      const ready = conditions?.find(({ type }) => type === 'Ready');
+      return [status, ready?.reason, ready?.message];
+    };
+    const codesOf = async (id: string) =>
+      (await town.client.list(`/api/v1/applications/${id}/instances`)).map((it) => [it['status'], it['exit_code']]);
+    const well = await worker('/bin/sh -c "exit 0"');
+    await town.deployment((await town.deploy(well.id)).id, 'succeeded', patientMs);
+    const end = 'Its process ended with code 0, after which restart_policy never does not start it again';
+    const isCompleted = async (): Promise<boolean> => (await readyOf(well.id))[1] === 'Completed';
+    await town.until('it is completed', isCompleted, patientMs);
+    expect(await readyOf(well.id)).toEqual(['stopped', 'Completed', end]);
+    expect(await codesOf(well.id)).toEqual([['succeeded', 0]]);
+    const [before] = await instancesOf(well.id);
+    await town.client.object('POST', `/api/v1/applications/${well.id}/restart`, {});
+    const another = async (): Promise<boolean> => {
+      const [now] = await instancesOf(well.id);
+      return now !== undefined && now !== before && (await isCompleted());
+    };
+    await town.until('it has run once more', another, patientMs);
+
+    const badly = await worker(`/bin/sh -c "echo no queue; exit 7"`);
+    const failed = await town.deployment((await town.deploy(badly.id)).id, 'failed', patientMs);
+    expect(failed['error']).toMatchObject({ message: 'The process exited with code 7: no queue' });
+    expect((await readyOf(badly.id)).slice(0, 2)).toEqual(['failed', 'DeploymentFailed']);
   },
   4 * patientMs,
 );

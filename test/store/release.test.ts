@@ -52,6 +52,7 @@ test('of the first release, a leader lacks volumes, settings, runs, webhooks, pr
         'min_healthy_seconds',
         'healthy_deadline',
         'drain_seconds',
+        'stop_grace_seconds',
         'mounts',
         'domains',
       ],

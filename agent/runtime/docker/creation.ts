@@ -47,6 +47,7 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
       ...(memoryBytes !== undefined && { Memory: memoryBytes, MemorySwap: memoryBytes }),
       ...(nanoCpus !== undefined && { NanoCpus: nanoCpus }),
       ...(spec.shmBytes !== undefined && { ShmSize: spec.shmBytes }),
+      ...ulimits(spec.ulimits),
       ...(spec.init === true && { Init: true }),
       ...(spec.readOnlyRoot !== undefined && { ReadonlyRootfs: spec.readOnlyRoot }),
       ...(spec.mounts !== undefined && { Mounts: spec.mounts.map(mount) }),
@@ -59,6 +60,11 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
 function rights(changes: ContainerSpec['capabilities']): object {
   const { add = [], drop = [] } = changes ?? {};
   return { CapDrop: ['NET_RAW', 'MKNOD', ...drop], ...(add.length > 0 && { CapAdd: add }) };
+}
+
+function ulimits(limits: ContainerSpec['ulimits']): object {
+  if (limits === undefined) return {};
+  return { Ulimits: Object.entries(limits).map(([name, { soft, hard }]) => ({ Name: name, Soft: soft, Hard: hard })) };
 }
 
 function mount(one: Mount): object {

@@ -18,7 +18,7 @@ import { images } from './images.ts';
 import { networks } from './networks.ts';
 import { output } from './output.ts';
 import { programs } from './programs.ts';
-import { connections } from './connections.ts';
+import { connections, listeners } from './connections.ts';
 import { sharedBridge } from './shared-bridge.ts';
 import { usage } from './usage.ts';
 import { volumes } from './volumes.ts';
@@ -55,6 +55,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     ...volumes(engine),
     usage: usage(engine),
     connections,
+    listeners,
     run: programs(engine, clock),
     build: (request, line, signal) => build(engine, options.builds, request, line, signal),
     trimBuildCache: (keptBytes, signal) => trimBuildCache(engine, keptBytes, signal),

@@ -25,6 +25,7 @@ const networkActions = ['disconnect'];
 const Event = z.object({
   Type: z.enum(['container', 'network']),
   Action: z.string(),
+  timeNano: z.number().catch(0),
   Actor: z.object({ ID: z.string(), Attributes: z.record(z.string(), z.string()) }),
 });
 
@@ -48,12 +49,15 @@ async function* read(
 ): AsyncGenerator<RuntimeEvent> {
   const answer = await engine.open({ method: 'GET', path: ['events'], query }, signal);
   for await (const line of jsonLines(answer)) {
-    const { Type, Action, Actor } = Event.parse(line);
-    const container = Actor.Attributes['container'];
+    const { Type, Action, Actor, timeNano } = Event.parse(line);
+    const { container, exitCode } = Actor.Attributes;
+    const at = timeNano / 1e6;
     if (Type === 'network') {
-      if (container !== undefined) yield { containerId: container, action: Action, labels: {} };
-    } else if (Actor.Attributes[labels.server] === server)
-      yield { containerId: Actor.ID, action: Action, labels: Actor.Attributes };
+      if (container !== undefined) yield { containerId: container, action: Action, labels: {}, at };
+    } else if (Actor.Attributes[labels.server] === server) {
+      const ended = Action === 'die' && exitCode !== undefined && { exitCode: Number(exitCode) };
+      yield { containerId: Actor.ID, action: Action, labels: Actor.Attributes, at, ...ended };
+    }
   }
   throw unavailable('The container engine ended its stream of events');
 }

@@ -13,7 +13,11 @@ const Inspected = z.object({
   Id: z.string(),
   RepoDigests: z.array(z.string()).nullish(),
   Config: z
-    .object({ Labels: z.record(z.string(), z.string()).nullish(), OnBuild: z.array(z.string()).nullish() })
+    .object({
+      Labels: z.record(z.string(), z.string()).nullish(),
+      OnBuild: z.array(z.string()).nullish(),
+      ExposedPorts: z.record(z.string(), z.unknown()).nullish(),
+    })
     .nullish(),
 });
 const Listed = z.array(
@@ -21,6 +25,12 @@ const Listed = z.array(
 );
 
 type Verbs = Pick<ContainerRuntime, 'image' | 'pull' | 'images' | 'removeImage'>;
+
+/** The port of a key such as `8080/tcp`. */
+function tcpPort(key: string): number[] {
+  const port = /^(\d{1,5})(\/tcp)?$/.exec(key)?.[1];
+  return port === undefined ? [] : [Number(port)];
+}
 
 /** The image verbs of the runtime. */
 export function images(engine: Engine): Verbs {
@@ -100,6 +110,7 @@ export async function inspectImage(
       digest: digests.find(isOwn) ?? Id,
       labels: Config?.Labels ?? {},
       onBuild: Config?.OnBuild ?? [],
+      exposed: Object.keys(Config?.ExposedPorts ?? {}).flatMap(tcpPort),
     };
   } catch (error) {
     if (isStatus(error, 404)) return undefined;

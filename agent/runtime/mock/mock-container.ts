@@ -4,6 +4,7 @@ import type {
   Container,
   ContainerDetail,
   ContainerSpec,
+  Listener,
   Mount,
   MountDetail,
   NetworkPlace,
@@ -261,6 +262,11 @@ export class MockContainer {
     const { http = 200, listenAfterMs = 0 } = this.#run;
     if (this.#state !== 'running' || runningMs < listenAfterMs) return undefined;
     return typeof http === 'number' ? http : http({ port, path, runningMs });
+  }
+
+  /** Where its programs listen; `undefined` if the script does not say. */
+  get listeners(): readonly Listener[] | undefined {
+    return this.#state === 'running' ? this.#run.listeners : undefined;
   }
 
   /** True if it accepts connections to the port. */

@@ -150,6 +150,11 @@ export class MockEngine {
     this.#must(id).exit(code, { asked: false });
   }
 
+  /** The kernel kills a process of the container for lack of memory, other than the first one. */
+  killChildForMemory(id: string): void {
+    this.#event(this.#must(id), 'oom');
+  }
+
   changeByHand(id: string, change: Partial<Mutable>): void {
     const one = this.#must(id);
     Object.assign(one.mutable, change);
@@ -430,7 +435,9 @@ export class MockEngine {
 
   #event(one: MockContainer, action: string): void {
     const labels = action === 'disconnect' ? {} : { ...one.mutable.labels }; // an event of the network has no labels
-    this.#events.push({ containerId: one.id, action, labels });
+    const { exitCode } = one.detail();
+    const ended = action === 'die' && exitCode !== undefined && { exitCode };
+    this.#events.push({ containerId: one.id, action, labels, at: this.#clock.now().getTime(), ...ended });
   }
 
   /** One address for each of the networks. */
@@ -468,6 +475,6 @@ function unavailable(): RuntimeFailure {
   return failureOf({ code: 'runtime_unavailable', message: 'The container engine does not answer' });
 }
 
-function shown({ id, digest, labels }: Image): LocalImage {
-  return { id, digest, labels, onBuild: [] };
+function shown({ id, digest, labels, script }: Image): LocalImage {
+  return { id, digest, labels, onBuild: [], exposed: script.exposed ?? [] };
 }

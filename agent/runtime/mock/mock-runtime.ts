@@ -65,6 +65,7 @@ export function mockRuntime(
     inspect: (id, signal) => ask('inspect', undefined, signal, () => engine.find(id)?.detail()),
     written: (id, signal) => ask('written', undefined, signal, () => engine.find(id)?.mutable.writtenBytes),
     usage: ({ id }, signal) => ask('usage', undefined, signal, () => engine.find(id)?.usage()),
+    listeners: ({ id }, signal) => ask('listeners', undefined, signal, () => engine.find(id)?.listeners),
     connections: ({ id }, signal) => ask('connections', undefined, signal, () => engine.find(id)?.connections ?? 0),
     create: (spec, signal) => ask('create', spec.name, signal, () => engine.create(spec)),
     start: (id, signal) =>
@@ -217,7 +218,7 @@ export function mockProber(engine: MockEngine): Prober {
         case 'http': {
           const { address, port, path } = target;
           const status = engine.at(address)?.answer(port, path);
-          return status === undefined ? failed(`GET ${path}`, refused) : answered(path, status);
+          return status === undefined ? failed(`GET ${path}`, refused) : answered(target, status);
         }
         case 'tcp': {
           const { address, port } = target;

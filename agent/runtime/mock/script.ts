@@ -1,5 +1,5 @@
 import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
-import type { BuildOptions, ContainerDetail, OutputChunk, PullProgress, Usage } from '../runtime.ts';
+import type { BuildOptions, ContainerDetail, Listener, OutputChunk, PullProgress, Usage } from '../runtime.ts';
 
 /** A failure in a script. Retryable by default. */
 export interface ScriptedFailure {
@@ -29,6 +29,8 @@ export interface RunScript {
   http?: number | ((request: { port: number; path: string; runningMs: number }) => number | undefined);
   /** Whether it accepts connections, by port; by default it does. */
   tcp?: (port: number) => boolean;
+  /** Where its programs listen; absent: that cannot be known. */
+  listeners?: readonly Listener[];
   /** It refuses connections until it has run for this time. */
   listenAfterMs?: number;
   /** Programs that are run in it, by command; by default each ends at once with code 0. */
@@ -69,6 +71,8 @@ export interface ImageScript {
   digest?: string;
   /** Its files, by path. */
   files?: Readonly<Record<string, string>>;
+  /** Ports at which its program listens by its own account. */
+  exposed?: readonly number[];
   /** Paths at which a container gets an anonymous volume. */
   volumes?: readonly string[];
   pullTakesMs?: number;

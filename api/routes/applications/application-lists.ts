@@ -29,7 +29,18 @@ const Instance = z
     started_at: z.string().nullable(),
     container_id: z.string().nullable(),
     image_digest: z.string().nullable(),
-    exit_code: z.int().nullable().meta({ description: 'Of the process that ended last, while none runs' }),
+    exit_code: z.int().nullable().meta({ description: 'Of the process that ended last, also while another one runs' }),
+    last_exit: z
+      .object({
+        code: z.int().nullable(),
+        out_of_memory: z.boolean(),
+        lines: z.string().nullable().meta({ description: 'The last lines that it wrote' }),
+      })
+      .nullable()
+      .meta({ description: 'How its process ended last' }),
+    memory_kills: z.int().nullable().meta({
+      description: 'Processes of it that were killed for memory, the first one or another: counted as `restarts`',
+    }),
   })
   .meta({ id: 'Instance' });
 
@@ -73,10 +84,20 @@ function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.inf
         started_at: observed.started_at,
         container_id: observed.container_id,
         image_digest: observed.image_digest ?? spec.image_digest,
-        exit_code: phase === 'running' ? undefined : observed.exit_code,
+        exit_code: observed.exit_code,
+        last_exit: lastExit(observed.last_exit),
+        memory_kills: observed.memory_kills,
       }),
     },
   ];
+}
+
+function lastExit(
+  seen: NonNullable<ReadonlyResource<'assignment'>['observed']>['last_exit'],
+): z.infer<typeof Instance>['last_exit'] {
+  if (seen === undefined) return null;
+  const { code = null, out_of_memory: isKilled = false, lines = null } = seen;
+  return { code, out_of_memory: isKilled, lines };
 }
 
 type Finder = (it: ReadonlyResource<'application'>, view: TenantView) => Linked[];

@@ -70,6 +70,42 @@ describe('by HTTP', () => {
     expect(await probe(http(server.port))).toEqual(result);
   });
 
+  test('an answer that may be for other hosts than the one that was asked for names it, with its beginning', async () => {
+    await using server = await listening(
+      createHttpServer((request, response) => {
+        const isKnown = request.headers.host === 'app.example.test';
+        response.writeHead(isKnown ? 200 : 400).end(`Invalid Host ${'x'.repeat(1000)}`);
+      }),
+    );
+    const host = `${address}:${server.port}`;
+    const remedy = '(if it serves certain hosts only, set host of its healthcheck)';
+    expect(await probe(http(server.port))).toEqual({
+      ok: false,
+      reason: `GET /x with Host ${host} answered 400 ${remedy}`,
+      body: `Invalid Host ${'x'.repeat(187)}`,
+    });
+    const target = { ...http(server.port), host: 'other.example.test' } as ProbeTarget;
+    expect(await probe(target)).toMatchObject({ reason: 'GET /x with Host other.example.test answered 400' });
+    expect(await probe({ ...target, host: 'app.example.test' } as ProbeTarget)).toEqual({ ok: true });
+  });
+
+  test('one status may be the only one that counts', async () => {
+    await using server = await listening(
+      createHttpServer((request, response) => response.writeHead(request.url === '/x' ? 401 : 200).end()),
+    );
+    const target = { ...http(server.port), status: 401 } as ProbeTarget;
+    expect(await probe(target)).toEqual({ ok: true });
+    const reason = 'GET /y answered 200 and not 401';
+    expect(await probe({ ...target, path: '/y' } as ProbeTarget)).toEqual({ ok: false, reason });
+  });
+
+  test('an answer that does not end is left after its beginning', async () => {
+    await using server = await listening(
+      createHttpServer((_, response) => void response.writeHead(500).write('x'.repeat(5_000))),
+    );
+    expect(await probe(http(server.port))).toMatchObject({ ok: false, body: 'x'.repeat(200) });
+  });
+
   test('a port that nothing listens on is named by its error', async () => {
     expect(await probe(http(await freePort()))).toEqual({ ok: false, reason: 'GET /x failed: ECONNREFUSED' });
   });

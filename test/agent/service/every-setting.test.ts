@@ -124,6 +124,8 @@ const actors = {
   'files[].gid': 'agent/service/instance-files.ts',
   'probe<http>.port': 'agent/service/readiness-subject.ts',
   'probe<http>.path': 'agent/service/readiness-subject.ts',
+  'probe<http>.host': 'agent/service/readiness-subject.ts',
+  'probe<http>.status': 'agent/service/readiness-subject.ts',
   'probe<tcp>.port': 'agent/service/readiness-subject.ts',
   'probe<command>.command[]': 'agent/service/readiness-subject.ts',
   ...Object.fromEntries(

@@ -143,8 +143,9 @@ describe('with a container', () => {
 
     test('one that ended for good is not replaced', () => {
       const once = desired({}, { restart_policy: 'no' });
-      const before = { exits: 0, quickExits: 0 };
-      const exit = { container: 'c1', startedAt: '', code: 0, outOfMemory: false, series: '', before };
+      const before = { exits: 0, quickExits: 0, ends: [] };
+      const end = { container: 'c1', startedAt: '', code: 0, outOfMemory: false, byEngine: false };
+      const exit = { ...end, series: '', before };
       const there = [actual(once, { state: 'exited', exitCode: 0 })];
       const ended = { desired: once, actual: there, memory: knowing(once, { exit }) };
       for (const restart of [true, false]) expect(step({ restart, hold: true }, ended)).toBeUndefined();

@@ -50,6 +50,28 @@ test('an instance that did not answer at first is stable ten seconds after its f
   expect(await untilSo(clock, () => readiness.health.stable)).toBeGreaterThanOrEqual(9_000);
 });
 
+test('what its check sees is shown a few seconds after its start, in the words of the first time', async () => {
+  const { clock, answers, readiness } = instance({
+    ok: false,
+    reason: 'GET / answered 400',
+    body: 'Bad\n\u001b[1m host',
+  });
+  await clock.advance(4_000);
+  expect(readiness.health).toEqual({ ready: false, stable: false, problem: undefined });
+  answers.now = { ok: false, reason: 'GET / answered 400', body: 'Bad host at 12:00' };
+  await clock.advance(3_000);
+  const seen = 'GET / answered 400: "Bad [1m host"';
+  expect(readiness.health).toMatchObject({ problem: undefined, seen });
+  await clock.advance(30_000);
+  expect(readiness.health).toMatchObject({ problem: seen, seen });
+  answers.now = { ok: false, reason: 'GET / answered 500' };
+  await clock.advance(2_000);
+  expect(readiness.health.seen).toBe('GET / answered 500');
+  answers.now = { ok: true };
+  await untilSo(clock, () => readiness.health.ready);
+  expect(readiness.health.seen).toBeUndefined();
+});
+
 test('an instance that was unready for a while is stable ten seconds after it answers again', async () => {
   const { clock, answers, readiness } = instance();
   await untilSo(clock, () => readiness.health.stable);
@@ -96,7 +118,7 @@ test('an instance is probed as often, and fails as late, as it shall', async () 
   await clock.advance(40_000);
   expect(readiness.health.ready).toBe(true);
   await clock.advance(20_000);
-  expect(readiness.health).toEqual({ ready: false, stable: false, problem: 'It hangs' });
+  expect(readiness.health).toEqual({ ready: false, stable: false, problem: 'It hangs', seen: 'It hangs' });
 });
 
 test('a failure within the time of the start is not reported', async () => {

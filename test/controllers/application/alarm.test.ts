@@ -4,7 +4,7 @@ import type { ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { desiredState } from '../../harness/states.ts';
 import { openRig, tenant, type Rig } from '../runtime/rig.ts';
-import { controllers, deployed, startDeadlineMs } from './deployed.ts';
+import { controllers, deployed, startDeadlineMs, unreadyGraceMs } from './deployed.ts';
 
 let rig: Rig;
 beforeEach(async () => {
@@ -94,6 +94,26 @@ test('one of three instances that keeps exiting is notified once, and once more 
   expect(told()).toEqual([part, looping]);
   await one.report(up, 2);
   expect(told()).toEqual([part, looping, back]);
+});
+
+test('a process that keeps exiting is notified of with its code, also while it is ready at times', async () => {
+  const one = await deployed(rig);
+  await one.report(up);
+  const last = { crash_loop: true, last_output: 'lost it', last_exit: { code: 7, lines: 'lost it' } };
+  await one.report({ ...up, ...last });
+  const message = 'application_error: Its process keeps exiting, last with code 7: its log shows why\n\nlost it';
+  expect(told()).toEqual([message]);
+  await one.report({ ...last, ready: false });
+  await one.report({ ...up, ...last });
+  expect(one.phase()).toBe('running');
+  await one.report({ ...last, ready: false });
+  expect(one.phase()).toBe('running');
+  await rig.clock.advance(unreadyGraceMs);
+  await rig.rest();
+  expect(one.phase()).toBe('error');
+  expect(told()).toEqual([message, message]);
+  await one.report(up);
+  expect(told()).toEqual([message, message, back]);
 });
 
 test('a process that keeps exiting is notified also where it was notified that no instance is ready', async () => {

@@ -107,6 +107,15 @@ it('has volumes of the application, and networks of its own before that of the e
   expect(web!.ports).toEqual([{ name: 'main', port: 80, publish: 8080 }]);
 });
 
+it('gives a process the time to end of its file, or that of the application', () => {
+  const world = town([service('web'), service('db', { grace_seconds: 60 })]);
+  const app = { ...world.app, desired: { ...world.app.desired, stop_grace_seconds: 25 } };
+  const graceOf = (it: World): unknown[] =>
+    [...started(it).values()].map(({ desired: { spec } }) => spec.type === 'service' && spec.grace_seconds);
+  expect(graceOf({ ...world, app })).toEqual([25, 60]);
+  expect(graceOf(world)).toEqual([10, 60]);
+});
+
 it('removes the volumes with their data once the application is deleted, and no sooner drops them', () => {
   const world = town([service('web')]);
   const app = { ...world.app, meta: { ...world.app.meta, deletionRequestedAt: 'now' } };

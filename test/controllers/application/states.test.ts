@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import { alarmOf } from '../../../controllers/application/alarm.ts';
 import { conditionsOf, isUnready, observe, stateOf } from '../../../controllers/application/states.ts';
 import type { World } from '../../../controllers/application/world.ts';
 import type { ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -26,6 +27,7 @@ interface Given {
   counted?: boolean;
   /** A volume that the application mounts. */
   mounted?: Resource<'volume'>;
+  restartPolicy?: 'always' | 'on-failure' | 'no';
   /** Why the deployments that failed did. */
   failure?: { code: string; message: string };
 }
@@ -70,7 +72,7 @@ function world(given: Given): World {
         service: 'main',
         version: owner!.meta.id,
         run: given.run ?? 'running',
-        spec: serviceSpec({ slot }),
+        spec: serviceSpec({ slot, restart_policy: given.restartPolicy ?? 'always' }),
         spec_hash: 'h',
       },
       {
@@ -95,6 +97,13 @@ function world(given: Given): World {
 }
 
 const up = { ready: true, stable: true };
+const completed: Report = { phase: 'succeeded', exit_code: 0, last_exit: { code: 0 } };
+const exited: Report = {
+  phase: 'failed',
+  exit_code: 7,
+  last_exit: { code: 7, lines: 'no queue' },
+  error: { code: 'exited', message: 'The process exited with code 7: no queue' },
+};
 
 describe('the phase of an application', () => {
   const table: [string, Given, string, string][] = [
@@ -137,6 +146,18 @@ describe('the phase of an application', () => {
       { before: 'running', deployments: ['succeeded'], slots: [{ crash_loop: true }] },
       'error',
       'CrashLoop',
+    ],
+    [
+      'a crash loop that is ready for a moment',
+      { before: 'running', deployments: ['succeeded'], slots: [{ ...up, crash_loop: true }] },
+      'running',
+      'CrashLoop',
+    ],
+    [
+      'a crash loop of one of two',
+      { before: 'running', replicas: 2, deployments: ['succeeded'], slots: [up, { crash_loop: true }] },
+      'running',
+      'Degraded',
     ],
     [
       'server offline',
@@ -206,6 +227,29 @@ describe('the phase of an application', () => {
     expect(observe(well, stateOf(well)).consecutive_failures).toBe(0);
   });
 
+  it('says how what keeps exiting ended last and what it wrote, and does not flip while that is ready at times', () => {
+    const last_exit = { code: 7, lines: 'connection lost' };
+    const message = 'Its process keeps exiting, last with code 7: connection lost';
+    const of = (slot: Report, unreadyTooLong = false): World =>
+      world({ before: 'running', deployments: ['succeeded'], slots: [slot], unreadyTooLong });
+    const upAgain = of({ ...up, crash_loop: true, last_exit });
+    expect(stateOf(upAgain)).toEqual({ phase: 'running', ready: 'false', reason: 'CrashLoop', message });
+    const down = (unreadyTooLong: boolean): World => {
+      const it = of({ crash_loop: true, last_exit }, unreadyTooLong);
+      const { reason, message: text } = stateOf(upAgain);
+      const conditions = [
+        { type: 'Ready', status: 'false' as const, reason, message: text, observedGeneration: 1, changedAt: '' },
+      ];
+      return { ...it, app: { ...it.app, observed: { ...it.app.observed!, conditions } } };
+    };
+    expect(stateOf(down(false))).toEqual(stateOf(upAgain));
+    expect(stateOf(down(true))).toEqual({ ...stateOf(upAgain), phase: 'error' });
+    const killed = of({ crash_loop: true, last_exit: { code: 137, out_of_memory: true } });
+    expect(stateOf(killed).message).toBe(
+      'Its process keeps exiting, last with code 137, killed as it used more memory than it may: its log shows why',
+    );
+  });
+
   it.each([
     ['a crash loop', { crash_loop: true }, 'CrashLoop'],
     ['readiness', up, 'Running'],
@@ -263,6 +307,76 @@ describe('the phase of an application', () => {
     expect(isUnready(world({ deployments: ['succeeded'], slots: [up] }))).toBe(false);
     expect(isUnready(world({ deployments: ['succeeded', 'building'], slots: [{}] }))).toBe(false);
     expect(isUnready(world({ run: 'stopped', deployments: ['succeeded'], slots: [{}] }))).toBe(false);
+  });
+});
+
+describe('an application whose processes are not started again', () => {
+  const of = (slots: Report[], more: Given = {}): World =>
+    world({
+      before: 'running',
+      deployments: ['succeeded'],
+      replicas: slots.length,
+      restartPolicy: 'no',
+      slots,
+      ...more,
+    });
+  const end = (code: number, policy = 'never') =>
+    `Its process ended with code ${code}, after which restart_policy ${policy} does not start it again`;
+
+  it('has completed once all of them have come to an end that is a success, and is no trouble', () => {
+    const it = of([completed, completed], { unreadyTooLong: true });
+    expect(stateOf(it)).toEqual({ phase: 'stopped', ready: 'false', reason: 'Completed', message: end(0) });
+    expect(stateOf(of([completed], { restartPolicy: 'on-failure' })).message).toBe(end(0, 'on-failure'));
+    expect(isUnready(it)).toBe(false);
+    expect(observe(it, stateOf(it)).consecutive_failures).toBe(0);
+    expect(alarmOf(it, stateOf(it))).toEqual({ notified: [] });
+  });
+
+  it('runs while one of them does', () => {
+    expect(stateOf(of([completed, up]))).toMatchObject({ phase: 'running', reason: 'Running' });
+    expect(stateOf(of([completed, {}])).phase).not.toBe('stopped');
+  });
+
+  it('has failed with the code and the last lines where one of them did', () => {
+    const it = of([completed, exited], { unreadyTooLong: true });
+    const message = `${end(7)}: no queue`;
+    expect(stateOf(it)).toEqual({ phase: 'failed', ready: 'false', reason: 'Exited', message });
+    expect(isUnready(of([exited]))).toBe(false);
+    const title = 'web ended with a failure';
+    expect(alarmOf(it, stateOf(it)).notification).toMatchObject({ severity: 'error', title, message });
+  });
+
+  it('is not taken for one that failed where its container could not be made', () => {
+    const unmade: Report = { phase: 'failed', error: { code: 'create_failed', message: 'It broke' } };
+    expect(stateOf(of([unmade]))).toMatchObject({ reason: 'NoReadyInstance' });
+  });
+});
+
+it('is warned of what its agent notes, but a worker of no port', () => {
+  const notes = ['PortNotSet', 'DataNotKept'].map((type) => ({ type, reason: 'Seen', message: 'As its image says' }));
+  const typesOf = (appType: 'web' | 'worker'): string[] => {
+    const it = world({ deployments: ['succeeded'], slots: [{ ...up, notes }] });
+    const app = { ...it.app, desired: { ...it.app.desired, app_type: appType } };
+    const all = conditionsOf({ ...it, app }, stateOf(it)).map(({ type }) => type);
+    return all.filter((type) => notes.some((note) => note.type === type));
+  };
+  expect(typesOf('web')).toEqual(['PortNotSet', 'DataNotKept']);
+  expect(typesOf('worker')).toEqual(['DataNotKept']);
+});
+
+describe('a rollout', () => {
+  it('says what its instances are waited for, and names the port before the check', () => {
+    const check = { type: 'HealthCheck', reason: 'Failing', message: 'GET / answered 400' };
+    const port = { type: 'Unreachable', reason: 'Loopback', message: 'It listens on 127.0.0.1:80' };
+    const of = (...notes: NonNullable<Report['notes']>): string =>
+      stateOf(world({ deployments: ['deploying'], slots: [{ notes }] })).message;
+    expect(of()).toBe('Deployment 1 is being rolled out');
+    expect(of(check)).toBe('Deployment 1 is being rolled out: GET / answered 400');
+    expect(of(check, port)).toBe('Deployment 1 is being rolled out: It listens on 127.0.0.1:80');
+    const memory = { type: 'MemoryKills', reason: 'OutOfMemory', message: 'Killed' };
+    expect(of(memory)).toBe('Deployment 1 is being rolled out');
+    const ready = world({ deployments: ['deploying'], slots: [{ ...up, notes: [check] }] });
+    expect(stateOf(ready).message).toBe('Deployment 1 is being rolled out');
   });
 });
 
@@ -357,7 +471,14 @@ describe('an instance that cannot be made', () => {
   });
 
   it('is not taken from a process that exits, which may say something else each time', () => {
-    const exited: Report = { error: { code: 'exited', message: 'The process exited with code 1: 12:00 boom' } };
-    expect(messageOf({ before: 'running', slots: [exited] })).toBe('No instance is ready at the moment');
+    const boom: Report = { error: { code: 'exited', message: 'The process exited with code 1: 12:00 boom' } };
+    expect(messageOf({ before: 'running', slots: [boom] })).toBe('No instance is ready at the moment');
+    expect(messageOf({ before: 'running', slots: [{ ...boom, exit_code: 1 }] })).toBe(
+      'No instance is ready at the moment: its process exited with code 1',
+    );
+    const killed = { error: { code: 'out_of_memory', message: 'The process was killed as it used more memory' } };
+    expect(messageOf({ before: 'running', slots: [killed] })).toBe(
+      'No instance is ready at the moment: The process was killed as it used more memory',
+    );
   });
 });

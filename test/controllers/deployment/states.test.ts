@@ -334,6 +334,27 @@ describe('the phase of a deployment', () => {
     expect(advance({ ...given, slots: [restarted], expired: true }).error?.code).toBe('not_ready');
   });
 
+  it('says at its deadline what its agent sees of the instance, the port before the check', () => {
+    const notes = [
+      { type: 'HealthCheck', reason: 'Failing', message: 'GET / answered 400' },
+      { type: 'Unreachable', reason: 'Loopback', message: 'It listens on 127.0.0.1:80' },
+    ];
+    for (const over of [{ expired: true }, { isUnhealthy: true }]) {
+      const given = (seen: typeof notes) => world({ observed: deploying, slots: [{ notes: seen }], ...over });
+      expect(advance(given(notes)).error).toEqual({ code: 'unhealthy', message: 'It listens on 127.0.0.1:80' });
+      expect(advance(given(notes.slice(0, 1))).error?.message).toBe('GET / answered 400');
+      expect(advance(given([])).error?.code).toBe('not_ready');
+    }
+  });
+
+  it('succeeds with an instance that has come to an end that is a success, and fails with one that failed', () => {
+    const done = world({ observed: deploying, slots: [{ phase: 'succeeded', exit_code: 0 }] });
+    expect(advance(done).phase).toBe('succeeded');
+    const error = { code: 'exited', message: 'The process exited with code 7: no queue' };
+    const failed = world({ observed: deploying, slots: [{ phase: 'failed', exit_code: 7, error }] });
+    expect(advance(failed)).toMatchObject({ phase: 'failed', error });
+  });
+
   it('pins the image that the first instance resolved', () => {
     const it = advance(world({ observed: deploying, app: { replicas: 2 }, slots: [{ image_digest: 'sha256:9' }] }));
     expect(it.image_digest).toBe('sha256:9');

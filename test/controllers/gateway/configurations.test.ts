@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { maxControlFrameBytes } from '../../../agent-protocol/codec.ts';
 import { agentCapabilities } from '../../../agent-protocol/messages.ts';
 import { bounds } from '../../../agent-protocol/timing.ts';
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import type { Unsealer } from '../../../store/seal.ts';
 import { commit } from '../../../store/unit.ts';
 import { Projection } from '../../../controllers/gateway/projection.ts';
@@ -12,6 +13,7 @@ import { GatewayWorld, assignmentState, tenant } from '../../harness/gateway-wor
 import type { TestReplica } from '../../harness/gateway-world.ts';
 import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
+import { object } from '../../harness/objects.ts';
 import { desiredState } from '../../harness/states.ts';
 import { until } from '../../harness/until.ts';
 import { serviceSpec } from '../../harness/wire-items.ts';
@@ -257,4 +259,28 @@ it('commands that are sealed in a deployment are in the items of its instances, 
     },
   };
   expect(new Projection({ view, unsealer, capabilities }).check(it)).toMatchObject({ code: 'secret_unavailable' });
+});
+
+it.each<[string, Partial<DesiredOf<'deployment'>>, Record<string, string>, string | undefined]>([
+  ['its exposed port', { gives_port: true }, {}, '8080'],
+  ['what it was set to', { gives_port: true }, { PORT: '1234' }, '1234'],
+  ['nothing where an earlier release made it, as its instances go on', {}, {}, undefined],
+  [
+    'nothing where a compose file has the variables',
+    { gives_port: true, source: { type: 'compose', compose_file: { $sealed: 'x', for: 'x' } } },
+    {},
+    undefined,
+  ],
+])('a deployment has as PORT %s', (_, desired, env, expected) => {
+  const application = randomUUID();
+  const config = { env: world.seal(application, env), restart_policy: 'always' as const, exposed_port: 8080 };
+  const source = { type: 'image' as const, image_url: 'example/web:1' };
+  const holder = object(
+    'deployment',
+    desiredState('deployment', { application_id: application, source, config, ...desired }),
+  );
+  const view = replica.mirror.tenant(tenant);
+  const projection = new Projection({ view, unsealer: world.keyring, capabilities: new Set(agentCapabilities) });
+  const own = { ...holder, meta: { ...holder.meta, tenant } };
+  expect(projection.configuration(own, undefined).env['PORT']).toBe(expected);
 });

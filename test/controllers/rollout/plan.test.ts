@@ -286,6 +286,29 @@ describe('a running service whose instances have to be replaced', () => {
     yard.step();
     expect(new Set(yard.slots.map(({ desired }) => desired.spec_hash))).toEqual(new Set([`${first.id} /data`]));
   });
+
+  it.each([0, 1])(
+    'runs what has come to its end once more when it is asked to, and nothing beside it: surge %d',
+    (surge) => {
+      const yard = new Yard(all(surge, 2));
+      yard.step();
+      for (const it of yard.slots)
+        it.observed = {
+          phase: 'succeeded',
+          ready: false,
+          stable: false,
+          restarts: 0,
+          crash_loop: false,
+          observedGeneration: 1,
+          conditions: [],
+        };
+      expect(yard.step()).toBe(false);
+      yard.rollout = { ...yard.rollout, restartToken: 'again' };
+      yard.step();
+      const tokens = yard.slots.map(({ desired: { spec } }) => spec.type === 'service' && spec.restart_token);
+      expect(tokens).toEqual(['again', 'again']);
+    },
+  );
 });
 
 describe('an instance of another version than the goal', () => {
