@@ -23,7 +23,7 @@ export const bench: Bench = {
     const folder = await mkdtemp(join(tmpdir(), 'setpoint-bench-'));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
     const logged = stack.use(await startHostProxy(join(folder, 'logged'), host));
-    const silent = stack.use(await startHostProxy(join(folder, 'silent'), host, unlogged));
+    const silent = stack.use(await startHostProxy(join(folder, 'silent'), host, { edit: unlogged }));
     const run = async (proxy: { url: string; pid: number }) => {
       const before = await usageOf(proxy.pid);
       const begun = performance.now();

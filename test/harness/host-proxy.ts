@@ -2,10 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { Route } from '../../agent-protocol/workload.ts';
+import type { Ingress } from '../../agent-protocol/workload.ts';
 import { proxyConfig } from '../../agent/ingress/config.ts';
 import { NameServer } from '../../agent/ingress/name-server.ts';
 import { openNameSocket } from '../../agent/ingress/name-socket.ts';
@@ -26,17 +28,23 @@ export interface HostProxy extends AsyncDisposable {
   address: string;
   /** What it is told of the instances of the host; `undefined`: it gets no answer. */
   upstreams: readonly { address: string; port: number }[] | undefined;
+  /** Headers of the last request that the instance got. */
+  readonly seen: IncomingHttpHeaders;
 }
 
-/**
- * The proxy leads that host to its instance, and keeps its files in the folder. `edit` changes its configuration, and
- * `closed` are further routes to the instance, each of an application of its own.
- */
+interface HostProxyOptions {
+  /** Changes its configuration. */
+  edit?: (config: string) => string;
+  /** Further routes to the instance, each of an application of its own. */
+  closed?: readonly Route[];
+  settings?: Partial<Ingress>;
+}
+
+/** The proxy leads that host to its instance, and keeps its files in the folder. */
 export async function startHostProxy(
   folder: string,
   host: string,
-  edit: (config: string) => string = (config) => config,
-  closed: readonly Route[] = [],
+  { edit = (config) => config, closed = [], settings = {} }: HostProxyOptions = {},
 ): Promise<HostProxy> {
   await using stack = new AsyncDisposableStack();
   const files = new ProxyFolder(folder);
@@ -45,7 +53,11 @@ export async function startHostProxy(
     .flat()
     .find((it) => it?.family === 'IPv4' && !it.internal)?.address;
   if (address === undefined) throw new Error('The machine has no address but that of loopback');
-  const instance = createServer((_, response) => response.end('Hello'));
+  let seen: IncomingHttpHeaders = {};
+  const instance = createServer(({ headers }, response) => {
+    seen = headers;
+    response.end('Hello');
+  });
   instance.listen(0, address);
   await once(instance, 'listening');
   stack.defer(() => {
@@ -61,7 +73,8 @@ export async function startHostProxy(
   const own = { id: 'a', workload: 'w', routes: [Route.parse({ host, tls: 'off' })] };
   const routes = place([own, ...closed.map((route, n) => ({ id: `b${n}`, workload: `w${n}`, routes: [route] }))]);
   await writeFile(join(folder, 'hosts/plain', host), '');
-  const config = proxyConfig({ http_port: port, https_port, acme: {} }, routes, { names: names.port, asks: 1 });
+  const all = { http_port: port, https_port, acme: {}, ...settings };
+  const config = proxyConfig(all, routes, { names: names.port, asks: 1 });
   const path = join(folder, 'caddy.json');
   await writeFile(path, edit(JSON.stringify(config).replaceAll('/setpoint', folder)));
   const env = { PATH: process.env['PATH'], HOME: folder };
@@ -82,6 +95,9 @@ export async function startHostProxy(
     port,
     pid: child.pid ?? 0,
     address,
+    get seen() {
+      return seen;
+    },
     get upstreams() {
       return upstreams;
     },

@@ -29,7 +29,7 @@ it(
     });
     await once(agent, 'message');
     const proxy = stack.use(
-      await startHostProxy(folder, 'one.test', (config) => config.replaceAll('names.sock', '../agent.sock')),
+      await startHostProxy(folder, 'one.test', { edit: (config) => config.replaceAll('names.sock', '../agent.sock') }),
     );
     agent.send(proxy.upstreams ?? []);
     for (const host of hosts) await writeFile(join(folder, 'hosts/plain', host), '');

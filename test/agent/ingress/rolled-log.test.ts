@@ -19,7 +19,9 @@ let proxy: HostProxy;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'setpoint-rolled-'));
-  proxy = await startHostProxy(folder, 'one.test', (config) => config.replace('"roll_size_mb":16', '"roll_size_mb":1'));
+  proxy = await startHostProxy(folder, 'one.test', {
+    edit: (config) => config.replace('"roll_size_mb":16', '"roll_size_mb":1'),
+  });
 });
 afterEach(async () => {
   await proxy[Symbol.asyncDispose]();

@@ -20,7 +20,7 @@ beforeEach(async () => {
   const basic_auth = [{ username: 'ann', password_hash: await createPasswords().hash(password) }];
   const hosts = ['one.test', 'two.test', ...Array.from({ length: 12 }, (_, n) => `${n}.test`)];
   const routes = hosts.map((name) => Route.parse({ host: name, tls: 'off', basic_auth }));
-  proxy = await startHostProxy(folder, host, undefined, routes);
+  proxy = await startHostProxy(folder, host, { closed: routes });
 });
 afterEach(async () => {
   await proxy[Symbol.asyncDispose]();
