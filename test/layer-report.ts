@@ -1,10 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { relative } from 'node:path';
-import type { Reporter, SerializedError, TestModule } from 'vitest/node';
+import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node';
 import { z } from 'zod';
 
 /** Names the file to which the reporter writes what it saw of a layer. */
 export const reportVariable = 'SETPOINT_TEST_REPORT';
+/** Says which tests run: those with the tag, or, after `!`, those without it. */
+export const tagsVariable = 'SETPOINT_TEST_TAGS';
+/** Tag of a test that `make test` leaves to `make test-long`. */
+export const longTag = 'long';
 
 const FileReport = z.object({
   /** From the root of the project. */
@@ -54,7 +58,7 @@ export class LayerReporter implements Reporter {
 
 function reportOf(module: TestModule, seconds: number): FileReport {
   const path = relative(root, module.moduleId);
-  const tests = [...module.children.allTests()];
+  const tests = [...module.children.allTests()].filter(isWanted);
   const passed = tests.filter((test) => test.result().state === 'passed').length;
   // Errors of a file or of a `describe` are those of its setup, of its end, or of the code around its tests.
   const around = [module, ...module.children.allSuites()].flatMap((one) =>
@@ -79,6 +83,11 @@ function reportOf(module: TestModule, seconds: number): FileReport {
     failed: around.length > 0 ? Math.max(failed, 1) : failed,
     failures: [...around, ...lines],
   };
+}
+
+function isWanted({ tags }: TestCase): boolean {
+  const wanted = process.env[tagsVariable];
+  return wanted === undefined || tags.includes(longTag) === (wanted === longTag);
 }
 
 function firstLine(error: SerializedError): string {

@@ -15,7 +15,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { labels } from '../agent/runtime/runtime.ts';
 import { clearGround, inspectGround } from './ground.ts';
-import { LayerReport, reportVariable } from './layer-report.ts';
+import { LayerReport, longTag, reportVariable, tagsVariable } from './layer-report.ts';
 import type { FileReport } from './layer-report.ts';
 import { claimSession, containersWithLabel, processesOf, releaseSession } from './leftovers.ts';
 import type { Process } from './leftovers.ts';
@@ -39,11 +39,13 @@ const stages: readonly (readonly (readonly string[])[])[] = [
     ['unit', 'api', 'sim', 'api-etcd'],
     ['check', 'programs', 'contract'],
   ],
-  [['e2e', 'browser', 'api-etcd-rest', 'long', 'fresh']],
+  [['e2e', 'browser', 'api-etcd-rest', 'programs-rest', 'e2e-rest', 'long', 'fresh']],
 ];
 const parts = stages.flat(2);
 /** Those that make containers. */
-const onEngine = ['programs', 'contract', 'e2e', 'browser', 'long', 'fresh'];
+const onEngine = ['programs', 'programs-rest', 'contract', 'e2e', 'e2e-rest', 'browser', 'long', 'fresh'];
+/** Layers with the tests of another one that are tagged as long: many instants and many variants of what that shows once. */
+const longOf: Readonly<Record<string, string>> = { 'programs-rest': 'programs', 'e2e-rest': 'e2e' };
 const byDefault = ['check', 'unit', 'programs', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
 
 /** When the output of a program is shown. */
@@ -142,8 +144,9 @@ async function runLayer(layer: string, output: Output): Promise<void> {
 /** The report of a run of vitest. Whatever kept it from a full report is one of its errors. */
 async function runFiles(title: string, layer: string, files: readonly string[], output: Output): Promise<LayerReport> {
   const path = join(scratch, randomUUID());
-  const argv = [...vitest, '--project', layer, ...files];
-  const succeeded = await run(title, argv, output, { [reportVariable]: path });
+  const tags = layer in longOf ? longTag : `!${longTag}`;
+  const argv = [...vitest, '--project', longOf[layer] ?? layer, '--tags-filter', tags, ...files];
+  const succeeded = await run(title, argv, output, { [reportVariable]: path, [tagsVariable]: tags });
   const text = await readFile(path, 'utf8').catch(() => undefined);
   if (text === undefined) return { files: [], errors: ['It ended before it told how its tests ended'] };
   const report = LayerReport.parse(JSON.parse(text));

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { LayerReporter } from './layer-report.ts';
+import { LayerReporter, longTag } from './layer-report.ts';
 import { LongestFirst } from './longest-first.ts';
 
 /** A folder is a layer; all that is in none of the layers is `unit`, so that no test file is left out. */
@@ -81,6 +81,9 @@ const withoutStore = [
   'routes',
 ].map((name) => `test/api/${name}.test.ts`);
 
+/** Files of a layer at once, where that is more than two. */
+const workers: Readonly<Record<string, number>> = { programs: 3, e2e: 4, browser: 4 };
+
 const root = new URL('..', import.meta.url).pathname;
 const testsOf = (folder: string) => `test/${folder}/**/*.test.ts`;
 const filesOf = (layer: string): string[] => {
@@ -109,6 +112,7 @@ const setup: Readonly<Record<string, string[]>> = {
 export default defineConfig({
   test: {
     root,
+    tags: [{ name: longTag, description: 'left to `make test-long`' }],
     sequence: { sequencer: LongestFirst },
     reporters: ['default', new LayerReporter()],
     projects: ['unit', 'programs', ...folders, apiOnEtcd, apiOnEtcdToo].map((name) => {
@@ -124,7 +128,8 @@ export default defineConfig({
           pool: 'forks',
           // A third of the time of many small files would be the loading of the same modules.
           isolate: !shared.includes(name),
-          maxWorkers: isAlone ? 1 : Math.max(onMachine ? 4 : 2, availableParallelism()),
+          // most of what `programs` and installations do is wait
+          maxWorkers: isAlone ? 1 : Math.max(workers[name] ?? 2, availableParallelism()),
           fileParallelism: !isAlone,
           // What tests on the machine do is wait: for builds, for ten quiet seconds.
           maxConcurrency: onMachine ? 24 : 5,

@@ -78,7 +78,7 @@ it('an agent whose data was removed joins as the same server', async () => {
   expect(await ensured()).toEqual({ server: expect.objectContaining({ id: before.id }) });
 });
 
-it('a deletion that goes on is waited for', async () => {
+it('a deletion that goes on is waited for', { tags: 'long' }, async () => {
   await town.agent.kill();
   const { server: before } = await ensured();
   const begun = await town.cli.run(['delete', 'server', 'one', '--force', '--yes', '--no-wait']);

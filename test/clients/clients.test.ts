@@ -65,7 +65,7 @@ it('openapi-typescript types a client that does what the document says', { timeo
   expect(await use('openapi-fetch.ts', `${world.url}/default`, owner.token!, server)).toContain('done');
 });
 
-it('orval writes a client that does what the document says', { timeout: patienceMs }, async () => {
+it('orval writes a client that does what the document says', { tags: 'long', timeout: patienceMs }, async () => {
   const output = { target: './orval.ts', client: 'fetch', baseUrl: `${world.url}/default` };
   const config = { setpoint: { input: './openapi.json', output } };
   await writeFile(join(folder, 'orval.config.mjs'), `export default ${JSON.stringify(config)};\n`);

@@ -18,6 +18,7 @@ const frozenMs = 20_000;
 
 it(
   'answers the requests of many hosts while the agent is frozen, and follows the agent once it goes on',
+  { tags: 'long', timeout: 5 * frozenMs },
   async () => {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'setpoint-frozen-'));
@@ -50,5 +51,4 @@ it(
     const outcomes = await Promise.all(loads.map((load) => load.end()));
     expect(outcomes.map(({ failures }) => failures)).toEqual(hosts.map(() => ({})));
   },
-  5 * frozenMs,
 );

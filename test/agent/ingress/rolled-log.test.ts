@@ -63,7 +63,7 @@ async function logs(): Promise<{ files: number; bytes: number }> {
   return { files: names.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
 }
 
-it('counts through the rolls of the log, and says that some are missing if it was not read for too long', async () => {
+it('counts through the rolls of the log, and says that some are missing if it was not read for too long', { tags: 'long' }, async () => {
   {
     await using traffic = open();
     traffic.start();

@@ -53,7 +53,7 @@ async function started(home: string): Promise<string> {
   }
 }
 
-it('an update that is killed before any of its changes leaves an agent that works, and is completed by the next one', async () => {
+it('an update that is killed before any of its changes leaves an agent that works, and is completed by the next one', { tags: 'long', timeout: 240_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-update-'));
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
@@ -90,7 +90,7 @@ it('an update that is killed before any of its changes leaves an agent that work
   expect(found.length).toBeGreaterThan(25);
   expect(found.at(-1)).toBe('1.1.0');
   expect(found.lastIndexOf('1.0.0')).toBeLessThan(found.indexOf('1.1.0'));
-}, 240_000);
+});
 
 it('an update for which the disk has too little room leaves the agent that runs, whenever the disk fills up', async () => {
   await using disk = await smallDisk(16 * 1024 * 1024);

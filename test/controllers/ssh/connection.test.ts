@@ -82,7 +82,7 @@ describe('a real sshd', () => {
     }
   });
 
-  test('that falls silent ends the run with a failure', async () => {
+  test('that falls silent ends the run with a failure', { tags: 'long', timeout: 60_000 }, async () => {
     await using sshd = await startSshd();
     await using wire = await TcpProxy.start(sshd.port);
     const port = Number(wire.host.split(':')[1]);
@@ -90,7 +90,7 @@ describe('a real sshd', () => {
     const running = connection.run(commands.plain, ['sleep 600\n'], never);
     wire.holdAnswers();
     expect((await failureOf(running)).code).toBe('cut');
-  }, 60_000);
+  });
 
   test('refuses another key, and says so', async () => {
     await using sshd = await startSshd();
