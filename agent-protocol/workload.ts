@@ -141,6 +141,8 @@ export const Ingress = z.object({
       ca: z.string().optional(),
     })
     .default({}),
+  /** Networks and addresses of proxies before it, whose `X-Forwarded-*` is passed on; an older agent drops all of them. */
+  trusted_proxies: z.array(z.string()).optional(),
 });
 export type Ingress = z.infer<typeof Ingress>;
 

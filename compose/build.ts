@@ -46,6 +46,8 @@ export function readBuild(node: Node, found: Declared & { variables: Variables }
       if (target !== undefined) build.target = target;
     },
     labels: withoutEffect('labels of images belong to Setpoint'),
+    provenance: withoutEffect('images have no attestations'),
+    sbom: withoutEffect('images have no attestations'),
     no_cache: withoutEffect('builds use the cache of their server'),
     pull: withoutEffect('a build looks for newer base images itself'),
   };

@@ -129,6 +129,7 @@ export function readService(name: string, node: Node, found: Surroundings): Serv
     tty: withoutEffect('an instance has no terminal; setpoint exec opens one in it'),
     stdin_open: withoutEffect('an instance has no terminal; setpoint exec opens one in it'),
     pull_policy: withoutEffect('the image of a deployment is resolved once, and stays'),
+    cpu_shares: withoutEffect('instances without cpus have equal shares of their server'),
     mem_reservation: withoutEffect('nothing of a server is kept for one service'),
     annotations: withoutEffect('Setpoint keeps no labels of services'),
     attach: accepted,

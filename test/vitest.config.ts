@@ -9,7 +9,7 @@ const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long', 'fresh'];
 const programs = [
   'test/agent/dockerfiles/site-server.test.ts',
   'test/agent/engine/volume-{archiver,copier}.test.ts',
-  'test/agent/ingress/{frozen,refusals,rolled-log,sign-in,unanswered}.test.ts',
+  'test/agent/ingress/{frozen,refusals,rolled-log,sign-in,trusted-proxies,unanswered}.test.ts',
   'test/agent/machine/*.test.ts',
   'test/agent/ports/iptables-publisher.test.ts',
   'test/agent/runtime/docker*.test.ts',

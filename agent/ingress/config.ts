@@ -29,11 +29,17 @@ export interface AgentPorts {
 
 /** The whole configuration of the proxy, which is that of Caddy. Pure: equal routes have equal configurations. */
 export function proxyConfig(settings: Ingress, routes: readonly PlacedRoute[], agent: AgentPorts): Json {
-  const { http_port, https_port } = settings;
+  const { http_port, https_port, trusted_proxies: ranges = [] } = settings;
   const explicit = routes.filter(({ isPlain }) => !isPlain);
   const inClear = explicit.filter(({ tls }) => tls === 'off');
   const encrypted = explicit.filter(({ tls }) => tls !== 'off');
-  const common = { automatic_https: { disable: true }, logs: { default_logger_name: 'access' }, errors: errorPages };
+  const common = {
+    automatic_https: { disable: true },
+    logs: { default_logger_name: 'access' },
+    errors: errorPages,
+    // strict: of several addresses the last one that no trusted proxy has is the client's
+    ...(ranges.length > 0 && { trusted_proxies: { source: 'static', ranges }, trusted_proxies_strict: 1 }),
+  };
   const anyPlain = proxy({ name: plainName('{http.request.host}') }, agent);
   const port = https_port === 443 ? '' : `:${https_port}`;
   const location = `https://{http.request.host}${port}{http.request.uri}`;

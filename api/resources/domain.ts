@@ -70,7 +70,11 @@ export const DomainInput = z
       .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/, 'Must be the name of a service')
       .nullish(),
     port: Port.nullish(),
-    tls: z.enum(['on', 'off', 'internal']).nullish(),
+    tls: z
+      .enum(['on', 'auto', 'off', 'internal'])
+      .transform((tls) => (tls === 'auto' ? 'on' : tls))
+      .nullish()
+      .meta({ description: '`auto` is `on`' }),
     redirect_to: RedirectTo.nullish(),
     basic_auth: z
       .array(

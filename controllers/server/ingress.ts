@@ -31,7 +31,7 @@ export function planProxy(server: Server, present: Assignment | undefined, image
 }
 
 function proxy({ meta: { id } }: Server, settings: Readonly<ServerIngress>, image: string): DesiredOf<'assignment'> {
-  const { http_port, https_port, acme_directory: directory, acme_email: email, acme_ca: ca } = settings;
+  const { http_port, https_port, trusted_proxies, acme_directory: directory, acme_email: email, acme_ca: ca } = settings;
   const spec: ServiceSpec = ServiceSpec.parse({
     type: 'service',
     slot: 0,
@@ -43,7 +43,7 @@ function proxy({ meta: { id } }: Server, settings: Readonly<ServerIngress>, imag
     read_only_root: true,
     capabilities: { drop: ['ALL'], add: ['NET_BIND_SERVICE'] },
     restart_policy: 'always',
-    ingress: { http_port, https_port, acme: defined({ directory, email, ca }) },
+    ingress: { http_port, https_port, acme: defined({ directory, email, ca }), trusted_proxies },
   });
   return {
     server_id: id,

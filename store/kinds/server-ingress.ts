@@ -11,6 +11,8 @@ export const ServerIngress = z.object({
   acme_email: z.string().optional(),
   /** Certificates of that authority's own server, in PEM. */
   acme_ca: z.string().optional(),
+  /** Networks of proxies before it, such as `10.0.0.0/8`: what these say of a client in `X-Forwarded-*` is passed on. */
+  trusted_proxies: z.array(z.string()).optional(),
   /** Every web application with a port has a name below it. */
   wildcard_domain: z.string().optional(),
 });

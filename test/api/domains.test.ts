@@ -146,6 +146,19 @@ it('shows no password, and keeps it where a user is sent without one', async () 
   expect(await stored()).toBe(before);
 });
 
+it.each([
+  [['10.0.0.0/8', '192.0.2.7', 'fd00::/8'], 200],
+  [['10.0.0.0/33'], 400],
+  [['proxy.example.test'], 400],
+  [['0.0.0.0/0'], 400],
+  [['::/00'], 400],
+])('trusts the proxies %j: %i', async (trusted_proxies, status) => {
+  const answer = await owner.put(`/servers/${place.server}`, { ingress: { trusted_proxies } });
+  expect(answer.status).toBe(status);
+  if (status === 200) expect(answer.data.ingress.trusted_proxies).toEqual(trusted_proxies);
+  await owner.put(`/servers/${place.server}`, { ingress: null });
+});
+
 describe('a wildcard domain', () => {
   it('gives every web application with a port an address, and reserves the names below it', async () => {
     const server = `/servers/${place.server}`;
@@ -156,6 +169,7 @@ describe('a wildcard domain', () => {
       acme_directory: null,
       acme_email: null,
       acme_ca: null,
+      trusted_proxies: [],
       wildcard_domain: 'apps.example.test',
     });
     const { data } = await create([], { exposed_port: 8080 });

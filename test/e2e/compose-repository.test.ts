@@ -24,16 +24,20 @@ services:
     restart: always
     ports: ['${port}:8080']
     healthcheck: {test: [CMD, /bin/node, -e, "fetch('http://127.0.0.1:8080/healthz').then((it) => process.exit(it.ok ? 0 : 1), () => process.exit(1))"], interval: 1s}
-    depends_on: [store]
+    depends_on: {store: {condition: service_started}, prepare: {condition: service_completed_successfully}}
+  prepare:
+    image: ${image}
+    command: [/bin/sh, -c, exit 0]
   store:
     image: ${image}
     restart: always
     env_file: [../store/store.env]
-    volumes: ['../store/note.txt:/etc/note.txt:ro']
+    volumes: ['../store/note.txt:/etc/note.txt:ro', 'data:/data']
+volumes: {data: }
 `;
-  const files = (revision: string): GitFiles => ({
+  const files = (revision: string, web = revision): GitFiles => ({
     'deploy/compose.yaml': file(),
-    'web/Dockerfile': `FROM ${image} AS served\nARG WORD\nENV WORD=$WORD REVISION=${revision}\nFROM served\nENV REVISION=other\n`,
+    'web/Dockerfile': `FROM ${image} AS served\nARG WORD\nENV WORD=$WORD REVISION=${web}\nFROM served\nENV REVISION=other\n`,
     'store/store.env': `# variables\nSHADE="dark \${COLOUR}"\n`,
     'store/note.txt': `note of ${revision}\n`,
   });
@@ -108,6 +112,20 @@ services:
     expect(await variable('REVISION')).toBe('two');
   });
 
+  it('builds the service that a push changed, and leaves the other one with its container and its volume', async () => {
+    await inStore('echo kept > /data/note');
+    const before = await containerOf('store');
+    await repository.commit(files('two', 'three'));
+    const { id } = await town.deploy(app);
+    await town.deployment(id, 'succeeded');
+    expect(await variable('REVISION')).toBe('three');
+    expect(await containerOf('store')).toBe(before);
+    expect(await inStore('cat /data/note')).toBe('kept');
+    expect(await town.client.list(`${base}/instances`, { service: 'prepare' })).toMatchObject([{ status: 'succeeded' }]);
+    await town.client.object('POST', `${base}/rollback`, {});
+    await town.until('the one before serves', async () => (await variable('REVISION')) === 'two', 60_000);
+  });
+
   it('names what is refused in a push, with its place, and the deployment before serves on', async () => {
     await repository.commit({
       ...files('three'),
@@ -137,6 +155,12 @@ services:
       120_000,
     );
     expect(await instancesOf(app)).toEqual([]);
+    for (const kind of ['volume', 'network'])
+      await town.until(
+        `its ${kind}s are gone`,
+        async () => (await docker(kind, 'ls', '-q', '--filter', `label=${labels.server}=${town.server.id}`)) === '',
+        60_000,
+      );
     const ours = ['--filter', `label=${labels.workload}=${app}`];
     await town.until(
       'its images are gone',
