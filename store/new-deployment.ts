@@ -33,6 +33,7 @@ export function createDeployment(
   what: NewDeployment,
 ): Resource<'deployment'> {
   const { number, desired } = point(unit, it, id);
+  const reuse = what.reuse ?? adoptedImage(it, what.source ?? desired.source);
   return unit.create('deployment', id, {
     application_id: it.meta.id,
     project_id: desired.project_id,
@@ -46,12 +47,22 @@ export function createDeployment(
     config: plainCopy<RunConfig>(desired.config),
     ...(what.services !== undefined && { services: what.services }),
     ...(what.notes !== undefined && { notes: what.notes }),
-    ...(what.reuse !== undefined && { reuse: { ...what.reuse } }),
+    ...(reuse !== undefined && { reuse: { ...reuse } }),
     ...(what.rollbackOf !== undefined && { rollback_of: what.rollbackOf }),
     gives_port: true,
     queued_at: what.queued_at,
     cancel_requested: false,
   });
+}
+
+/** The image that an application was taken over with, until it serves: from then on its tag is resolved anew. */
+function adoptedImage(
+  { desired, observed }: Application,
+  source: DeepReadonly<Source>,
+): DeepReadonly<BuiltImage> | undefined {
+  const adopted = desired.adopted_image;
+  const isNamed = source.type === 'image' && source.image_url === adopted?.image;
+  return isNamed && observed?.current_deployment_id === undefined ? adopted : undefined;
 }
 
 function point(unit: Pick<Unit, 'change'>, it: Application, id: string) {

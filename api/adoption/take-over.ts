@@ -91,12 +91,15 @@ export async function takeOver<T>(
       const id = volumeIds.get(volume);
       return id === undefined ? [] : [{ volume_id: id, path, read_only: readOnly }];
     });
-    const it = unit.create('application', draft.id, { ...draft.desired, mounts });
+    const adopted = localImageOf(one.unit.first.image);
+    const it = unit.create('application', draft.id, {
+      ...draft.desired,
+      mounts,
+      ...(adopted !== undefined && { adopted_image: adopted }),
+    });
     const mentions = mentionsIn(values, one.unit, plan);
     const isDeployed = deploy && isDeployable(one, mentions, opensPorts);
-    const deployment = isDeployed
-      ? await addDeployment(ctx, unit, it, { trigger: 'manual', reuse: localImageOf(one.unit.first.image) })
-      : undefined;
+    const deployment = isDeployed ? await addDeployment(ctx, unit, it, { trigger: 'manual' }) : undefined;
     internalIds.set(name, draft.desired.internal_id);
     made.push({ wanted: one, isDeployed, mentions });
     coming.push({ server: server.meta.id, desired: it.desired });

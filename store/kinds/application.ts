@@ -160,7 +160,7 @@ export const application = defineKind({
   kind: 'application',
   version: 1,
   /** Only the API acts on it. */
-  ignorable: ['last_replicas', 'host_name', 'autodeploy_interval'],
+  ignorable: ['last_replicas', 'host_name', 'autodeploy_interval', 'adopted_image'],
   desired: z.object({
     project_id: Id,
     environment_id: Id,
@@ -185,6 +185,8 @@ export const application = defineKind({
     run: RunState.default('stopped'),
     /** Its port is not open on the server itself: it is one of a preview, beside what that is a copy of. */
     unpublished: z.literal(true).optional(),
+    /** The image of the container that it was taken over from, by its id: no registry has it, and its name may move. */
+    adopted_image: z.object({ image: z.string(), image_digest: z.string() }).optional(),
     /** A new value restarts the instances once. */
     restart_token: z.string().optional(),
     ...releaseSettings,
@@ -255,6 +257,7 @@ export const application = defineKind({
       draft.next_deployment_number = 1;
       delete draft.restart_token;
       delete draft.unpublished;
+      delete draft.adopted_image;
       delete draft.deployment_id;
     },
   },

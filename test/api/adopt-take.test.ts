@@ -129,6 +129,18 @@ describe('what is taken over', () => {
     expect((await owner.get(`/applications/${id}`)).data.image_url).toBe('shop-web:1');
   });
 
+  it('is deployed by that id later, too, unless it was given another image', async () => {
+    const local = imageOf('shop-web:1', { digests: [], is_shared: true });
+    survey = surveyOf([surveyed('web', { image: local }), surveyed('other', { image: local })]);
+    const { data } = await take(['web', 'other']);
+    const [web, other] = data.taken;
+    await owner.put(`/applications/${other.id}`, { image_url: 'shop-web:2' });
+    const deployed = async ({ id }: { id: string }) =>
+      (await owner.get(`/deployments/${(await owner.post(`/applications/${id}/deploy`, {})).data.id}`)).data;
+    expect((await deployed(web)).image_digest).toBe(local.id);
+    expect((await deployed(other)).image_digest).toBeNull();
+  });
+
   it('is in the audit log by name, with who took it', async () => {
     survey = surveyOf(
       [surveyed('web', { env: ['TOKEN'], mounts: [mounted('web_data', '/data')] })],
