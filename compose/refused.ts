@@ -56,6 +56,7 @@ export const refusedOfService: Readonly<Record<string, string>> = {
   domainname: 'a service is reached by its name',
   label_file: 'labels of containers belong to Setpoint',
   volume_driver: 'only volumes of Setpoint can be mounted',
+  driver_opts: 'only volumes of Setpoint can be mounted',
 };
 
 /** Keys at the top of the file that are refused. */

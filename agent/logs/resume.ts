@@ -67,7 +67,10 @@ export class Resume {
     this.#held = [];
     const skip = { stdout: this.#known(held, 'stdout'), stderr: this.#known(held, 'stderr') };
     const first = held[0] ?? next;
-    const isLost = this.#isSame && skip.stdout + skip.stderr === 0 && this.#stored.some(isWhole);
+    // of what is older, the part of the record that is read has nothing
+    const isRecent = ({ at }: StoredLine): boolean => at > this.#last - overlapMs / 2;
+    const isComparable = this.#stored.some((line) => isWhole(line) && isRecent(line));
+    const isLost = this.#isSame && isComparable && skip.stdout + skip.stderr === 0;
     const gap = isLost && first !== undefined ? [this.#gap(first)] : [];
     return gap.concat(this.#unknown(held, skip));
   }
@@ -99,7 +102,12 @@ export class Resume {
       tail,
       places.map((index) => record[index]).filter((entry) => entry !== undefined),
     );
-    if (count === 0) return 0;
+    // whole lines may be older than what is read of the record
+    if (count === 0)
+      return this.#knownOf(
+        stored.map(({ message }) => message),
+        record,
+      );
     // The parts that were stored after the last whole line, as far as the record has the same ones.
     const parts = stored.slice(stored.findLastIndex(whole) + 1);
     let end = (places[count - 1] ?? 0) + 1;

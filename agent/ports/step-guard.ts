@@ -96,7 +96,12 @@ export class BridgeGuard implements StepGuard {
     const ready = Promise.withResolvers<void>();
     ready.promise.catch(() => undefined); // each holder gets it
     let present: SharedBridge | undefined;
-    const stop = every(this.#clock, resyncMs, () => void this.#again(() => present, over.signal));
+    let isLooking = false;
+    const stop = every(this.#clock, resyncMs, () => {
+      if (isLooking) return;
+      isLooking = true;
+      void this.#again(() => present, over.signal).finally(() => (isLooking = false));
+    });
     const following = (async () => {
       try {
         for await (const bridge of this.#runtime.sharedBridge(over.signal)) {

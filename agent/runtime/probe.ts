@@ -62,7 +62,9 @@ export function prober({ clock, runtime }: { clock: Clock; runtime: Asked }): Pr
 
 type Asked = Pick<ContainerRuntime, 'inspect' | 'run'>;
 
-/** Most bytes of an answer that are read, where it is no healthy one. */
+/** Longest time for which the text of an answer is waited for, where it is no healthy one. */
+const mostBodyMs = 500;
+/** Most bytes of it that are read. */
 const bodyBytes = 200;
 
 /** GET over a new connection. 2xx and 3xx mean healthy, or the status of the target. Follows no redirect. */
@@ -82,7 +84,12 @@ function httpProbe(clock: Clock, target: Target<'http'>, signal: AbortSignal): P
       const result = answered(target, answer.statusCode ?? 0);
       if (result.ok === true) return end(result);
       let body = '';
-      const over = (): void => end({ ...result, ...(body !== '' && { body }) });
+      const over = (): void => {
+        cancel();
+        end({ ...result, ...(body !== '' && { body }) });
+      };
+      // an answer may have no end
+      const cancel = clock.timer(Math.min(mostBodyMs, timeoutMs / 2), over);
       answer.setEncoding('utf8').on('data', (text: string) => {
         body = (body + text).slice(0, bodyBytes);
         if (body.length === bodyBytes) over();

@@ -37,7 +37,7 @@ export class LastOutput {
   /** True if the output before this exit has been read; otherwise starts to read it. */
   isKnown(desired: ServiceItem | undefined, exit: Exit | undefined): boolean {
     if (desired === undefined || exit === undefined) return true;
-    const series = `${desired.generation} ${exit.series} ${exit.code}`;
+    const series = `${exit.container} ${exit.series} ${exit.code}`;
     if (this.#taken?.series === series) return this.#taken.lines !== undefined;
     const taken: { series: string; lines: readonly string[] | undefined } = { series, lines: undefined };
     this.#taken = taken;

@@ -191,7 +191,10 @@ export function isShort({ kills }: Memory, now: number): boolean {
 export function died(memory: Memory, death: Death): Memory {
   const { exit, run } = memory;
   const isOfExit =
-    exit?.container === death.container && exit.code === undefined && !(Date.parse(run?.startedAt ?? '') < death.at);
+    exit?.container === death.container &&
+    exit.code === undefined &&
+    !(death.at < Date.parse(exit.startedAt)) &&
+    !(Date.parse(run?.startedAt ?? '') < death.at);
   return isOfExit ? { ...memory, exit: { ...exit, code: death.code } } : { ...memory, death };
 }
 

@@ -52,6 +52,9 @@ export interface ServiceDeps extends StepDeps, WorkerDeps {
 
 const faultMs = 5_000;
 
+/** Most exits that wait for the output before them. */
+const mostExits = 16;
+
 /** Reconciles one service assignment: one step at a time, the newest desired state wins. */
 export class ServiceWorker implements Worker {
   readonly id: string;
@@ -129,7 +132,10 @@ export class ServiceWorker implements Worker {
   /** The engine told of a container: of what an observation does not show any more. */
   told({ containerId: container, action, at, exitCode: code }: RuntimeEvent): void {
     const { memory, desired } = this.#state;
-    if (action === 'die' && code !== undefined) this.#state = learn(this.#state, died(memory, { container, at, code }));
+    if (action === 'die' && code !== undefined) {
+      this.#state = learn(this.#state, died(memory, { container, at, code }));
+      this.wake();
+    }
     if (action !== 'oom') return;
     this.#state = learn(this.#state, killed(memory, { container, at }, this.#now()));
     const event = killEvent(memory, this.#state.memory, desired);
@@ -244,7 +250,7 @@ export class ServiceWorker implements Worker {
 
   /** Adds an event to the reports: an exit only once the output before it is known. */
   #tell(event: Event | undefined): void {
-    if (event?.reason === 'ProcessExited') this.#exits.push(event);
+    if (event?.reason === 'ProcessExited') this.#exits = [...this.#exits, event].slice(-mostExits);
     else if (event !== undefined) this.#reporter.add(event);
   }
 

@@ -186,6 +186,6 @@ async function fetchCommit(
   budget.packBytes -= await watch.look();
 }
 
-function isMissing({ stderr }: ProcessResult): boolean {
-  return /couldn't find remote ref|not our ref/i.test(stderr);
+function isMissing({ code, stderr }: ProcessResult): boolean {
+  return code !== 0 && /couldn't find remote ref|not our ref/i.test(stderr);
 }

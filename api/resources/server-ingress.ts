@@ -19,8 +19,8 @@ const TrustedProxies = z
     }),
   )
   .max(32)
-  .refine((all) => all.every((one) => Number(one.split('/')[1] ?? 1) > 0), {
-    error: 'Must not be all addresses: every client could then say that it is another one',
+  .refine((all) => all.every((one) => Number(one.split('/')[1] ?? 128) >= 8), {
+    error: 'Must be networks of /8 or smaller: of larger ones, most clients could say that they are another one',
   });
 
 /** The proxy of a server as it is sent: only what is sent changes. */

@@ -141,6 +141,11 @@ export async function startUp(
   if (serving === undefined)
     return activeOf(it, ctx.view) === undefined ? startDeployment(ctx, unit, it) : { next: unit.change(it, setToRun) };
   const again = before === 'running' && isSettled(it) && hasEnded(it.observed?.conditions);
+  const { services } = serving.desired;
+  if (again && services?.every(({ restart_policy }) => restart_policy === 'no') === true)
+    throw conflicting(
+      'All of its services have come to their end, and each runs once per deployment: deploy it again to run them',
+    );
   const next = unit.change(it, (draft) => {
     setToRun(draft);
     if (again) draft.restart_token = ctx.random.id();

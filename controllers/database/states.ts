@@ -124,7 +124,13 @@ function servingState(world: World): State {
   const loop = `${loopMessage(instances)}${orParametersOf(world)}`;
   // what keeps exiting is in trouble also while it answers for a moment
   if (lacking === 0 && isCrashLooping)
-    return { phase: 'running', ready: 'false', reason: 'CrashLoop', message: loop, because };
+    return {
+      phase: 'running',
+      ready: 'false',
+      reason: 'CrashLoop',
+      message: loop,
+      ...(isChanging(world) && { because }),
+    };
   if (lacking === 0 && !isChanging(world))
     return { phase: 'running', ready: 'true', reason: 'Running', message: `${word} answers queries` };
   const why = hindrance(errors, world);

@@ -4,25 +4,33 @@
 # machine may take.
 lock_tries=600
 lock_pause=2
+# All calls of a script share them.
+lock_tried=0
 
 # Runs a package manager. While another program has a lock of it, waits, and says for whom. What it printed last is in
 # `words`, and is printed.
 patiently() {
-  tries=0 told=
-  until words=$("$@" 2>&1); do
+  tries=$lock_tried told= printed=$(mktemp) || return 1
+  # into a file: what a package starts may keep a pipe open. In English, as its words are looked for.
+  until LC_ALL=C "$@" >"$printed" 2>&1; do
+    words=$(cat "$printed")
     case $words in
-      *'Could not get lock'* | *'locked by another process'* | *'Unable to lock'* | *'locked by the application'*) ;;
+      *'Could not open lock file'*) tries=$lock_tries ;;
+      *'Could not get lock'* | *'locked by another process'* | *'locked by the application'*) ;;
       *) tries=$lock_tries ;;
     esac
     if [ "$tries" -ge "$lock_tries" ]; then
+      rm -f "$printed"
       printf '%s\n' "$words"
       return 1
     fi
     holder=$(lock_holder "$words")
     [ "$holder" = "$told" ] || say "Waits for $holder, which has the package manager"
-    told=$holder tries=$((tries + 1))
+    told=$holder tries=$((tries + 1)) lock_tried=$((lock_tried + 1))
     sleep "$lock_pause"
   done
+  words=$(cat "$printed")
+  rm -f "$printed"
   printf '%s\n' "$words"
   [ -z "$told" ] || say 'The package manager is free again: the installation goes on'
 }

@@ -160,7 +160,14 @@ export const application = defineKind({
   kind: 'application',
   version: 1,
   /** Only the API acts on it. */
-  ignorable: ['last_replicas', 'host_name', 'autodeploy_interval', 'adopted_image'],
+  ignorable: [
+    'last_replicas',
+    'host_name',
+    'autodeploy_interval',
+    'adopted_image',
+    'adopted_image.image',
+    'adopted_image.image_digest',
+  ],
   desired: z.object({
     project_id: Id,
     environment_id: Id,

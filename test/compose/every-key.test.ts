@@ -220,6 +220,7 @@ function fileWith(place: PlaceName | undefined, key = '', value = ''): string {
     ...base.service,
     ...(place === 'healthcheck' && { healthcheck: at('healthcheck') }),
     ...(place === 'deploy' && { deploy: at('deploy') }),
+    ...(place === 'config' && { configs: '[settings]' }),
   };
   const built: Record<string, string> = { build: at('build'), ...base.service };
   const tried: Record<string, string> = place === 'service' ? { ...web, [key]: value } : web;

@@ -90,6 +90,21 @@ test('live output ends what was held back', () => {
   expect(news.map(({ message }) => message)).toEqual(['b', 'c']);
 });
 
+test.each([
+  ['a line that only looks as if it went on', ['Loading…'], ['later']],
+  ['a part of a line that is whole in the record', ['Waiting done', 'later'], ['Waiting done', 'later']],
+])('after whole lines that are older than the record that is read, there is no gap: %s', (_, recorded, left) => {
+  const lines: Written[] = [
+    { at: 1_000, stream: 'stdout', message: 'whole' },
+    { at: 61_000, stream: 'stdout', message: recorded[0] === 'Loading…' ? 'Loading…' : 'Waiting…' },
+  ];
+  const resume = new Resume(stored(lines, 0), 500);
+  const record = recorded.concat(recorded[0] === 'Loading…' ? ['later'] : []);
+  const entries = record.map((message, n) => entry({ at: 61_000 + n * 5_000, stream: 'stdout', message }));
+  const news = [...resume.push(entries, true), ...resume.end()];
+  expect(news.map(({ message }) => message)).toEqual(left);
+});
+
 describe('a record from which the engine removed what is stored', () => {
   const gap = (from: number, to: number): string =>
     `Output between ${new Date(from).toISOString()} and ${new Date(to).toISOString()} is missing: the engine had removed it from its record while the agent was away`;

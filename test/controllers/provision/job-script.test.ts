@@ -192,7 +192,7 @@ describe('the installation of packages', () => {
       'of the list of packages': 'E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)',
       'of dpkg': 'dpkg: error: dpkg frontend lock was locked by another process with pid 1',
       'of the status of dpkg': 'dpkg: error: dpkg status database is locked by another process',
-      'of packages, by an older apt': 'E: Unable to lock directory /var/cache/apt/archives/',
+      'of packages, by an older apt': 'E: Could not get lock /var/cache/apt/archives/lock - open: unavailable',
     };
     /** Fails with these words for the first three times. */
     const busy = (words: string, lines: string): string =>
@@ -227,7 +227,7 @@ describe('the installation of packages', () => {
       await using held = await open(lock, 'w');
       const { out } = await install({
         git: there,
-        'apt-get': busy('E: Unable to lock directory /var/lib/apt/lists/', 'exit 1'),
+        'apt-get': busy('E: Could not get lock /var/lib/apt/lists/lock', 'exit 1'),
         dpkg: there,
       });
       expect(out).toContain(`(process ${process.pid}), which has the package manager`);
