@@ -2806,6 +2806,8 @@ export interface components {
             acme_email?: string | null;
             /** @description Certificates of the authority's own server */
             acme_ca?: string | null;
+            /** @description Networks of proxies before this one, whose X-Forwarded-* reach the applications; null: none */
+            trusted_proxies?: (string)[] | null;
             /** @description A domain all of whose names lead to the server: every web application with a port gets one */
             wildcard_domain?: string | null;
         };
@@ -2814,7 +2816,8 @@ export interface components {
             path?: string | null;
             service?: string | null;
             port?: number | null;
-            tls?: ("on" | "off" | "internal") | null;
+            /** @description `auto` is `on` */
+            tls?: ("on" | "auto" | "off" | "internal") | null;
             redirect_to?: string | null;
             basic_auth?: {
                 username: string;
@@ -3552,6 +3555,7 @@ export interface components {
             acme_directory: string | null;
             acme_email: string | null;
             acme_ca: string | null;
+            trusted_proxies: string[];
             wildcard_domain: string | null;
         };
         Server: {

@@ -31,7 +31,14 @@ export function planProxy(server: Server, present: Assignment | undefined, image
 }
 
 function proxy({ meta: { id } }: Server, settings: Readonly<ServerIngress>, image: string): DesiredOf<'assignment'> {
-  const { http_port, https_port, trusted_proxies, acme_directory: directory, acme_email: email, acme_ca: ca } = settings;
+  const {
+    http_port,
+    https_port,
+    trusted_proxies,
+    acme_directory: directory,
+    acme_email: email,
+    acme_ca: ca,
+  } = settings;
   const spec: ServiceSpec = ServiceSpec.parse({
     type: 'service',
     slot: 0,

@@ -121,7 +121,9 @@ volumes: {data: }
     expect(await variable('REVISION')).toBe('three');
     expect(await containerOf('store')).toBe(before);
     expect(await inStore('cat /data/note')).toBe('kept');
-    expect(await town.client.list(`${base}/instances`, { service: 'prepare' })).toMatchObject([{ status: 'succeeded' }]);
+    expect(await town.client.list(`${base}/instances`, { service: 'prepare' })).toMatchObject([
+      { status: 'succeeded' },
+    ]);
     await town.client.object('POST', `${base}/rollback`, {});
     await town.until('the one before serves', async () => (await variable('REVISION')) === 'two', 60_000);
   });

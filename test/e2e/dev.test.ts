@@ -102,42 +102,46 @@ describe('setpoint dev', () => {
     expect(log.split('\n').filter((line) => line.includes('"level":50'))).toEqual([]);
   });
 
-  it('comes up again after its server was deleted, and after the data of its agent was removed', async () => {
-    const serverHere = async () => (await list('servers')).map(({ id }) => id);
-    running = cli.start(argv);
-    await running.prints('Stop with Ctrl-C');
-    const [first] = await serverHere();
-    expect(await cli.run(['delete', 'server', 'local', '--force', '--yes'])).toMatchObject({ code: 0, err: '' });
-    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+  it(
+    'comes up again after its server was deleted, and after the data of its agent was removed',
+    { tags: 'long' },
+    async () => {
+      const serverHere = async () => (await list('servers')).map(({ id }) => id);
+      running = cli.start(argv);
+      await running.prints('Stop with Ctrl-C');
+      const [first] = await serverHere();
+      expect(await cli.run(['delete', 'server', 'local', '--force', '--yes'])).toMatchObject({ code: 0, err: '' });
+      expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
 
-    running = cli.start(argv);
-    await running.prints('Stop with Ctrl-C');
-    servers.push(...(await serverHere()));
-    const kept = join(cli.home, 'data', `agent-of-${first}`);
-    expect(running.out()).toContain(`Server ${first} is gone: the data of its agent is kept in ${kept}, and nothing`);
-    expect(running.out()).toContain('The server of application "hello" was deleted: the application is made anew');
-    expect(running.out()).toContain('Application "hello" is running on server "local"');
-    const [second, ...others] = await serverHere();
-    expect(others).toEqual([]);
-    expect(second).not.toBe(first);
-    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
-    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+      running = cli.start(argv);
+      await running.prints('Stop with Ctrl-C');
+      servers.push(...(await serverHere()));
+      const kept = join(cli.home, 'data', `agent-of-${first}`);
+      expect(running.out()).toContain(`Server ${first} is gone: the data of its agent is kept in ${kept}, and nothing`);
+      expect(running.out()).toContain('The server of application "hello" was deleted: the application is made anew');
+      expect(running.out()).toContain('Application "hello" is running on server "local"');
+      const [second, ...others] = await serverHere();
+      expect(others).toEqual([]);
+      expect(second).not.toBe(first);
+      expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
+      expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
 
-    await rm(join(cli.home, 'data', 'agent'), { recursive: true });
-    const everywhere = ['--listen', `0.0.0.0:${new URL(url).port}`];
-    const forOthers = ['--public-url', 'http://192.0.2.1:7070', '--allow-plain-http'];
-    running = cli.start([...argv, ...everywhere, ...forOthers]);
-    await running.prints('Stop with Ctrl-C');
-    expect(running.out()).toContain('Other machines are to reach it at http://192.0.2.1:7070\n');
-    const other = await cli.run(['create', 'server', 'two']);
-    expect(other.out).toMatch(/ --server http:\/\/192\.0\.2\.1:7070\/default --allow-plain-http\n$/);
-    expect(other.err).toContain('this network has no other users');
-    expect(await cli.run(['delete', 'server', 'two', '--yes'])).toMatchObject({ code: 0 });
-    expect(running.out()).toContain('The agent has not joined as server "local" with this data directory: it joins');
-    expect(running.out()).toContain('Application "hello" is running on server "local"');
-    expect(await serverHere()).toEqual([second]);
-    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
-    expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
-    running = undefined;
-  });
+      await rm(join(cli.home, 'data', 'agent'), { recursive: true });
+      const everywhere = ['--listen', `0.0.0.0:${new URL(url).port}`];
+      const forOthers = ['--public-url', 'http://192.0.2.1:7070', '--allow-plain-http'];
+      running = cli.start([...argv, ...everywhere, ...forOthers]);
+      await running.prints('Stop with Ctrl-C');
+      expect(running.out()).toContain('Other machines are to reach it at http://192.0.2.1:7070\n');
+      const other = await cli.run(['create', 'server', 'two']);
+      expect(other.out).toMatch(/ --server http:\/\/192\.0\.2\.1:7070\/default --allow-plain-http\n$/);
+      expect(other.err).toContain('this network has no other users');
+      expect(await cli.run(['delete', 'server', 'two', '--yes'])).toMatchObject({ code: 0 });
+      expect(running.out()).toContain('The agent has not joined as server "local" with this data directory: it joins');
+      expect(running.out()).toContain('Application "hello" is running on server "local"');
+      expect(await serverHere()).toEqual([second]);
+      expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
+      expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
+      running = undefined;
+    },
+  );
 });

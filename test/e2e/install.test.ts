@@ -284,7 +284,7 @@ exec ${home}/versions/${version}/setpoint-agent "$@"
     );
   });
 
-  it('is completed by the next run where nothing was installed before', async () => {
+  it('is completed by the next run where nothing was installed before', { tags: 'long' }, async () => {
     await using machine = await bareMachine();
     await machine.run(withoutEngine);
     const { server: it, token } = await newServer();

@@ -145,66 +145,74 @@ describe('an engine whose disk is full', () => {
     await runtime.build(built(randomBytes(mebibyte)), () => undefined, signal());
   });
 
-  it('fails a step that writes until nothing is left with that reason, and takes the next build', async () => {
-    const { shell } = await ensureTestImages();
-    await using engine = await smallEngine(256 * mebibyte);
-    const moved = 'docker save "$1" | docker --host "unix://$2" load';
-    await exec('sh', ['-c', moved, 'sh', shell, engine.socketPath]);
-    const step = (run: string) =>
-      engine.runtime.buildByKit(
-        {
-          dockerfile: Buffer.from(`FROM ${shell}\nRUN ${run}\n`),
-          context: [],
-          tag: `t:${randomUUID()}`,
-          buildArgs: {},
-          labels: {},
-          scope: 'test',
-          secrets: {},
-        },
-        () => undefined,
-        signal(),
-      );
-    await expect(step('dd if=/dev/zero of=/filler bs=1M')).rejects.toMatchObject({
-      code: 'no_space',
-      retryable: true,
-      message: expect.stringMatching(
-        /^Build failed: \[2\/2\] RUN dd .*no space is left on the disk of the engine\n.*No space left/s,
-      ),
-    });
-    await step('echo fits');
-  });
+  it(
+    'fails a step that writes until nothing is left with that reason, and takes the next build',
+    { tags: 'long' },
+    async () => {
+      const { shell } = await ensureTestImages();
+      await using engine = await smallEngine(256 * mebibyte);
+      const moved = 'docker save "$1" | docker --host "unix://$2" load';
+      await exec('sh', ['-c', moved, 'sh', shell, engine.socketPath]);
+      const step = (run: string) =>
+        engine.runtime.buildByKit(
+          {
+            dockerfile: Buffer.from(`FROM ${shell}\nRUN ${run}\n`),
+            context: [],
+            tag: `t:${randomUUID()}`,
+            buildArgs: {},
+            labels: {},
+            scope: 'test',
+            secrets: {},
+          },
+          () => undefined,
+          signal(),
+        );
+      await expect(step('dd if=/dev/zero of=/filler bs=1M')).rejects.toMatchObject({
+        code: 'no_space',
+        retryable: true,
+        message: expect.stringMatching(
+          /^Build failed: \[2\/2\] RUN dd .*no space is left on the disk of the engine\n.*No space left/s,
+        ),
+      });
+      await step('echo fits');
+    },
+  );
 
-  it('ends the pull of an image that unpacks to more than is free, and has its space back', async () => {
-    await using stack = new AsyncDisposableStack();
-    const folder = await mkdtemp(join(tmpdir(), 'setpoint-pull-'));
-    stack.defer(() => rm(folder, { recursive: true }));
-    const registry = stack.use(await testRegistry(largeLayer(4096)));
-    const engine = stack.use(await smallEngine(1024 * mebibyte));
-    stack.use(await intoNamespace(engine.pid, registry.port));
-    const clock = new FakeClock();
-    const free = () => diskSpace([engine.path]);
-    const images = await openImages(engine.runtime, folder, free, clock);
-    const owner = { tenant: 'default', project: 'p', workload: 'w' };
-    const before = await free();
-    const pulled = images.resolve({ reference: registry.image, owner }, signal()).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    let isOver = false;
-    void pulled.then(() => (isOver = true));
-    // The engine writes faster than the agent looks every two seconds.
-    await until('the pull is over', async () => {
-      await clock.advance(2_000);
-      return isOver;
-    });
-    expect(await pulled).toMatchObject({
-      code: 'no_space',
-      message: expect.stringMatching(
-        /^Cannot go on pulling image .* as less than 512 MiB of the server's disk are free/,
-      ),
-    });
-    await until('the space is free again', async () => before.freeBytes - (await free()).freeBytes < 32 * mebibyte);
-  });
+  it(
+    'ends the pull of an image that unpacks to more than is free, and has its space back',
+    { tags: 'long' },
+    async () => {
+      await using stack = new AsyncDisposableStack();
+      const folder = await mkdtemp(join(tmpdir(), 'setpoint-pull-'));
+      stack.defer(() => rm(folder, { recursive: true }));
+      const registry = stack.use(await testRegistry(largeLayer(4096)));
+      const engine = stack.use(await smallEngine(1024 * mebibyte));
+      stack.use(await intoNamespace(engine.pid, registry.port));
+      const clock = new FakeClock();
+      const free = () => diskSpace([engine.path]);
+      const images = await openImages(engine.runtime, folder, free, clock);
+      const owner = { tenant: 'default', project: 'p', workload: 'w' };
+      const before = await free();
+      const pulled = images.resolve({ reference: registry.image, owner }, signal()).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      let isOver = false;
+      void pulled.then(() => (isOver = true));
+      // The engine writes faster than the agent looks every two seconds.
+      await until('the pull is over', async () => {
+        await clock.advance(2_000);
+        return isOver;
+      });
+      expect(await pulled).toMatchObject({
+        code: 'no_space',
+        message: expect.stringMatching(
+          /^Cannot go on pulling image .* as less than 512 MiB of the server's disk are free/,
+        ),
+      });
+      await until('the space is free again', async () => before.freeBytes - (await free()).freeBytes < 32 * mebibyte);
+    },
+  );
 });
 
 /** A compressed layer whose only file has so many mebibytes of zeros. */

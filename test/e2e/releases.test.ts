@@ -146,6 +146,7 @@ describe('a replicated application under load', () => {
     ],
   ])(
     'answers every request through a release that %s, and returns to what served',
+    { tags: 'long', timeout: 2 * patientMs },
     async (_, { env, fields }) => {
       const before = await up();
       const failures = await underLoad(async () => {
@@ -161,11 +162,11 @@ describe('a replicated application under load', () => {
       await settled();
       await town.until('what was drained has ended', async () => (await up()).length === 3, patientMs);
     },
-    2 * patientMs,
   );
 
   it(
     'keeps each line of 5,000 per second, in order, through a redeployment',
+    { tags: 'long', timeout: 2 * patientMs },
     async () => {
       const writer = `
       const from = performance.now();
@@ -219,6 +220,5 @@ describe('a replicated application under load', () => {
         expect(lines.length).toBeGreaterThan(5 * 5_000);
       }
     },
-    2 * patientMs,
   );
 });

@@ -66,6 +66,7 @@ async function underLoad(host: string, what: () => Promise<unknown>): Promise<ob
 
 it(
   'answers every request through a release whose first instances serve and whose last one is never ready',
+  { tags: 'long', timeout: 3 * patientMs },
   async () => {
     const host = 'half.example.test';
     const app = await served(host, 3);
@@ -109,7 +110,6 @@ it(
     expect(failures).toEqual({});
     expect(await town.application(app.id)).toMatchObject({ status: 'running', ready_replicas: 3 });
   },
-  3 * patientMs,
 );
 
 /** Makes an instance ready, once it listens. */
@@ -123,6 +123,7 @@ async function heal(container: string): Promise<void> {
 
 it(
   'is scaled from one instance to twenty and to none under load, and started again with twenty',
+  { tags: 'long', timeout: 5 * patientMs },
   async () => {
     const host = 'scaled.example.test';
     const app = await served(host, 1);
@@ -170,5 +171,4 @@ it(
       }),
     ).toEqual({});
   },
-  5 * patientMs,
 );

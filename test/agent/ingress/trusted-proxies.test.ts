@@ -7,7 +7,11 @@ import { askHost } from '../../harness/through-proxy.ts';
 
 const host = 'one.test';
 /** What another proxy, which terminates TLS, says of a client that claimed to be a third one. */
-const told = { 'x-forwarded-for': '198.51.100.9, 203.0.113.7', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'www.test' };
+const told = {
+  'x-forwarded-for': '198.51.100.9, 203.0.113.7',
+  'x-forwarded-proto': 'https',
+  'x-forwarded-host': 'www.test',
+};
 let folder: string;
 
 beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), 'setpoint-trusted-'))));
