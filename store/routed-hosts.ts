@@ -1,3 +1,4 @@
+import type { DeepReadonly } from './deep-readonly.ts';
 import { enabledIngress } from './kinds/server-ingress.ts';
 import type { ServerIngress } from './kinds/server-ingress.ts';
 
@@ -12,7 +13,7 @@ interface App {
   }[];
 }
 interface Server {
-  readonly ingress?: Readonly<ServerIngress> | undefined;
+  readonly ingress?: DeepReadonly<ServerIngress> | undefined;
 }
 
 /** The name that an application has without a word, below the wildcard domain of its server. */
@@ -37,7 +38,7 @@ export function urlsOf(app: App, server: Server | undefined): string[] {
 }
 
 function urlOf(
-  { http_port, https_port }: Readonly<ServerIngress>,
+  { http_port, https_port }: DeepReadonly<ServerIngress>,
   { host, path, tls }: { host: string; path: string; tls: string },
 ): string {
   const [scheme, port, usual] = tls === 'off' ? ['http', http_port, 80] : ['https', https_port, 443];

@@ -1,6 +1,7 @@
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import { hostNetwork, mainService } from '../../agent-protocol/workload.ts';
 import { defined } from '../../store/defined.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { assignmentId } from '../../store/kinds/assignment-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
@@ -30,7 +31,11 @@ export function planProxy(server: Server, present: Assignment | undefined, image
   return planOne(server, role, { present, desired: settings && proxy(server, settings, image) });
 }
 
-function proxy({ meta: { id } }: Server, settings: Readonly<ServerIngress>, image: string): DesiredOf<'assignment'> {
+function proxy(
+  { meta: { id } }: Server,
+  settings: DeepReadonly<ServerIngress>,
+  image: string,
+): DesiredOf<'assignment'> {
   const {
     http_port,
     https_port,

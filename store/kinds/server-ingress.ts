@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { DeepReadonly } from '../deep-readonly.ts';
 import { Port } from './fields.ts';
 
 /** The proxy of a server, which leads domains to applications. */
@@ -19,11 +20,11 @@ export const ServerIngress = z.object({
 export type ServerIngress = z.infer<typeof ServerIngress>;
 
 interface Server {
-  readonly ingress?: Readonly<ServerIngress> | undefined;
+  readonly ingress?: DeepReadonly<ServerIngress> | undefined;
 }
 
 /** Its settings while it is enabled. */
-export function enabledIngress(server: Server | undefined): Readonly<ServerIngress> | undefined {
+export function enabledIngress(server: Server | undefined): DeepReadonly<ServerIngress> | undefined {
   return server?.ingress?.enabled === true ? server.ingress : undefined;
 }
 

@@ -111,6 +111,7 @@ const actors = {
   'ingress.acme.directory': 'agent/ingress/config.ts',
   'ingress.acme.email': 'agent/ingress/config.ts',
   'ingress.acme.ca': 'agent/ingress/server-ingress.ts',
+  'ingress.trusted_proxies[]': 'agent/ingress/config.ts',
   image: 'agent/service/service-steps.ts',
   image_digest: 'agent/service/drift.ts',
   config: 'agent/desired/desired.ts',
