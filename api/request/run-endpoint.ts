@@ -228,6 +228,9 @@ async function runOnce(
   return reply;
 }
 
+/** What is downloaded has another address with each version, which browsers may keep. */
+const DownloadQuery = z.object({ v: z.string().optional() });
+
 async function runDownload(
   services: Services,
   routed: RoutedRequest,
@@ -235,7 +238,7 @@ async function runDownload(
   search: Record<string, string>,
 ): Promise<Outcome> {
   const { it, ...admitted } = admit(services, routed, endpoint, {});
-  parseKnown(undefined, search);
+  parseKnown(DownloadQuery, search);
   const ctx = contextOf(services, routed, admitted, readOnly);
   // the cast is safe as in `runOnce`
   const { bytes, type, fileName, etag } = await endpoint.handle(ctx, { it } as Input<
