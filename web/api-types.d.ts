@@ -12551,6 +12551,7 @@ export interface operations {
             query?: {
                 /** @description Only of this service of its compose file */
                 service?: string;
+                limit?: number;
             };
             header?: never;
             path: {

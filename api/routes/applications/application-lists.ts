@@ -49,16 +49,17 @@ export const listInstances = defineEndpoint({
   path: '/applications/:id/instances',
   summary: 'Instances of an application that run or shall run',
   on: ['application', 'id'],
-  query: z.object({ service: ServiceName }),
+  query: z.object({ service: ServiceName, limit: z.coerce.number<string>().int().min(1).max(500).optional() }),
   response: z.array(Instance),
-  handle: async ({ view }, { it, query: { service } }) =>
+  handle: async ({ view }, { it, query: { service, limit } }) =>
     view
       .by('assignment', 'workload', it.meta.id)
       .flatMap((one) => toInstance(one, view))
       .filter((one) => service === undefined || one.service === service)
       .sort(
         (a, b) => (a.service ?? '').localeCompare(b.service ?? '') || a.replica - b.replica || (a.id < b.id ? -1 : 1),
-      ),
+      )
+      .slice(0, limit),
 });
 
 function toInstance(it: ReadonlyResource<'assignment'>, view: TenantView): z.infer<typeof Instance>[] {
