@@ -27,7 +27,7 @@ async function textsOf(folders: readonly string[]): Promise<Map<string, string>>
   for (const folder of folders)
     for (const name of await readdir(join(root, folder), { recursive: true })) {
       const file = join(folder, name);
-      if (/\.m?ts$/.test(name) && !file.includes('node_modules'))
+      if (/\.m?tsx?$/.test(name) && !file.includes('node_modules'))
         texts.set(file, await readFile(join(root, file), 'utf8'));
     }
   return texts;

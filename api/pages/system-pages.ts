@@ -41,19 +41,24 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
 
   const mayReadMetrics = createMetricsAccess(deps.config);
   const agentPage = createAgentPages(deps);
-  const consoleFile = createConsole();
+  const consoleFile = createConsole((error) => deps.log.error({ err: error }, 'the console cannot be made'));
   const consolePage =
-    (path: string): Page =>
+    (path: string, takesGzip: boolean): Page =>
     async (response, headers, requestId) => {
       const file = await consoleFile(path);
       if (file === undefined) {
         sendNoSuchPage(response, headers, requestId);
         return;
       }
-      const policy = path === 'index.html' ? { 'content-security-policy': consolePolicy(file) } : {};
-      // the browser asks for it again each time
-      const all = { ...headers, ...policy, 'cache-control': 'no-cache', etag: file.etag };
-      sendBody(response, 200, all, file.body, file.type);
+      const all: Headers = {
+        ...headers,
+        ...(path === 'index.html' && { 'content-security-policy': consolePolicy(file) }),
+        // the browser asks again each time for what is not named by its content
+        'cache-control': file.isNamedByContent ? 'public, max-age=31536000, immutable' : 'no-cache',
+        vary: 'accept-encoding',
+        ...(takesGzip ? { 'content-encoding': 'gzip' } : { etag: file.etag }),
+      };
+      sendBody(response, 200, all, takesGzip ? file.packed : file.body, file.type);
     };
 
   const pages: Readonly<Record<string, Page>> = {
@@ -81,8 +86,10 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     const path = at === -1 ? url : url.slice(0, at);
     if (path === '/') return toConsole;
     if (path === '/metrics' && !mayReadMetrics(request)) return refuseMetrics;
-    if (path === '/console' || path === '/console/') return consolePage('index.html');
-    if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length));
+    const takesGzip = /\bgzip\b(?!;q=0\b)/.test(request.headers['accept-encoding'] ?? '');
+    if (path === '/console') return consolePage('index.html', takesGzip);
+    if (path === '/console/') return toConsoleBeside;
+    if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length), takesGzip);
     return Object.hasOwn(pages, path) ? pages[path] : agentPage(path, request);
   };
 }
@@ -92,7 +99,11 @@ const refuseMetrics: Page = (response, headers, requestId) => {
   sendBody(response, 403, headers, errorBody(forbidden(message), requestId));
 };
 
-const toConsole: Page = (response, headers) => sendBody(response, 302, { ...headers, location: '/console' }, '');
+/** Leads to the address from which the page names its files, also where a proxy puts a path before it. */
+const toConsoleBeside: Page = (response, headers) =>
+  sendBody(response, 302, { ...headers, location: '../console' }, '');
+
+const toConsole: Page = (response, headers) => sendBody(response, 302, { ...headers, location: 'console' }, '');
 
 export function sendNoSuchPage(response: ServerResponse, headers: Headers, requestId: string): void {
   sendBody(response, 404, headers, errorBody(notFound('Page'), requestId));

@@ -1,4 +1,5 @@
 import { request as httpRequest } from 'node:http';
+import { extname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
@@ -304,7 +305,7 @@ describe('a list', () => {
 describe('pages that are of no tenant', () => {
   it('show health, readiness and metrics', async () => {
     const root = await fetch(`${world.url}/`, { redirect: 'manual' });
-    expect([root.status, root.headers.get('location')]).toEqual([302, '/console']);
+    expect([root.status, root.headers.get('location')]).toEqual([302, 'console']);
     for (const path of ['/healthz', '/readyz']) expect((await fetch(`${world.url}${path}`)).status, path).toBe(200);
     const metrics = await (await fetch(`${world.url}/metrics`)).text();
     expect(metrics).toContain('setpoint_http_requests_total{route="POST /projects",status="201"}');
@@ -313,34 +314,28 @@ describe('pages that are of no tenant', () => {
     expect(await missing.json()).toMatchObject({ success: false, error: { code: 'NOT_FOUND' } });
   });
 
-  it('serve the modules of the console without their types, and no declarations', async () => {
-    const module = await fetch(`${world.url}/console/verbs.ts`);
-    expect([module.status, module.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
-    expect(await module.text()).not.toContain('import type');
-    expect((await fetch(`${world.url}/console/api-types.d.ts`)).status).toBe(404);
+  it('serve the console as a page whose files are named by their content, and as nothing else', async () => {
+    const answer = await fetch(`${world.url}/console`);
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-cache']);
+    const page = await answer.text();
+    const names = [...page.matchAll(/(?:src|href)="(console\/[^"]+)"/g)].map(([, name = '']) => name);
+    expect(names.map((name) => extname(name)).toSorted()).toEqual(['.css', '.js']);
+    for (const name of names) {
+      const file = await fetch(`${world.url}/${name}`);
+      expect(file.status, name).toBe(200);
+      expect(file.headers.get('cache-control'), name).toContain('immutable');
+      expect(file.headers.get('content-encoding'), name).toBe('gzip');
+    }
+    const beside = await fetch(`${world.url}/console/`, { redirect: 'manual' });
+    expect([beside.status, beside.headers.get('location')]).toEqual([302, '../console']);
+    for (const name of ['api-types.d.ts', 'main.tsx', 'index.html/'])
+      expect((await fetch(`${world.url}/console/${name}`)).status, name).toBe(404);
   });
 
-  it('serve every module that a module of the console imports', async () => {
-    const page = await (await fetch(`${world.url}/console/`)).text();
-    const map = JSON.parse(/<script type="importmap">([^]*?)<\/script>/.exec(page)?.[1] ?? '') as {
-      imports: Record<string, string>;
-    };
-    const found = new Set<string>();
-    const follow = async (path: string): Promise<void> => {
-      if (found.has(path)) return;
-      found.add(path);
-      const answer = await fetch(`${world.url}${path}`);
-      expect(answer.status, path).toBe(200);
-      for (const [, name = ''] of (await answer.text()).matchAll(/^import [^;]*?from\s*["']([^"']+)["']/gm)) {
-        const prefix = Object.keys(map.imports).find(
-          (one) => name === one || (one.endsWith('/') && name.startsWith(one)),
-        );
-        const target = prefix === undefined ? name : `${map.imports[prefix]}${name.slice(prefix.length)}`;
-        await follow(new URL(target, `http://page${path}`).pathname);
-      }
-    };
-    await follow('/console/main.ts');
-    expect([...found]).toEqual(expect.arrayContaining(['/console/rules/verb-table.ts', '/console/lib/preact.mjs']));
+  it('allow the page of the console its own script, and no other that is written into it', async () => {
+    const policy = (await fetch(`${world.url}/console`)).headers.get('content-security-policy') ?? '';
+    expect(policy).toMatch(/script-src 'self' 'sha256-[^']+';/);
+    expect(policy).not.toContain('unsafe');
   });
 
   it('document every endpoint, by the schemas that validate', async () => {
