@@ -4,7 +4,9 @@ import type { Signal } from '@preact/signals';
 import type { Login } from '../api.ts';
 import type { Kind, ObjectOf, User } from '../model.ts';
 import type { Collection, Collections, Reading } from './collections.ts';
+import type { Messages } from './messages.ts';
 import { hrefOf } from './router.ts';
+import type { Rights } from './rights.ts';
 import type { Router } from './router.ts';
 import type { Store } from './store.ts';
 import type { Watch } from './watch.ts';
@@ -15,10 +17,11 @@ export interface Console {
   readonly me: Signal<User | undefined>;
   readonly store: Store;
   readonly collections: Collections;
+  readonly rights: Rights;
   readonly watch: Watch;
   readonly router: Router;
-  /** Says a thing for which the page has no place. */
-  readonly toast: (text: string, tone?: 'good' | 'bad') => void;
+  readonly messages: Messages;
+  /** Ends the session in this tab; `reason` is shown where one signs in. */
   readonly end: (reason?: string) => void;
 }
 
