@@ -1,33 +1,25 @@
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
+import type { Toast } from '../parts/toasts.tsx';
 
-/** What happened somewhere that the page has no place for. */
-export interface Message {
-  readonly id: number;
-  readonly text: string;
-  readonly tone: 'good' | 'bad';
-}
+const keptMessages = 20;
 
-const keptMessages = 4;
-const shownMs = 8000;
-
-/** The messages that are shown now: the last few, each for some seconds, a failure until it is closed. */
+/** What happened somewhere that the page has no place for, until it is closed. */
 export class Messages {
-  readonly shown: ReadonlySignal<readonly Message[]>;
-  readonly #shown = signal<readonly Message[]>([]);
+  readonly shown: ReadonlySignal<readonly Toast[]>;
+  readonly #shown = signal<readonly Toast[]>([]);
   #last = 0;
 
   constructor() {
     this.shown = this.#shown;
   }
 
-  say(text: string, tone: Message['tone'] = 'good'): void {
-    const id = (this.#last += 1);
-    this.#shown.value = [...this.#shown.peek(), { id, text, tone }].slice(-keptMessages);
-    if (tone === 'good') setTimeout(() => this.close(id), shownMs);
+  say(text: string, shape: Toast['shape'] = 'good'): void {
+    this.#last += 1;
+    this.#shown.value = [...this.#shown.peek(), { id: String(this.#last), text, shape }].slice(-keptMessages);
   }
 
-  close(id: number): void {
+  close(id: string): void {
     this.#shown.value = this.#shown.peek().filter((one) => one.id !== id);
   }
 }

@@ -13,13 +13,13 @@ import { PageFrame } from './page-frame.tsx';
 import { Palette } from './palette.tsx';
 import { Rail } from './rail.tsx';
 import { pageAt, placeOf } from './router.ts';
-import { ShownMessages } from './shown-messages.tsx';
+import { Toasts } from '../parts/toasts.tsx';
 
 type Open = 'palette' | 'keys' | 'rail' | undefined;
 
 /** What is around every page: the way to all others, search, the state of the connection, and the reader's account. */
 export function Shell(): VNode {
-  const { login, router } = useConsole();
+  const { login, router, messages } = useConsole();
   const href = useHref();
   const [open, setOpen] = useState<Open>();
   const place = placeOf(router.hash.value, login.tenant);
@@ -77,7 +77,7 @@ export function Shell(): VNode {
       <main id="main" class="content" tabIndex={-1}>
         <PageFrame place={place} found={found} />
       </main>
-      <ShownMessages />
+      <Toasts toasts={messages.shown.value} onClose={(id) => messages.close(id)} />
       {open === 'palette' && <Palette onClose={() => setOpen(undefined)} />}
       {open === 'keys' && <KeysDialog onClose={() => setOpen(undefined)} />}
     </div>
