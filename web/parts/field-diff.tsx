@@ -1,0 +1,82 @@
+import type { ComponentChildren, VNode } from 'preact';
+import type { FieldChange } from './field-changes.ts';
+import { Shape } from './shape.tsx';
+
+interface FieldDiffProps {
+  readonly changes: readonly FieldChange[];
+  readonly labels?: { readonly before: string; readonly after: string };
+  /** Fields whose values are not shown, only that they changed. */
+  readonly secrets?: readonly string[];
+  /** Who set a field, by its path. */
+  readonly setBy?: Readonly<Record<string, ComponentChildren>> | undefined;
+}
+
+/** Two objects by field. Equal fields are folded; of a secret it says only that it changed. */
+export function FieldDiff(props: FieldDiffProps): VNode {
+  const { changes, labels = { before: 'Wanted', after: 'Observed' }, secrets = [], setBy } = props;
+  const different = changes.filter(({ isEqual }) => !isEqual);
+  const equal = changes.filter(({ isEqual }) => isEqual);
+  return (
+    <div class="stack-tight">
+      {different.length === 0 ? (
+        <p class="quiet">All {equal.length} fields are equal.</p>
+      ) : (
+        <Rows changes={different} labels={labels} secrets={secrets} setBy={setBy} caption="Fields that differ" />
+      )}
+      {different.length > 0 && equal.length > 0 && (
+        <details class="details">
+          <summary>{equal.length} equal</summary>
+          <Rows changes={equal} labels={labels} secrets={secrets} setBy={setBy} caption="Fields that are equal" />
+        </details>
+      )}
+    </div>
+  );
+}
+
+type RowsProps = Required<Pick<FieldDiffProps, 'changes' | 'labels' | 'secrets'>> &
+  Pick<FieldDiffProps, 'setBy'> & { readonly caption: string };
+
+function Rows({ changes, labels, secrets, setBy, caption }: RowsProps): VNode {
+  return (
+    <div class="table-box">
+      <table class="table field-diff">
+        <caption class="sr-only">{caption}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Field</th>
+            <th scope="col">{labels.before}</th>
+            <th scope="col">{labels.after}</th>
+            {setBy !== undefined && <th scope="col">Set by</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {changes.map(({ path, before, after, isEqual }) => {
+            const isSecret = secrets.includes(path.split('.').at(-1) ?? '');
+            return (
+              <tr key={path}>
+                <td class="table-primary">
+                  <code>{path}</code>
+                </td>
+                <td data-label={labels.before}>{valueOf(before, isSecret, isEqual ? undefined : 'before')}</td>
+                <td data-label={labels.after}>
+                  <span class="row">
+                    {!isEqual && <Shape of="warn" />}
+                    {valueOf(after, isSecret, isEqual ? undefined : 'after')}
+                  </span>
+                </td>
+                {setBy !== undefined && <td data-label="Set by">{setBy[path] ?? ''}</td>}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function valueOf(value: string | undefined, isSecret: boolean, side: 'before' | 'after' | undefined): VNode {
+  const text = value === undefined ? 'not set' : isSecret ? (side === undefined ? '••••' : 'changed') : value;
+  if (value === undefined) return <span class="quiet">{text}</span>;
+  if (side === 'after') return <ins>{text}</ins>;
+  return side === 'before' ? <del>{text}</del> : <span>{text}</span>;
+}
