@@ -55,6 +55,7 @@ export function DeploymentsTab({ it }: TabProps): VNode {
         label="Deployments"
         rows={all}
         keyOf={({ id }) => id}
+        empty=""
         hrefOf={(one) => href(parts(it, 'deployments', one.id))}
         columns={[
           {
@@ -74,7 +75,7 @@ export function DeploymentsTab({ it }: TabProps): VNode {
               <Status kind="deployment" object={{ ...one, serving: one.id === it.current_deployment_id }} />
             ),
           },
-          { id: 'what', title: 'What', isWide: true, cell: (one) => <What of={one} /> },
+          { id: 'what', title: 'What', cell: (one) => <What of={one} /> },
           { id: 'why', title: 'Why', cell: (one) => one.trigger },
           {
             id: 'took',

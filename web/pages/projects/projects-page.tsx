@@ -127,6 +127,7 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
               label="Projects"
               rows={rows}
               keyOf={({ project }) => project.id}
+            empty=""
               hrefOf={({ project }) => href(['projects', project.id])}
               columns={[
                 {
@@ -144,7 +145,7 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
                   cell: ({ state }) => <StatusWord look={{ word: state.text, shape: state.shape }} />,
                   sortBy: ({ state }) => urgencyOf(state),
                 },
-                { id: 'count', title: 'Applications', isNumber: true, cell: ({ count }) => count, sortBy: ({ count }) => count },
+                { id: 'count', title: 'Applications', align: 'end', cell: ({ count }) => count, sortBy: ({ count }) => count },
                 {
                   id: 'changed',
                   title: 'Changed',
