@@ -1,22 +1,34 @@
 import type { components, paths } from './api-types.d.ts';
 
-/** A refusal by the server, with the server's message. */
+export type FieldError = NonNullable<components['schemas']['Error']['error']['details']>[number];
+
+/** A refusal by the server: its message, what it says of fields, and the id by which its log knows the request. */
 export class Refused extends Error {
   readonly status: number;
-  readonly reason: string | undefined;
+  readonly details: readonly FieldError[];
+  readonly requestId: string | undefined;
+  /** Seconds after which the request may be sent again. */
+  readonly retryAfter: number | undefined;
 
-  constructor(status: number, message: string, reason?: string) {
+  constructor(status: number, message: string, error?: Partial<components['schemas']['Error']['error']>, after?: number) {
     super(message);
     this.status = status;
-    this.reason = reason;
+    this.details = error?.details ?? [];
+    this.requestId = error?.request_id;
+    this.retryAfter = after;
+  }
+
+  /** The first reason that the server names for programs. */
+  get reason(): string | undefined {
+    return this.details[0]?.reason;
   }
 }
 
 /** The session of the console. It is kept as long as the browser's tab, and sent in a header, never as a cookie. */
 export interface Login {
-  tenant: string;
-  token: string;
-  email: string;
+  readonly tenant: string;
+  readonly token: string;
+  readonly email: string;
 }
 
 const key = 'setpoint.login';
@@ -32,23 +44,30 @@ export function storeLogin(login: Login | undefined): void {
   else sessionStorage.setItem(key, JSON.stringify(login));
 }
 
-type Method = 'get' | 'post' | 'put';
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type MethodName = Uppercase<Method>;
 /** The paths that have an operation of this method. */
-type PathOf<M extends Method> = { [P in keyof paths]: paths[P][M] extends undefined ? never : P }[keyof paths];
-type Operation<N extends MethodName, P extends keyof paths> = NonNullable<paths[P][Lowercase<N>]>;
+export type PathOf<M extends Method> = { [P in keyof paths]: paths[P][M] extends undefined ? never : P }[keyof paths];
+export type Operation<N extends MethodName, P extends keyof paths> = NonNullable<paths[P][Lowercase<N>]>;
 
 interface Answer<D> {
   content: { 'application/json': { data: D } };
 }
 /** `data` of the answer to a request that succeeds. */
-type Data<O> = O extends { responses: { 200: Answer<infer D> } | { 201: Answer<infer D> } } ? D : undefined;
+export type Data<O> = O extends
+  | { responses: { 200: Answer<infer D> } }
+  | { responses: { 201: Answer<infer D> } }
+  | { responses: { 202: Answer<infer D> } }
+  ? D
+  : undefined;
 type Item<O> = Data<O> extends (infer T)[] ? T : never;
 /** What a request can carry. */
 interface AnyInput {
   path?: object;
   query?: object;
   body?: unknown;
+  /** The version that is to be changed; another one is refused with 409. */
+  ifMatch?: string;
 }
 
 /** What a request of this operation carries. */
@@ -58,37 +77,45 @@ type Input<O> = AnyInput &
   (O extends { requestBody: { content: { 'application/json': infer B } } } ? { body: B } : unknown);
 type InputArguments<O> = {} extends Input<O> ? [input?: Input<O>] : [input: Input<O>];
 
+export type ListMeta = components['schemas']['ListMeta'];
 interface Envelope {
   data?: unknown;
-  meta?: components['schemas']['ListMeta'];
+  meta?: ListMeta;
   error?: components['schemas']['Error']['error'];
 }
 
-type Sender = Pick<Login, 'tenant'> & { token?: string };
+export type Sender = Pick<Login, 'tenant'> & { token?: string };
 
-/** Reads; a request without any answer is sent once more, since the network may just have changed. */
-async function read(path: string, token: string | undefined): Promise<Response> {
+/** The folder of the page: a proxy may have put a path before it. */
+const base = new URL('.', location.href);
+
+/**
+ * Sends a request. One that got no answer at all is sent once more, since the network may just have changed: a read is
+ * safe to repeat, and a POST carries a key by which the server knows it again.
+ */
+async function send(path: string, token: string | undefined, method: string, input: AnyInput): Promise<Response> {
+  const idempotencyKey = method === 'POST' ? randomKey() : undefined;
   const ask = (): Promise<Response> =>
     fetch(path, {
+      method,
       signal: AbortSignal.timeout(timeoutMs),
-      headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(input.body !== undefined && { 'content-type': 'application/json' }),
+        ...(input.ifMatch !== undefined && { 'if-match': `"${input.ifMatch}"` }),
+        ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+      },
+      ...(input.body !== undefined && { body: JSON.stringify(input.body) }),
     });
   return ask().catch((error: unknown) => {
-    if (error instanceof TypeError) return ask();
+    if (error instanceof TypeError && (method === 'GET' || method === 'POST')) return ask();
     throw error;
   });
 }
 
-function write(path: string, token: string | undefined, method: string, body: unknown): Promise<Response> {
-  return fetch(path, {
-    method,
-    signal: AbortSignal.timeout(timeoutMs),
-    headers: {
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+/** A random name of a request; unlike `randomUUID` it is there on pages without TLS, too. */
+function randomKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /** Sends a request and returns `data`. @throws Refused; Error if there is no answer */
@@ -104,11 +131,19 @@ export async function call(
   path: string,
   input: AnyInput = {},
 ): Promise<unknown> {
-  const address = addressOf(tenant, path, input);
-  const { data } = await answerOf(
-    await (method === 'GET' ? read(address, token) : write(address, token, method, input.body)),
-  );
+  const { data } = await answerOf(await send(addressOf(tenant, path, input), token, method, input));
   return data;
+}
+
+/** One page of a list. @throws Refused; Error if there is no answer */
+export async function page<P extends PathOf<'get'>>(
+  sender: Sender,
+  path: P,
+  ...input: InputArguments<Operation<'GET', P>>
+): Promise<{ items: Item<Operation<'GET', P>>[]; meta: ListMeta }>;
+export async function page({ tenant, token }: Sender, path: string, input: AnyInput = {}): Promise<unknown> {
+  const { data, meta } = await answerOf(await send(addressOf(tenant, path, input), token, 'GET', input));
+  return { items: data, meta };
 }
 
 /** All pages of a list, up to about `most` items. */
@@ -127,8 +162,9 @@ export async function list(
   const items: unknown[] = [];
   let cursor: string | null = null;
   do {
-    const query = { ...input.query, limit: 500, ...(cursor !== null && { cursor }) };
-    const { data, meta } = await answerOf(await read(addressOf(tenant, path, { ...input, query }), token));
+    const query = { ...input.query, limit: Math.min(500, most), ...(cursor !== null && { cursor }) };
+    const address = addressOf(tenant, path, { ...input, query });
+    const { data, meta } = await answerOf(await send(address, token, 'GET', {}));
     items.push(...(data as unknown[])); // the path is of a list
     cursor = meta?.next_cursor ?? null;
   } while (cursor !== null && items.length < most);
@@ -139,18 +175,31 @@ export async function list(
 function addressOf(tenant: string, path: string, { path: values = {}, query = {} }: AnyInput): string {
   const given = new Map(Object.entries<unknown>({ ...values }));
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(given.get(name))));
-  const parameters = Object.entries<unknown>({ ...query }).map(([name, value]) => [name, String(value)]);
+  const parameters = Object.entries<unknown>({ ...query })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, String(value)]);
   const search = new URLSearchParams(parameters).toString();
-  return `/${tenant}${filled}${search === '' ? '' : `?${search}`}`;
+  return new URL(`${tenant}${filled}${search === '' ? '' : `?${search}`}`, base).href;
 }
 
 /** @throws Refused */
 async function answerOf(response: Response): Promise<Envelope> {
   const text = await response.text();
-  const answer = (text === '' ? {} : JSON.parse(text)) as Envelope; // every answer is in the envelope
-  if (response.ok) return answer;
-  const { message = response.statusText, details } = answer.error ?? {};
-  throw new Refused(response.status, message, details?.[0]?.reason);
+  const answer = parsed(text);
+  if (response.ok && answer !== undefined) return answer;
+  const after = Number(response.headers.get('retry-after') ?? Number.NaN);
+  const message = answer?.error?.message ?? `The server answered with status ${response.status} and no message`;
+  throw new Refused(response.status, message, answer?.error, Number.isFinite(after) ? after : undefined);
+}
+
+/** The envelope in an answer; `undefined` for what a proxy before the server has answered. */
+function parsed(text: string): Envelope | undefined {
+  if (text === '') return {};
+  try {
+    return JSON.parse(text) as Envelope; // every answer of the server is in the envelope
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -160,8 +209,13 @@ async function answerOf(response: Response): Promise<Envelope> {
 export async function openSocket(login: Login, path: string, query: Record<string, string> = {}): Promise<WebSocket> {
   const { tenant } = login;
   const { ticket } = await call(login, 'POST', '/api/v1/auth/stream-tickets', { body: { path } });
-  const url = new URL(`/${tenant}${path}`, location.href);
+  const url = new URL(`${tenant}${path}`, base);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   url.search = new URLSearchParams({ ...query, token: ticket }).toString();
   return new WebSocket(url);
+}
+
+/** The message of what a request failed with. */
+export function messageOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure);
 }

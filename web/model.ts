@@ -8,66 +8,59 @@ export type Environment = Schemas['Environment'];
 export type Server = Schemas['Server'] | Schemas['ServerSummary'];
 export type Application = Schemas['Application'];
 export type Deployment = Schemas['Deployment'];
-export type Database = Schemas['Database'];
-export type Volume = Schemas['Volume'];
-export type Run = Schemas['Run'];
-export type GitWebhook = Schemas['GitWebhook'];
-export type Preview = Schemas['Preview'];
-export type SshKey = Schemas['SshKey'];
-export type Registry = Schemas['Registry'];
-export type Backup = Schemas['Backup'];
-export type BackupSchedule = Schemas['BackupSchedule'];
-export type Restore = Schemas['Restore'];
-export type BackupDestination = Schemas['BackupDestination'];
-export type GitCredential = Schemas['GitCredential'];
+export type DeploymentDetail = Schemas['DeploymentDetail'];
 export type Instance = Schemas['Instance'];
-export type Condition = Application['conditions'][number];
 export type Invite = Schemas['Invite'];
+export type Member = Schemas['Member'];
+export type User = Schemas['User'];
+export type Notification = Schemas['Notification'];
 export type ObjectEvent = Schemas['Events'][number];
 
-/** A model without objects. A kind that `/ws/watch` sends has a row here: all that is typed by kind follows from it. */
-function emptyMaps() {
-  return {
-    project: new Map<string, Project>(),
-    environment: new Map<string, Environment>(),
-    server: new Map<string, Server>(),
-    application: new Map<string, Application>(),
-    deployment: new Map<string, Deployment>(),
-    database: new Map<string, Database>(),
-    volume: new Map<string, Volume>(),
-    run: new Map<string, Run>(),
-    ssh_key: new Map<string, SshKey>(),
-    git_credential: new Map<string, GitCredential>(),
-    git_webhook: new Map<string, GitWebhook>(),
-    preview: new Map<string, Preview>(),
-    registry: new Map<string, Registry>(),
-    backup_destination: new Map<string, BackupDestination>(),
-    backup_schedule: new Map<string, BackupSchedule>(),
-    backup: new Map<string, Backup>(),
-    restore: new Map<string, Restore>(),
-  };
+/** The objects that `/ws/watch` sends, by kind. All that is typed by kind follows from it. */
+export interface Objects {
+  project: Project;
+  environment: Environment;
+  server: Server;
+  application: Application;
+  deployment: Deployment;
+  database: Schemas['Database'];
+  volume: Schemas['Volume'];
+  run: Schemas['Run'];
+  ssh_key: Schemas['SshKey'];
+  git_credential: Schemas['GitCredential'];
+  git_webhook: Schemas['GitWebhook'];
+  preview: Schemas['Preview'];
+  registry: Schemas['Registry'];
+  backup_destination: Schemas['BackupDestination'];
+  backup_schedule: Schemas['BackupSchedule'];
+  backup: Schemas['Backup'];
+  restore: Schemas['Restore'];
 }
 
-type Maps = ReturnType<typeof emptyMaps>;
-export type Kind = keyof Maps;
-export type ObjectOf<K extends Kind> = Maps[K] extends Map<string, infer T> ? T : never;
+export type Kind = keyof Objects;
+export type ObjectOf<K extends Kind> = Objects[K];
 
-/** Everything that the user may see, by kind and id. */
-export type Model = { readonly [K in Kind]: ReadonlyMap<string, ObjectOf<K>> };
+const watched: Readonly<Record<Kind, true>> = {
+  project: true,
+  environment: true,
+  server: true,
+  application: true,
+  deployment: true,
+  database: true,
+  volume: true,
+  run: true,
+  ssh_key: true,
+  git_credential: true,
+  git_webhook: true,
+  preview: true,
+  registry: true,
+  backup_destination: true,
+  backup_schedule: true,
+  backup: true,
+  restore: true,
+};
 
-export const kinds = Object.keys(emptyMaps()) as readonly Kind[]; // the keys of the object
-
-export function emptyModel(): Model {
-  return emptyMaps();
-}
-
-/** The model after one object was changed, or deleted (`undefined`). */
-export function withChange(model: Model, kind: Kind, id: string, object: ObjectOf<Kind> | undefined): Model {
-  const objects = new Map<string, ObjectOf<Kind>>(model[kind]);
-  if (object === undefined) objects.delete(id);
-  else objects.set(id, object);
-  return { ...model, [kind]: objects };
-}
+export const kinds = Object.keys(watched) as readonly Kind[]; // the keys of the object
 
 export function byName<T extends { name: string }>(objects: Iterable<T>): T[] {
   return [...objects].toSorted((a, b) => a.name.localeCompare(b.name));

@@ -1,0 +1,114 @@
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Bell } from 'lucide-static';
+import { call, page } from '../api.ts';
+import type { Notification } from '../model.ts';
+import { useConsole, useHref } from './context.ts';
+import { Icon } from './icon.tsx';
+import { Popup } from './popup.tsx';
+import { followStream } from './stream.ts';
+import { relativeTime } from '../parts/relative-time.ts';
+
+/** Notifications that are shown. */
+const shownCount = 20;
+const tones = { info: 'idle', warning: 'warn', error: 'bad' } as const;
+
+/** What the control plane reports to the reader, newest first, and how much of it is unread. */
+export function NotificationsMenu(): VNode {
+  const { login } = useConsole();
+  const [items, setItems] = useState<readonly Notification[]>([]);
+  const [unread, setUnread] = useState(0);
+  useEffect(() => {
+    const read = (): void => {
+      page(login, '/api/v1/notifications', { query: { limit: shownCount } }).then(
+        (found) => {
+          setItems(found.items);
+          setUnread(found.meta.unread ?? 0);
+        },
+        () => undefined, // the connection shows whether the server answers
+      );
+    };
+    return followStream({
+      login,
+      path: '/ws/notifications',
+      onFrame: ({ type }) => {
+        if (type === 'ready' || type === 'gap' || type === 'notification') read();
+      },
+    });
+  }, [login]);
+  const markRead = async (): Promise<void> => {
+    setUnread(0);
+    setItems(items.map((one) => ({ ...one, read: true })));
+    await call(login, 'POST', '/api/v1/notifications/read', { body: { all: true } }).catch(() => undefined);
+  };
+  return (
+    <Popup
+      class="popup-wide"
+      label={unread === 0 ? 'Notifications' : `Notifications, ${unread} unread`}
+      button={
+        <>
+          <Icon of={Bell} size={18} />
+          {unread > 0 && <span class="popup-count">{unread > 99 ? '99+' : unread}</span>}
+        </>
+      }
+    >
+      {(close) => (
+        <div class="stack-tight">
+          <div class="row-apart">
+            <h2>Notifications</h2>
+            {unread > 0 && (
+              <button class="link-button" onClick={() => void markRead()}>
+                Mark all as read
+              </button>
+            )}
+          </div>
+          {items.length === 0 && <p class="quiet">Nothing needs you. Failed deployments and lost servers are told here.</p>}
+          <ul class="notifications">
+            {items.map((one) => (
+              <li key={one.id} class={`notice notice-${tones[one.severity]}`}>
+                <Text of={one} close={close} />
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </Popup>
+  );
+}
+
+function Text({ of, close }: { of: Notification; close: () => void }): VNode {
+  const href = useHref();
+  const about = of.resource === null ? undefined : pathOf(of.resource);
+  return (
+    <div class="grow">
+      <p class={of.read ? '' : 'strong'}>
+        {about === undefined ? (
+          of.title
+        ) : (
+          <a href={href(about)} onClick={close}>
+            {of.title}
+          </a>
+        )}
+        {!of.read && <span class="sr-only"> (unread)</span>}
+      </p>
+      <p class="small">{of.message}</p>
+      <p class="small quiet">{relativeTime(of.created_at, Date.now())}</p>
+    </div>
+  );
+}
+
+/** The page of what a notification is about; `undefined` if it has none. */
+function pathOf({ kind, id }: NonNullable<Notification['resource']>): readonly string[] | undefined {
+  switch (kind) {
+    case 'application':
+      return ['applications', id];
+    case 'deployment':
+      return ['deployments', id];
+    case 'project':
+      return ['projects', id];
+    case 'server':
+      return ['servers', id];
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,12 @@
+import type { Application, Environment } from '../model.ts';
+import { useConsole } from './context.ts';
+
+/** The parts of an application's address: by its project and environment, so that the address says where it is. */
+export function applicationParts(it: Application, environment: Environment | undefined): readonly string[] {
+  return ['projects', it.project_id, environment?.name ?? it.environment_id, 'applications', it.id];
+}
+
+export function useApplicationParts(): (it: Application, ...rest: string[]) => readonly string[] {
+  const { store } = useConsole();
+  return (it, ...rest) => [...applicationParts(it, store.get('environment', it.environment_id)), ...rest];
+}

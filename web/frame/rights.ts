@@ -1,0 +1,68 @@
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import { list } from '../api.ts';
+import type { Login } from '../api.ts';
+import type { User } from '../model.ts';
+import { useConsole } from './context.ts';
+
+/** Roles from the least to the most; `global`: an admin of the tenant, who may do all that a role may. */
+const ranks = ['viewer', 'member', 'admin', 'owner', 'global'] as const;
+export type Rank = (typeof ranks)[number];
+
+/** Projects whose role is remembered. */
+const keptRoles = 100;
+
+/**
+ * What the reader may do, as far as a role says it. It only spares a request that would be refused: the server decides, and
+ * its refusal is shown where the verb is.
+ */
+export class Rights {
+  readonly #login: Login;
+  readonly #me: Signal<User | undefined>;
+  readonly #ranks = new Map<string, Signal<Rank | undefined>>();
+
+  constructor(login: Login, me: Signal<User | undefined>) {
+    this.#login = login;
+    this.#me = me;
+  }
+
+  /** The reader's rank in a project; `undefined` until it is known. */
+  rankIn(projectId: string): Rank | undefined {
+    const me = this.#me.value;
+    if (me === undefined) return undefined;
+    if (me.role !== 'user') return 'global';
+    let known = this.#ranks.get(projectId);
+    if (known === undefined) {
+      known = signal<Rank | undefined>(undefined);
+      const [oldest] = this.#ranks.keys();
+      if (this.#ranks.size >= keptRoles && oldest !== undefined) this.#ranks.delete(oldest);
+      this.#ranks.set(projectId, known);
+      void this.#read(projectId, me, known);
+    }
+    return known.value;
+  }
+
+  /** Asks again for each role: the reader may have joined or left a project. */
+  forget(): void {
+    this.#ranks.clear();
+  }
+
+  async #read(projectId: string, me: User, into: Signal<Rank | undefined>): Promise<void> {
+    const members = await list(this.#login, '/api/v1/projects/{id}/members', 500, {
+      path: { id: projectId },
+      query: { q: me.email },
+    }).catch(() => []);
+    into.value = members.find(({ user_id }) => user_id === me.id)?.role;
+  }
+}
+
+/** Why a rank is too low for what needs another one; `undefined` if it is not, or if only the server knows. */
+export function whyBelow(rank: Rank | undefined, needed: Rank): string | undefined {
+  if (rank === undefined || ranks.indexOf(rank) >= ranks.indexOf(needed)) return undefined;
+  const who = needed === 'global' ? 'an admin of the tenant' : `the role ${needed} in this project`;
+  return `This needs ${who}: you have the role ${rank}`;
+}
+
+export function useRank(projectId: string): Rank | undefined {
+  return useConsole().rights.rankIn(projectId);
+}

@@ -1,0 +1,77 @@
+import { openSocket, Refused } from '../api.ts';
+import type { Login } from '../api.ts';
+
+/** A frame of any stream; its other fields follow from its type. */
+export interface Frame {
+  readonly type: string;
+  readonly cursor?: string;
+}
+
+interface StreamOptions {
+  readonly login: Login;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly onFrame: (frame: Frame) => void;
+  /** `undefined` while frames come; else why they do not. */
+  readonly onTrouble?: (why: string | undefined) => void;
+}
+
+const firstRetryMs = 500;
+const maxRetryMs = 15_000;
+/** Codes after which asking again cannot help: no longer allowed, gone, used, ended. */
+const finalCodes: ReadonlySet<number> = new Set([1000, 4401, 4403, 4404, 4409]);
+
+/**
+ * Follows a stream until the returned function is called. After a lost connection it goes on after the last frame that had
+ * a cursor. The watch of the console notices the end of the session.
+ */
+export function followStream({ login, path, query = {}, onFrame, onTrouble }: StreamOptions): () => void {
+  let cursor: string | undefined;
+  let socket: WebSocket | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let attempts = 0;
+  let isOver = false;
+
+  const again = (why: string): void => {
+    if (isOver) return;
+    onTrouble?.(why);
+    attempts += 1;
+    timer = setTimeout(connect, Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(attempts, 10)) * Math.random());
+  };
+  const connect = (): void => {
+    openSocket(login, path, { ...query, ...(cursor !== undefined && { cursor }) }).then(follow, (error: unknown) => {
+      if (isOver) return;
+      // another answer of the server is final: this reader, or this object
+      if (error instanceof Refused && error.status < 429) onTrouble?.(error.message);
+      else again(error instanceof Error ? error.message : String(error));
+    });
+  };
+  const follow = (opened: WebSocket): void => {
+    socket = opened;
+    if (isOver) {
+      socket.close();
+      return;
+    }
+    socket.addEventListener('message', ({ data }) => {
+      const frame = JSON.parse(String(data)) as Frame; // streams send nothing else as text
+      cursor = frame.cursor ?? cursor;
+      if (frame.type === 'ready') {
+        attempts = 0;
+        onTrouble?.(undefined);
+      }
+      if (frame.type === 'end') isOver = true;
+      onFrame(frame);
+    });
+    socket.addEventListener('close', ({ code, reason }) => {
+      if (isOver) return;
+      if (finalCodes.has(code)) onTrouble?.(reason === '' ? 'The stream has ended' : `The stream has ended: ${reason}`);
+      else again(reason === '' ? 'The connection is lost' : reason);
+    });
+  };
+  connect();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+    socket?.close();
+  };
+}

@@ -1,0 +1,96 @@
+import type { VNode } from 'preact';
+import { labelOf, simpleVerbs, useVerb, whyNotVerb } from '../../frame/application-verbs.ts';
+import { useHref } from '../../frame/context.ts';
+import { useApplicationParts } from '../../frame/object-links.ts';
+import { useRank } from '../../frame/rights.ts';
+import { waitsFor } from '../../frame/waits-for.ts';
+import type { Application, ObjectOf } from '../../model.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Menu } from '../../parts/menu.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+
+/** An application in its environment: how it is, what it waits for, where it is reached. */
+export function ApplicationCard({ it }: { it: Application }): VNode {
+  const href = useHref();
+  const parts = useApplicationParts();
+  const rank = useRank(it.project_id);
+  const doVerb = useVerb();
+  const cause = waitsFor(it);
+  const [url] = it.urls;
+  return (
+    <li class="workload">
+      <div class="workload-head">
+        <Status kind="application" object={it} />
+        <a class="workload-name" href={href(parts(it))}>
+          {it.name}
+        </a>
+        <Menu
+          label={`Actions of ${it.name}`}
+          icon="more"
+          tone="plain"
+          entries={[
+            ...simpleVerbs.map((verb) => ({
+              label: labelOf(verb),
+              why: whyNotVerb(verb, it, rank),
+              onSelect: () => void doVerb(verb, it),
+            })),
+            'line' as const,
+            { label: 'Logs', href: href(parts(it, 'logs')) },
+            { label: 'Environment', href: href(parts(it, 'environment')) },
+          ]}
+        />
+      </div>
+      {cause !== '' && <p class="workload-cause">{cause}</p>}
+      <p class="workload-facts">
+        {url !== undefined && (
+          <a class="row" href={url} target="_blank" rel="noreferrer">
+            {new URL(url).host} <Icon name="external" />
+          </a>
+        )}
+        <span>
+          {it.ready_replicas} of {it.replicas} ready
+        </span>
+        <span>
+          changed <Time at={it.updated_at} />
+        </span>
+      </p>
+    </li>
+  );
+}
+
+export function DatabaseCard({ it }: { it: ObjectOf<'database'> }): VNode {
+  return (
+    <li class="workload">
+      <div class="workload-head">
+        <Status kind="database" object={it} />
+        <span class="workload-name">{it.name}</span>
+      </div>
+      <p class="workload-facts">
+        <span>
+          {it.type} {it.version}
+        </span>
+      </p>
+    </li>
+  );
+}
+
+export function VolumeCard({ it }: { it: ObjectOf<'volume'> }): VNode {
+  return (
+    <li class="workload">
+      <div class="workload-head">
+        <Status kind="volume" object={it} />
+        <span class="workload-name">{it.name}</span>
+      </div>
+      <p class="workload-facts">
+        <span>Volume</span>
+        {it.bindings.length > 0 && <span>mounted by {it.bindings.length}</span>}
+        {it.expires_at !== null && (
+          <span>
+            deleted <Time at={it.expires_at} />
+          </span>
+        )}
+      </p>
+    </li>
+  );
+}
