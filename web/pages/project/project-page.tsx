@@ -280,7 +280,7 @@ function Nothing({ project, environment, isFiltered }: NothingProps): VNode {
           <LinkButton href={to('compose')}>From compose</LinkButton>
         </>
       }
-      command={`setpoint create application NAME --project ${project.name} --environment ${environment.name}`}
+      command="setpoint apply -f application.yaml"
     >
       An application is a container that Setpoint keeps running on one of your servers: built from a git repository, or taken
       from an image.

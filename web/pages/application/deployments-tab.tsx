@@ -1,0 +1,128 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { deploymentVerbs } from '#rules/deployment.ts';
+import { whyNot } from '#rules/verb-table.ts';
+import { call } from '../../api.ts';
+import { deploymentsOf } from '../../frame/collections.ts';
+import { useConsole, useHref, useList } from '../../frame/context.ts';
+import { useApplicationParts } from '../../frame/object-links.ts';
+import { useRank, whyBelow } from '../../frame/rights.ts';
+import { useAct } from '../../frame/use-act.ts';
+import type { Deployment } from '../../model.ts';
+import { Duration } from '../../parts/duration.tsx';
+import { EmptyState } from '../../parts/empty-state.tsx';
+import { ErrorBox } from '../../parts/error-box.tsx';
+import { Menu } from '../../parts/menu.tsx';
+import { Skeleton } from '../../parts/skeleton.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Table } from '../../parts/table.tsx';
+import { Time } from '../../parts/time.tsx';
+import type { TabProps } from './application-page.tsx';
+import { useDeployments } from './deployments.ts';
+import { RollBack } from './roll-back.tsx';
+
+/** The newest deployments of an application; each has a page with its log. */
+export function DeploymentsTab({ it }: TabProps): VNode {
+  const { login, store, collections } = useConsole();
+  const href = useHref();
+  const parts = useApplicationParts();
+  const rank = useRank(it.project_id);
+  const act = useAct();
+  const [target, setTarget] = useState<Deployment>();
+  const collection = deploymentsOf(it.id);
+  const { reading } = useList(collection, 'deployment');
+  const all = useDeployments(it);
+  const cancel = (one: Deployment): Promise<boolean> =>
+    act.run(() =>
+      store.answer('deployment', () =>
+        call(login, 'POST', '/api/v1/deployments/{id}/cancel', { path: { id: one.id } }),
+      ),
+    );
+  if (reading.state === 'failed')
+    return <ErrorBox error={{ message: reading.message }} onRetry={() => collections.retry(collection)} />;
+  if (reading.state === 'reading' && all.length === 0) return <Skeleton label="Reading deployments" />;
+  if (all.length === 0)
+    return (
+      <EmptyState title="It was never deployed" command={`setpoint deploy ${it.name}`}>
+        A deployment builds or pulls the image of the application, starts new instances and leads requests to them once they
+        are ready.
+      </EmptyState>
+    );
+  return (
+    <>
+      {act.error !== undefined && <ErrorBox error={act.error} />}
+      <Table
+        label="Deployments"
+        rows={all}
+        keyOf={({ id }) => id}
+        hrefOf={(one) => href(parts(it, 'deployments', one.id))}
+        columns={[
+          {
+            id: 'number',
+            title: 'Deployment',
+            isPrimary: true,
+            cell: (one) => (
+              <a href={href(parts(it, 'deployments', one.id))} aria-label={`Deployment ${one.number}`}>
+                #{one.number}
+              </a>
+            ),
+          },
+          {
+            id: 'status',
+            title: 'Status',
+            cell: (one) => (
+              <Status kind="deployment" object={{ ...one, serving: one.id === it.current_deployment_id }} />
+            ),
+          },
+          { id: 'what', title: 'What', isWide: true, cell: (one) => <What of={one} /> },
+          { id: 'why', title: 'Why', cell: (one) => one.trigger },
+          {
+            id: 'took',
+            title: 'Took',
+            cell: (one) => one.started_at !== null && <Duration from={one.started_at} to={one.finished_at} />,
+          },
+          { id: 'when', title: 'When', cell: (one) => <Time at={one.queued_at} /> },
+          {
+            id: 'more',
+            title: 'More',
+            cell: (one) => (
+              <Menu
+                label={`Actions of deployment ${one.number}`}
+                icon="more"
+                tone="plain"
+                entries={[
+                  {
+                    label: 'Roll back to this',
+                    why:
+                      whyBelow(rank, 'member') ??
+                      (one.id === it.current_deployment_id
+                        ? 'It serves already'
+                        : one.status === 'succeeded'
+                          ? undefined
+                          : 'Only a deployment that succeeded can be gone back to'),
+                    onSelect: () => setTarget(one),
+                  },
+                  {
+                    label: deploymentVerbs.verbs.cancel.label,
+                    why: whyNot(deploymentVerbs, 'cancel', one) ?? whyBelow(rank, 'member'),
+                    onSelect: () => void cancel(one),
+                  },
+                ]}
+              />
+            ),
+          },
+        ]}
+      />
+      {target !== undefined && <RollBack it={it} to={target} onClose={() => setTarget(undefined)} />}
+    </>
+  );
+}
+
+function What({ of }: { of: Deployment }): VNode {
+  if (of.error !== null) return <span class="tone-bad">{of.error.message}</span>;
+  return (
+    <span>
+      {of.commit !== null && <code>{of.commit.slice(0, 8)}</code>} {of.commit_message ?? (of.commit === null ? of.image : '')}
+    </span>
+  );
+}

@@ -1,0 +1,66 @@
+/** Variables as they are stored: a name and a value, which may hold references such as `${databases.db.url}`. */
+export type Variables = Readonly<Record<string, string>>;
+
+export interface EnvFault {
+  readonly line: number;
+  readonly message: string;
+}
+
+/** How many variables an application may have, and how many bytes of them. */
+export const mostVariables = 500;
+export const mostBytes = 32 * 1024;
+
+const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** A value as a line of a `.env` file has it: quoted only where it must be. */
+function quoted(value: string): string {
+  if (value === '' || /^[^\s"'#\\][^\n"'#\\]*$/.test(value) && value.trim() === value) return value;
+  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
+}
+
+/** Variables as the text of a `.env` file, sorted by name. */
+export function textOf(variables: Variables): string {
+  return Object.entries(variables)
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([key, value]) => `${key}=${quoted(value)}\n`)
+    .join('');
+}
+
+/** The variables of a `.env` file, and what is wrong with which line. Of a name that comes twice the last value counts. */
+export function parsed(text: string): { variables: Record<string, string>; faults: EnvFault[] } {
+  const variables: Record<string, string> = {};
+  const faults: EnvFault[] = [];
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
+    const line = raw.trim().replace(/^export\s+/, '');
+    if (line === '' || line.startsWith('#')) continue;
+    const at = line.indexOf('=');
+    const key = (at === -1 ? line : line.slice(0, at)).trim();
+    if (at === -1) faults.push({ line: index + 1, message: `“${key}” has no “=”` });
+    else if (!name.test(key))
+      faults.push({ line: index + 1, message: `“${key}” is no name: letters, digits and _, no digit first` });
+    else variables[key] = unquoted(line.slice(at + 1).trim());
+  }
+  return { variables, faults };
+}
+
+function unquoted(value: string): string {
+  const double = /^"((?:[^"\\]|\\.)*)"$/.exec(value)?.[1];
+  if (double !== undefined) return double.replaceAll(/\\(.)/g, (_, char: string) => (char === 'n' ? '\n' : char));
+  return /^'([^']*)'$/.exec(value)?.[1] ?? value.replace(/\s+#.*$/, '');
+}
+
+export function isName(text: string): boolean {
+  return name.test(text);
+}
+
+/** Bytes that variables take, as the server counts them. */
+export function bytesOf(variables: Variables): number {
+  return new TextEncoder().encode(JSON.stringify(variables)).byteLength;
+}
+
+/** What changes from one set of variables to another; `null` removes a variable. */
+export function difference(before: Variables, after: Variables): Record<string, string | null> {
+  const changed = Object.entries(after).filter(([key, value]) => before[key] !== value);
+  const removed = Object.keys(before).filter((key) => !(key in after));
+  return Object.fromEntries([...changed, ...removed.map((key): [string, null] => [key, null])]);
+}
