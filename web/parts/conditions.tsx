@@ -18,15 +18,26 @@ interface ConditionsProps {
   readonly remedyOf?: ((condition: ConditionView) => ComponentChildren) | undefined;
 }
 
-/** Conditions that are bad where they are true. */
-const badWhenTrue = new Set(['Stalled', 'DataLost', 'Degraded']);
+/** Conditions that say something else than that all is well where they are true. */
+const shapesWhenTrue: Readonly<Record<string, ShapeName>> = {
+  Stalled: 'bad',
+  DataLost: 'bad',
+  AgentIdentityConflict: 'bad',
+  AgentUpdateFailed: 'bad',
+  RemovalsHeld: 'warn',
+  AgentTooOld: 'warn',
+  AgentUpdateAvailable: 'info',
+};
+/** Conditions of an engine that are good where they are true; every other one of it is a warning. */
+const goodOfEngine = new Set(['EngineReady', 'EngineInstalled']);
 /** Conditions that say what is being done. */
 const progress = new Set(['Reconciling', 'Restoring', 'Cloning', 'Deleting']);
 
 function shapeOf({ type, status, reason }: ConditionView): ShapeName {
   if (status === 'unknown') return 'waiting';
   if (progress.has(type)) return status === 'true' ? 'busy' : 'good';
-  if (badWhenTrue.has(type)) return status === 'true' ? 'bad' : 'good';
+  const whenTrue = shapesWhenTrue[type] ?? (/^Engine/.test(type) && !goodOfEngine.has(type) ? 'warn' : undefined);
+  if (whenTrue !== undefined) return status === 'true' ? whenTrue : 'good';
   if (status === 'true') return 'good';
   return reason === 'Stopped' ? 'idle' : 'warn';
 }
