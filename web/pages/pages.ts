@@ -6,6 +6,7 @@ import { newApplicationDescriptor } from './new-application/descriptor.ts';
 import type { PageDescriptor } from './page.ts';
 import { projectDescriptor, projectSettingsDescriptor } from './project/descriptor.ts';
 import { projectsDescriptor } from './projects/descriptor.ts';
+import { serverDescriptor, serversDescriptor } from './servers/descriptor.ts';
 import { welcomeDescriptor } from './welcome/descriptor.ts';
 
 /** Every page of the console, in the order in which an address is looked for. */
@@ -19,6 +20,8 @@ export const pages: readonly PageDescriptor[] = [
   applicationDescriptor,
   applicationByIdDescriptor,
   logsDescriptor,
+  serversDescriptor,
+  serverDescriptor,
   welcomeDescriptor,
   inviteDescriptor,
 ];

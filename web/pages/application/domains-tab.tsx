@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { whyNotVerb } from '../../frame/application-verbs.ts';
 import { useConsole } from '../../frame/context.ts';
-import { useRank } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Application } from '../../model.ts';
 import { Button } from '../../parts/button.tsx';
@@ -16,7 +16,7 @@ import { Field, FieldGroup } from '../../parts/field.tsx';
 import { Radios } from '../../parts/inputs.tsx';
 import { Menu } from '../../parts/menu.tsx';
 import { Table } from '../../parts/table.tsx';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 
 type Domain = Application['domains'][number];
 
@@ -39,7 +39,8 @@ export function DomainsTab({ it }: TabProps): VNode {
         keyOf={keyOf}
         empty={
           <EmptyState title="No domain" action={add} command={`setpoint domains add ${it.name} shop.example.com`}>
-            A domain leads requests to the application, and gets a certificate by itself once its name points to the server.
+            A domain leads requests to the application, and gets a certificate by itself once its name points to the
+            server.
             {it.exposed_port === null && ' The application needs a port first: see its settings.'}
           </EmptyState>
         }
@@ -60,12 +61,14 @@ export function DomainsTab({ it }: TabProps): VNode {
             id: 'to',
             title: 'Leads to',
             cell: (one) =>
-              one.redirect_to ?? [one.service, one.port === null ? null : `port ${one.port}`].filter(Boolean).join(', '),
+              one.redirect_to ??
+              [one.service, one.port === null ? null : `port ${one.port}`].filter(Boolean).join(', '),
           },
           {
             id: 'auth',
             title: 'Asks for',
-            cell: ({ basic_auth: users }) => (users.length === 0 ? '' : users.map(({ username }) => username).join(', ')),
+            cell: ({ basic_auth: users }) =>
+              users.length === 0 ? '' : users.map(({ username }) => username).join(', '),
           },
           {
             id: 'more',

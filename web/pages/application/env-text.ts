@@ -14,7 +14,7 @@ const name = /^[^\p{C}\s=]{1,256}$/u;
 
 /** A value as a line of a `.env` file has it: quoted only where it must be. */
 function quoted(value: string): string {
-  if (value === '' || /^[^\s"'#\\][^\n"'#\\]*$/.test(value) && value.trim() === value) return value;
+  if (value === '' || (/^[^\s"'#\\][^\n"'#\\]*$/.test(value) && value.trim() === value)) return value;
   return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
 }
 
@@ -37,7 +37,10 @@ export function parsed(text: string): { variables: Record<string, string>; fault
     const key = (at === -1 ? line : line.slice(0, at)).trim();
     if (at === -1) faults.push({ line: index + 1, message: `“${key}” has no “=”` });
     else if (!name.test(key))
-      faults.push({ line: index + 1, message: `“${key}” is no name: up to 256 printable characters without “=” and spaces` });
+      faults.push({
+        line: index + 1,
+        message: `“${key}” is no name: up to 256 printable characters without “=” and spaces`,
+      });
     else variables[key] = unquoted(line.slice(at + 1).trim());
   }
   return { variables, faults };

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { whyNotVerb } from '../../frame/application-verbs.ts';
 import { useConsole } from '../../frame/context.ts';
-import { useRank } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import { useRead } from '../../frame/use-read.ts';
 import { Button } from '../../parts/button.tsx';
@@ -12,7 +12,7 @@ import { fieldChanges } from '../../parts/field-changes.ts';
 import { Notice } from '../../parts/notice.tsx';
 import { SaveBar } from '../../parts/save-bar.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 import { difference, faultOfValue, mostVariables, parsed, rebased, textOf } from './env-text.ts';
 import type { Variables } from './env-text.ts';
 import { VariableTable } from './variable-table.tsx';
@@ -72,7 +72,9 @@ function Editor({ it, stored, isMasked, why }: EditorProps): VNode {
       const fault = faultOfValue(value);
       return fault === undefined ? [] : [`${key}: ${fault}`];
     }),
-    ...(Object.keys(variables).length > mostVariables ? [`${Object.keys(variables).length} variables: at most ${mostVariables} are kept`] : []),
+    ...(Object.keys(variables).length > mostVariables
+      ? [`${Object.keys(variables).length} variables: at most ${mostVariables} are kept`]
+      : []),
   ];
 
   // what another person stored meanwhile comes under the changes of this one
@@ -124,8 +126,8 @@ function Editor({ it, stored, isMasked, why }: EditorProps): VNode {
       {conflicts.length > 0 && (
         <Notice shape="warn">
           <p>
-            Somebody else has changed {conflicts.join(', ')} meanwhile. Saving puts your {conflicts.length === 1 ? 'value' : 'values'}{' '}
-            in place; “Discard” takes what is stored.
+            Somebody else has changed {conflicts.join(', ')} meanwhile. Saving puts your{' '}
+            {conflicts.length === 1 ? 'value' : 'values'} in place; “Discard” takes what is stored.
           </p>
         </Notice>
       )}
@@ -153,7 +155,12 @@ function Editor({ it, stored, isMasked, why }: EditorProps): VNode {
           </Button>
         </div>
         {!isMasked && text === undefined && (
-          <Button isSmall icon={isRevealed ? 'hide' : 'reveal'} pressed={isRevealed} onClick={() => setRevealed(!isRevealed)}>
+          <Button
+            isSmall
+            icon={isRevealed ? 'hide' : 'reveal'}
+            pressed={isRevealed}
+            onClick={() => setRevealed(!isRevealed)}
+          >
             Show values
           </Button>
         )}

@@ -13,7 +13,7 @@ import { RangePicker, rangeOf, ranges } from '../../parts/range-picker.tsx';
 import { Series } from '../../parts/series.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { bytesText } from '../../parts/units.ts';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 import { useDeployments } from './deployments.ts';
 
 /** Points of a chart, at most. */
@@ -41,10 +41,7 @@ export function MetricsTab({ it, query }: TabProps): VNode {
   const shared = { group: it.id, marks };
   return (
     <div class="stack">
-      <RangePicker
-        value={range}
-        onChange={(next) => router.replace(href(parts(it, 'metrics'), { range: next }))}
-      />
+      <RangePicker value={range} onChange={(next) => router.replace(href(parts(it, 'metrics'), { range: next }))} />
       <Card title="Load">
         {metrics.error !== undefined && <ErrorBox error={metrics.error} onRetry={metrics.again} />}
         {metrics.data === undefined && metrics.error === undefined && <Skeleton label="Reading load" />}
@@ -114,7 +111,10 @@ interface TrafficProps {
     readonly status: Readonly<Record<string, number>>;
     readonly latency_ms: { readonly p50: number | null; readonly p95: number | null; readonly p99: number | null };
   }[];
-  readonly shared: { readonly group: string; readonly marks: readonly { readonly at: number; readonly label: string }[] };
+  readonly shared: {
+    readonly group: string;
+    readonly marks: readonly { readonly at: number; readonly label: string }[];
+  };
 }
 
 function Traffic({ of, shared }: TrafficProps): VNode {

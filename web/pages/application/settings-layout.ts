@@ -65,7 +65,16 @@ export const settingsLayout: FormLayout = {
     stop_grace_seconds: { label: 'Seconds that a process has to end' },
   },
   // other tabs change these, or a form would show less than they hold
-  hidden: ['env', 'domains', 'compose_file', 'build_args', 'build_secrets', 'project_id', 'environment_id', 'server_id'],
+  hidden: [
+    'env',
+    'domains',
+    'compose_file',
+    'build_args',
+    'build_secrets',
+    'project_id',
+    'environment_id',
+    'server_id',
+  ],
   visibleWhen: {
     repository_url: isBuilt,
     branch: isBuilt,

@@ -4,7 +4,7 @@ import { call } from '../../api.ts';
 import type { Operation } from '../../api.ts';
 import { whyNotVerb } from '../../frame/application-verbs.ts';
 import { useConsole } from '../../frame/context.ts';
-import { useRank } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Application } from '../../model.ts';
 import { ErrorBox } from '../../parts/error-box.tsx';
@@ -19,7 +19,7 @@ import type { Values } from '../../parts/schema-form.tsx';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { shownPath, useBodyFields } from '../served-fields.ts';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 import { GitCredentialChoice, RegistryChoice } from './credential-choice.tsx';
 import { settingsLayout } from './settings-layout.ts';
 

@@ -3,21 +3,17 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { whyNotVerb } from '../../frame/application-verbs.ts';
 import { useConsole } from '../../frame/context.ts';
-import { useRank } from '../../frame/rights.ts';
-import { TerminalSession } from '../../frame/terminal-link.ts';
-import type { TerminalState } from '../../frame/terminal-link.ts';
-import { useAct } from '../../frame/use-act.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useRead } from '../../frame/use-read.ts';
 import { Button } from '../../parts/button.tsx';
 import { EmptyState } from '../../parts/empty-state.tsx';
-import { ErrorBox } from '../../parts/error-box.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
-import type { TabProps } from './application-page.tsx';
+import { openTerminalSession } from '../terminal-session.ts';
+import type { TerminalSession } from '../terminal-session.ts';
+import type { TabProps } from './tab-props.ts';
 
-interface Session {
+interface Numbered extends TerminalSession {
   readonly number: number;
-  readonly link: TerminalSession;
-  readonly state: TerminalState;
 }
 
 const mostSessions = 6;
@@ -26,8 +22,7 @@ const mostSessions = 6;
 export function TerminalTab({ it, query }: TabProps): VNode {
   const { login } = useConsole();
   const rank = useRank(it.project_id);
-  const act = useAct();
-  const [sessions, setSessions] = useState<readonly Session[]>([]);
+  const [sessions, setSessions] = useState<readonly Numbered[]>([]);
   const [shown, setShown] = useState(0);
   const [instance, setInstance] = useState(query.get('instance') ?? '');
   const last = useRef(0);
@@ -42,24 +37,28 @@ export function TerminalTab({ it, query }: TabProps): VNode {
     (it.ready_replicas === 0 ? 'No instance is ready' : undefined) ??
     (sessions.length >= mostSessions ? `${mostSessions} are open: close one first` : undefined);
 
-  const open = (): Promise<boolean> =>
-    act.run(async () => {
+  const open = (): void => {
+    const number = (last.current += 1);
+    const session = openTerminalSession(login, async () => {
       const { sessionId } = await call(login, 'POST', '/api/v1/applications/{id}/terminal', {
         path: { id: it.id },
         body: { cols: 80, rows: 24, ...(instance !== '' && { instance_id: instance }) },
       });
-      const number = (last.current += 1);
-      const link = new TerminalSession(login, sessionId, (state) =>
-        setSessions((all) => all.map((one) => (one.number === number ? { ...one, state } : one))),
-      );
-      setSessions((all) => [...all, { number, link, state: { at: 'connecting' } }]);
-      setShown(number);
+      return sessionId;
     });
+    setSessions([...sessions, { number, ...session }]);
+    setShown(number);
+  };
   const all = useRef(sessions);
   all.current = sessions;
-  useEffect(() => () => all.current.forEach(({ link }) => link.close()), []);
-  const close = (session: Session): void => {
-    session.link.close();
+  useEffect(
+    () => () => {
+      for (const session of all.current) session.close();
+    },
+    [],
+  );
+  const close = (session: Numbered): void => {
+    session.close();
     const rest = sessions.filter((one) => one !== session);
     setSessions(rest);
     setShown(rest.at(-1)?.number ?? 0);
@@ -67,7 +66,6 @@ export function TerminalTab({ it, query }: TabProps): VNode {
   const current = sessions.find(({ number }) => number === shown);
   return (
     <div class="stack">
-      {act.error !== undefined && <ErrorBox error={act.error} />}
       <div class="row">
         <select
           class="input input-auto"
@@ -82,7 +80,7 @@ export function TerminalTab({ it, query }: TabProps): VNode {
             </option>
           ))}
         </select>
-        <Button icon="terminal" tone={sessions.length === 0 ? 'primary' : undefined} why={why} busy={act.busy} onClick={() => void open()}>
+        <Button icon="terminal" tone={sessions.length === 0 ? 'primary' : undefined} why={why} onClick={open}>
           New session
         </Button>
         <div class="button-group" role="group" aria-label="Sessions">
@@ -95,15 +93,15 @@ export function TerminalTab({ it, query }: TabProps): VNode {
       </div>
       {current === undefined ? (
         <EmptyState title="No session" command={`setpoint exec ${it.name}`}>
-          A session is a shell in a running instance. What is changed in it is gone with the instance, and the audit log keeps
-          that it was opened.
+          A session is a shell in a running instance. What is changed in it is gone with the instance, and the audit log
+          keeps that it was opened.
         </EmptyState>
       ) : (
         <Terminal
           key={current.number}
           label={`Terminal in ${it.name}, session ${current.number}`}
           link={current.link}
-          state={stateText(current.state)}
+          state={current.state.value.text}
           actions={
             <Button isSmall onClick={() => close(current)}>
               Close
@@ -113,9 +111,4 @@ export function TerminalTab({ it, query }: TabProps): VNode {
       )}
     </div>
   );
-}
-
-function stateText(state: TerminalState): string {
-  if (state.at === 'over') return state.text;
-  return state.at === 'open' ? 'Connected' : 'Connecting';
 }

@@ -39,8 +39,8 @@ export function VariableTable(props: VariableTableProps): VNode {
       )}
       {names.length === 0 && filter === '' && (
         <EmptyState title="No variables" command="setpoint env set APPLICATION NAME=VALUE">
-          Variables configure an application without a change of its image. A value can take what another object knows, such
-          as {'${databases.db.url}'}. “Text” takes a whole .env file.
+          Variables configure an application without a change of its image. A value can take what another object knows,
+          such as {'${databases.db.url}'}. “Text” takes a whole .env file.
         </EmptyState>
       )}
       {names.length > 0 && (
@@ -56,12 +56,16 @@ export function VariableTable(props: VariableTableProps): VNode {
               why={why}
               onChange={(value) => onChange({ ...draft, [name]: value })}
               onRemove={() => remove(name)}
-              onUndo={() => onChange(base[name] === undefined ? without(draft, name) : { ...draft, [name]: base[name] })}
+              onUndo={() =>
+                onChange(base[name] === undefined ? without(draft, name) : { ...draft, [name]: base[name] })
+              }
             />
           ))}
         </ul>
       )}
-      {why === undefined && <NewVariable draft={draft} onAdd={(name, value) => onChange({ ...draft, [name]: value })} />}
+      {why === undefined && (
+        <NewVariable draft={draft} onAdd={(name, value) => onChange({ ...draft, [name]: value })} />
+      )}
     </div>
   );
 }

@@ -22,7 +22,9 @@ export function InvitePage({ params }: PageProps): VNode {
   const accept = (): Promise<boolean> =>
     act.run(async () => {
       await call(login, 'POST', '/api/v1/invites/{token}/accept', { path: { token } });
-      router.go(href(invite?.project_id === null || invite === undefined ? ['projects'] : ['projects', invite.project_id]));
+      router.go(
+        href(invite?.project_id === null || invite === undefined ? ['projects'] : ['projects', invite.project_id]),
+      );
     });
   const failure = act.error ?? error;
   return (

@@ -10,7 +10,13 @@ type Report = Data<Operation<'POST', '/api/v1/compose/validate'>>;
 const askAfterMs = 500;
 
 /** What the server makes of a compose file: what it refuses, with the line, and what means something else here. */
-export function ComposeCheck({ content, env }: { content: string; env: Readonly<Record<string, string>> }): VNode | null {
+export function ComposeCheck({
+  content,
+  env,
+}: {
+  content: string;
+  env: Readonly<Record<string, string>>;
+}): VNode | null {
   const { login } = useConsole();
   const [report, setReport] = useState<Report>();
   useEffect(() => {

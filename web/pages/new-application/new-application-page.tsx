@@ -4,7 +4,8 @@ import { call } from '../../api.ts';
 import { allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
-import { useRank, whyBelow } from '../../frame/rights.ts';
+import { whyBelow } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import { byName } from '../../model.ts';
 import { LinkButton } from '../../parts/button.tsx';
@@ -64,7 +65,8 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
     ...faultsOf(act.error?.details ?? []),
     ...(env.faults[0] !== undefined && { env: `Line ${env.faults[0].line}: ${env.faults[0].message}` }),
   };
-  const elsewhere = act.error?.details?.every(({ field }) => fieldNames[field.split('.')[0] ?? ''] === undefined) ?? true;
+  const elsewhere =
+    act.error?.details?.every(({ field }) => fieldNames[field.split('.')[0] ?? ''] === undefined) ?? true;
   const isDirty = draft.name !== '' || draft.image !== '' || draft.repository !== '' || draft.compose !== '';
   useEffect(() => {
     router.protect(isDirty && !act.busy ? () => confirm('The application is not created yet. Leave it?') : undefined);
@@ -83,11 +85,17 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
       router.go(href(parts(made)));
     });
   };
-  const why = whyBelow(rank, 'member') ?? whyIncomplete(draft) ?? (env.faults.length > 0 ? 'Mend the variables first' : undefined);
+  const why =
+    whyBelow(rank, 'member') ??
+    whyIncomplete(draft) ??
+    (env.faults.length > 0 ? 'Mend the variables first' : undefined);
 
   if (servers.reading.state === 'ready' && usable.length === 0)
     return (
-      <Page title="New application" crumbs={[{ label: project?.name ?? 'Project', href: href(['projects', projectId]) }]}>
+      <Page
+        title="New application"
+        crumbs={[{ label: project?.name ?? 'Project', href: href(['projects', projectId]) }]}
+      >
         <EmptyState
           title="No server yet"
           action={<LinkButton href={href(['servers'])}>Servers</LinkButton>}
@@ -97,17 +105,19 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
         </EmptyState>
       </Page>
     );
-  const text = (name: keyof Draft, placeholder = '') => (control: ControlProps) => (
-    <input
-      {...control}
-      class="input"
-      value={String(draft[name])}
-      placeholder={placeholder}
-      autocomplete="off"
-      spellcheck={false}
-      onInput={({ currentTarget }) => set({ [name]: currentTarget.value })}
-    />
-  );
+  const text =
+    (name: keyof Draft, placeholder = '') =>
+    (control: ControlProps) => (
+      <input
+        {...control}
+        class="input"
+        value={String(draft[name])}
+        placeholder={placeholder}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => set({ [name]: currentTarget.value })}
+      />
+    );
   return (
     <Page
       title="New application"

@@ -5,7 +5,8 @@ import { whyNot } from '#rules/verb-table.ts';
 import { call } from '../../api.ts';
 import { allApplications, allProjects, databasesOf, volumesOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
-import { useRank, whyBelow } from '../../frame/rights.ts';
+import { whyBelow } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Project } from '../../model.ts';
 import { Button } from '../../parts/button.tsx';
@@ -76,7 +77,9 @@ function Names({ project }: { project: Project }): VNode {
   const [draft, setDraft] = useState<Partial<Names>>({});
   const stored = namesOf(project);
   const changed = Object.fromEntries(
-    fields.flatMap(({ name }) => (draft[name] !== undefined && draft[name] !== stored[name] ? [[name, draft[name]]] : [])),
+    fields.flatMap(({ name }) =>
+      draft[name] !== undefined && draft[name] !== stored[name] ? [[name, draft[name]]] : [],
+    ),
   ) as Partial<Names>; // fields of the draft
   const isChanged = Object.keys(changed).length > 0;
   const why = whyNot(projectVerbs, 'update', project) ?? whyBelow(rank, 'admin');
@@ -137,7 +140,10 @@ function Names({ project }: { project: Project }): VNode {
       </Form>
       <SaveBar
         form="project-names"
-        changes={fieldChanges(Object.fromEntries(Object.keys(changed).map((name) => [name, stored[name as keyof Names]])), changed)}
+        changes={fieldChanges(
+          Object.fromEntries(Object.keys(changed).map((name) => [name, stored[name as keyof Names]])),
+          changed,
+        )}
         busy={act.busy}
         why={why}
         onDiscard={() => setDraft({})}
@@ -167,10 +173,7 @@ function Deletion({ project }: { project: Project }): VNode {
     <Card
       title="Delete the project"
       actions={
-        <Button
-          why={whyNot(projectVerbs, 'delete', project) ?? whyBelow(rank, 'owner')}
-          onClick={() => setAsks(true)}
-        >
+        <Button why={whyNot(projectVerbs, 'delete', project) ?? whyBelow(rank, 'owner')} onClick={() => setAsks(true)}>
           Delete the project
         </Button>
       }

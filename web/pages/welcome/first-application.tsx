@@ -62,13 +62,15 @@ export function FirstApplication({ server }: { server: Server }): VNode {
       title="A first application"
       actions={
         project !== undefined && (
-          <LinkButton href={href(['projects', project.id, '-', 'new'], { source: 'git' })}>From git or compose</LinkButton>
+          <LinkButton href={href(['projects', project.id, '-', 'new'], { source: 'git' })}>
+            From git or compose
+          </LinkButton>
         )
       }
     >
       <p class="quiet">
-        The server {server.name} is connected. Any image with a port serves to begin with; a git repository or a compose file
-        comes later in the same way.
+        The server {server.name} is connected. Any image with a port serves to begin with; a git repository or a compose
+        file comes later in the same way.
       </p>
       <Form
         label="A first application"

@@ -32,7 +32,9 @@ export function FirstServer({ server }: { server: Server | undefined }): VNode {
     });
   };
   const renew = (id: string): Promise<boolean> =>
-    act.run(async () => setJoin(await call(login, 'POST', '/api/v1/servers/{id}/join-token', { path: { id }, body: {} })));
+    act.run(async () =>
+      setJoin(await call(login, 'POST', '/api/v1/servers/{id}/join-token', { path: { id }, body: {} })),
+    );
   if (server !== undefined)
     return (
       <Card
@@ -52,8 +54,8 @@ export function FirstServer({ server }: { server: Server | undefined }): VNode {
   return (
     <Card title="A server">
       <p class="quiet">
-        A server is a machine with Docker, yours to keep. Its agent connects to this control plane, so that no port needs to
-        be open for it.
+        A server is a machine with Docker, yours to keep. Its agent connects to this control plane, so that no port
+        needs to be open for it.
       </p>
       <Form
         label="A server"
