@@ -94,7 +94,9 @@ function Load({ server }: { readonly server: Server }): VNode {
         <div class="cards">
           <div class="stack-tight">
             <div class="row-apart small">
-              <span>Processor{last.cores !== undefined && <span class="quiet"> · {last.cores} cores</span>}</span>
+              <span>
+                Processor{last.cores !== undefined && <span class="quiet"> · {last.cores} cores</span>}
+              </span>
               <span class="numeric">{last.cpu === null ? '–' : percentText(last.cpu)}</span>
             </div>
             <Spark label="Processor" values={metrics.ring.column(0)} format={percentText} width={240} />
@@ -120,12 +122,7 @@ function About({ server }: { readonly server: Server }): VNode {
           ['Id', <Id of={server.id} />],
           ['Address', whole?.ip_address],
           ['Agent', whole?.agent_version],
-          [
-            'Engine',
-            whole === undefined || whole.runtime === null
-              ? undefined
-              : `${whole.runtime} ${whole.runtime_version ?? ''}`,
-          ],
+          ['Engine', whole === undefined || whole.runtime === null ? undefined : `${whole.runtime} ${whole.runtime_version ?? ''}`],
           ['Host key', whole?.host_key === null ? undefined : <code>{whole?.host_key.fingerprint}</code>],
           ['Web traffic', whole === undefined ? undefined : trafficText(whole)],
           ['Logs are kept', whole === undefined ? undefined : `${whole.log_retention_days} d`],
