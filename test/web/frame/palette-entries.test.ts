@@ -26,7 +26,7 @@ const texts = (typed: string, of: Known = known): string[] => entriesFor(typed, 
 
 describe('what the palette finds', () => {
   it('is places and projects before anything is typed', () => {
-    expect(texts('')).toEqual(['shop', 'Projects']);
+    expect(texts('')).toEqual(['Projects', 'shop']);
   });
 
   it('is an object by a part of its name, the exact one first', () => {
