@@ -57,10 +57,15 @@ export function Shell(): VNode {
         <span class="topbar-tenant" title="Tenant">
           {login.tenant}
         </span>
-        <button class="topbar-search" aria-haspopup="dialog" aria-label="Search" onClick={() => setOpen('palette')}>
+        <button
+          class="topbar-search"
+          aria-haspopup="dialog"
+          aria-label="Search or do"
+          onClick={() => setOpen('palette')}
+        >
           <Icon of={Search} />
           <span class="topbar-search-text">Search or do</span>
-          <kbd>/</kbd>
+          <kbd aria-hidden="true">/</kbd>
         </button>
         <ConnectionState />
         <NotificationsMenu />

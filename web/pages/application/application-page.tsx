@@ -5,6 +5,7 @@ import { allApplications, allProjects, allServers, deploymentsOf, environmentsOf
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { usePageKeys } from '../../frame/keys.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
+import { placeOf } from '../../frame/router.ts';
 import type { Application } from '../../model.ts';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Gone } from '../../parts/gone.tsx';
@@ -50,6 +51,7 @@ export function ApplicationPage({ params, query }: PageProps): VNode {
   const href = useHref();
   const { reading } = useList(allApplications, 'application');
   const it = store.get('application', id);
+  useWholeAddress(it, params);
   const [seen, setSeen] = useState<{ name: string; goneAt?: string }>();
   const error = useOne(id, it === undefined && reading.state !== 'reading');
   useEffect(() => {
@@ -70,6 +72,20 @@ export function ApplicationPage({ params, query }: PageProps): VNode {
       )}
     </Page>
   );
+}
+
+/** Puts the address with project and environment in the place of one that has the application alone. */
+function useWholeAddress(it: Application | undefined, params: PageProps['params']): void {
+  const { router, login, store } = useConsole();
+  const href = useHref();
+  const parts = useApplicationParts();
+  const isKnown = it !== undefined && store.get('environment', it.environment_id) !== undefined;
+  useEffect(() => {
+    if (it === undefined || !isKnown || params['projectId'] !== undefined) return;
+    const { query } = placeOf(router.hash.peek(), login.tenant);
+    const tab = params['tab'];
+    router.replace(href(parts(it, ...(tab === undefined ? [] : [tab])), Object.fromEntries(query)));
+  }, [isKnown, params['projectId']]);
 }
 
 /** Reads an application that the list does not have. Returns why it cannot be shown. */

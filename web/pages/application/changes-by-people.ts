@@ -12,8 +12,13 @@ export function changesOf(entries: readonly AuditEntry[]): TimelineEntry[] {
       at: one.at,
       shape: 'info',
       title: `${one.email ?? 'A key'}: ${verbOf(one.route)}`,
-      detail: [...new Set(one.objects.flatMap(({ fields }) => fields))].join(', '),
+      detail: isSettings(one.route) ? [...new Set(one.objects.flatMap(({ fields }) => fields))].join(', ') : '',
     }));
+}
+
+/** Whether a route changes settings, so that one asks which; other verbs change what follows from them. */
+function isSettings(route: string): boolean {
+  return route.startsWith('PUT ') || route.startsWith('PATCH ');
 }
 
 /** A route in words: `POST /applications/:id/scale` is `scale`. */

@@ -6,6 +6,7 @@ import { useRead } from '../../frame/use-read.ts';
 import type { Application, Deployment, ObjectEvent } from '../../model.ts';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
+import { labelOf } from '../../parts/schema-fields.ts';
 import { lookOf } from '../../parts/status-words.ts';
 import { Timeline } from '../../parts/timeline.tsx';
 import type { TimelineEntry } from '../../parts/timeline.tsx';
@@ -41,7 +42,8 @@ export function Happenings({ it, most }: HappeningsProps): VNode {
     [it.id, it.generation],
   );
   const entries = [
-    ...(events.data ?? []).map((one) => ofEvent(one)),
+    // deployments are rows of their own
+    ...(events.data ?? []).filter(({ reason }) => !reason.startsWith('Deployment')).map((one) => ofEvent(one)),
     ...deployments.map((one) => ofDeployment(one, href(parts(it, 'deployments', one.id)))),
     ...changesOf(changes.data ?? []),
   ].toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at));
@@ -67,7 +69,7 @@ function ofEvent(one: ObjectEvent): TimelineEntry {
     key: `event ${one.reason} ${one.about ?? ''} ${one.first_at}`,
     at: one.last_at,
     shape: one.type === 'warning' ? 'warn' : 'info',
-    title: `${one.reason}${one.count > 1 ? ` ×${one.count}` : ''}`,
+    title: `${labelOf(one.reason)}${one.count > 1 ? ` ×${one.count}` : ''}`,
     detail: one.message,
   };
 }

@@ -37,7 +37,11 @@ export function MetricsTab({ it, query }: TabProps): VNode {
     .map((one) => ({ at: Date.parse(one.finished_at ?? one.queued_at) / 1000, label: `#${one.number}` }));
   const points = metrics.data?.points ?? [];
   const times = points.map(({ timestamp }) => Date.parse(timestamp) / 1000);
-  const limit = points.findLast(({ memory }) => memory.limit_bytes !== null)?.memory.limit_bytes;
+  // without a limit of its own, that of an instance is all memory of the server
+  const limit =
+    it.memory_limit === null
+      ? undefined
+      : points.findLast(({ memory }) => memory.limit_bytes !== null)?.memory.limit_bytes;
   const shared = { group: it.id, marks };
   return (
     <div class="stack">

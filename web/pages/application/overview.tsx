@@ -51,7 +51,10 @@ export function Overview({ it }: TabProps): VNode {
           actions={<LinkButton href={href(parts(it, 'events'))}>All events</LinkButton>}
         >
           <WantedAndObserved it={it} />
-          <Conditions of={it.conditions} />
+          <details class="details" open={it.status === 'error'}>
+            <summary>{it.conditions.length} conditions</summary>
+            <Conditions of={it.conditions} />
+          </details>
         </Card>
       </div>
       <Card title="Instances">
@@ -90,7 +93,7 @@ function Cause({ it, newest, output }: CauseProps): VNode | null {
       }
     >
       <p>{error?.message ?? cause}</p>
-      {error !== null && cause !== '' && cause !== error.message && <p class="quiet">{cause}</p>}
+      {error !== null && cause !== '' && !cause.includes(error.message) && <p class="quiet">{cause}</p>}
       {isBroken && output !== undefined && output !== '' && (
         <details class="details" open>
           <summary>What it wrote before it ended</summary>

@@ -51,6 +51,12 @@ export const settingsLayout: FormLayout = {
     compose_path: { label: 'Compose file in the repository', placeholder: 'compose.yaml' },
     exposed_port: { label: 'Port', help: 'The port in the container that requests are for.' },
     healthcheck_path: { label: 'Path that shows it is ready', placeholder: '/healthz' },
+    restart_policy: {
+      label: 'When a process ends',
+      options: { always: 'Start it again', 'on-failure': 'Start it again after an error', never: 'Leave it' },
+    },
+    replicas: { label: 'Instances' },
+    registry_id: { label: 'Registry', help: 'Whose credentials the image is pulled with, from the next pull on.' },
     start_command: { label: 'Command', help: 'In place of the one of the image.' },
     memory_limit: { label: 'Memory', control: 'memory' },
     cpu_limit: { label: 'Processors', control: 'cpu' },

@@ -32,7 +32,13 @@ export function SettingsTab({ it }: TabProps): VNode {
   const fields = useBodyFields('put', '/api/v1/applications/{id}');
   if (fields.error !== undefined) return <ErrorBox error={fields.error} onRetry={fields.again} />;
   if (fields.data === undefined) return <Skeleton label="Reading what can be set" />;
-  return <Editor it={it} fields={fields.data} />;
+  return <Editor it={it} fields={fields.data.map((field) => withoutSynonyms(field))} />;
+}
+
+/** `no` is another word for `never`, which manifests may use. */
+function withoutSynonyms(field: FieldSpec): FieldSpec {
+  if (field.name !== 'restart_policy') return field;
+  return { ...field, help: '', options: field.options.filter((option) => option !== 'no') };
 }
 
 /** The fields of an application that a form can change, as they are stored. */

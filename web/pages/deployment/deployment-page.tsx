@@ -121,19 +121,28 @@ function Found({ it, tab, query }: FoundProps): VNode {
   );
 }
 
+/** Why there is a deployment, before its instant. */
+const triggers: Readonly<Record<DeploymentDetail['trigger'], string>> = {
+  manual: 'Asked for',
+  webhook: 'By a push',
+  rollback: 'A roll back, asked for',
+  template: 'By a template',
+  config: 'By a change of its configuration',
+};
+
 function About({ it }: { it: DeploymentDetail }): VNode {
   return (
     <>
-      <Time at={it.queued_at} /> by {it.trigger}
+      {triggers[it.trigger]} <Time at={it.queued_at} />
       {it.commit !== null && (
         <>
           , <code>{it.commit.slice(0, 8)}</code>
+          {it.commit_message !== null && ` ${it.commit_message}`}
         </>
-      )}{' '}
-      {it.commit_message}
+      )}
       {it.started_at !== null && (
         <>
-          , <Duration from={it.started_at} to={it.finished_at} />
+          , {it.finished_at === null ? 'running for' : 'took'} <Duration from={it.started_at} to={it.finished_at} />
         </>
       )}
     </>
@@ -223,7 +232,11 @@ function Difference({ it }: { it: DeploymentDetail }): VNode {
   if (it.changes === null)
     return (
       <Notice shape="info">
-        <p>What the deployment before it ran is not kept any more, so that there is nothing to compare with.</p>
+        <p>
+          {it.number === 1
+            ? 'It is the first deployment: there is nothing to compare it with.'
+            : 'What the deployment before it ran is not kept any more, so that there is nothing to compare with.'}
+        </p>
       </Notice>
     );
   return (

@@ -20,6 +20,9 @@ export function stepsOf(it: Timed): Step[] {
   return names.map((name, index): Step => {
     const begin = begins[index] ?? null;
     const end = begins[index + 1] ?? (at === -1 ? it.finished_at : null);
+    // an image that was there already was neither built nor pulled: all of the time is the rollout's
+    if (it.status === 'succeeded' && it.built_at === null && it.started_at !== null && index > 0)
+      return { name, status: 'done', ...(index === 2 && between(it.started_at, it.finished_at)) };
     if (index > last || begin === null) return { name, status: at === -1 ? 'skipped' : 'waiting' };
     if (index < last) return { name, status: 'done', ...between(begin, end) };
     if (at !== -1) return { name, status: 'running', since: begin, detail: progressOf(it) };

@@ -146,7 +146,11 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
                 {
                   id: 'state',
                   title: 'State',
-                  cell: ({ state }) => <StatusWord look={{ word: state.text, shape: state.shape }} />,
+                  cell: ({ state }) => (
+                    <span class="clamped" title={state.text}>
+                      <StatusWord look={{ word: state.text, shape: state.shape }} />
+                    </span>
+                  ),
                   sortBy: ({ state }) => urgencyOf(state),
                 },
                 {
