@@ -62,7 +62,7 @@ export function ServiceKeys(): VNode {
           rows={keys.data}
           keyOf={({ id }) => id}
           empty={
-            <EmptyState title="No key yet" command="setpoint keys create ci --scopes deploy">
+            <EmptyState title="No key yet" command="setpoint keys create ci --scope deploy">
               A key lets a program act as you: a pipeline that deploys, or the command line on another machine.
             </EmptyState>
           }
