@@ -18,7 +18,6 @@ import { Field, FieldGroup } from '../../parts/field.tsx';
 import { Radios, TextInput } from '../../parts/inputs.tsx';
 import { Menu } from '../../parts/menu.tsx';
 import { Page } from '../../parts/page.tsx';
-import { shellQuoted } from '../../parts/request-text.ts';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -358,7 +357,6 @@ function Transfer({ projectId, project, member, onClose }: OfMember & { readonly
       goes={['The ownership of the owner of before, who becomes an admin']}
       stays={['Everything in the project', 'The roles of all others']}
       type={project}
-      command={`setpoint members transfer ${shellQuoted(project)} ${shellQuoted(member.email)}`}
       busy={act.busy}
       error={act.error}
       onConfirm={() => void transfer()}
