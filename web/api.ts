@@ -10,7 +10,12 @@ export class Refused extends Error {
   /** Seconds after which the request may be sent again. */
   readonly retryAfter: number | undefined;
 
-  constructor(status: number, message: string, error?: Partial<components['schemas']['Error']['error']>, after?: number) {
+  constructor(
+    status: number,
+    message: string,
+    error?: Partial<components['schemas']['Error']['error']>,
+    after?: number,
+  ) {
     super(message);
     this.status = status;
     this.details = error?.details ?? [];
@@ -87,7 +92,7 @@ interface Envelope {
 export type Sender = Pick<Login, 'tenant'> & { token?: string };
 
 /** The folder of the page: a proxy may have put a path before it. */
-const base = new URL('.', location.href);
+const base = (): URL => new URL('.', location.href);
 
 /**
  * Sends a request. One that got no answer at all is sent once more, since the network may just have changed: a read is
@@ -179,7 +184,7 @@ function addressOf(tenant: string, path: string, { path: values = {}, query = {}
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, String(value)]);
   const search = new URLSearchParams(parameters).toString();
-  return new URL(`${tenant}${filled}${search === '' ? '' : `?${search}`}`, base).href;
+  return new URL(`${tenant}${filled}${search === '' ? '' : `?${search}`}`, base()).href;
 }
 
 /** @throws Refused */
@@ -209,7 +214,7 @@ function parsed(text: string): Envelope | undefined {
 export async function openSocket(login: Login, path: string, query: Record<string, string> = {}): Promise<WebSocket> {
   const { tenant } = login;
   const { ticket } = await call(login, 'POST', '/api/v1/auth/stream-tickets', { body: { path } });
-  const url = new URL(`${tenant}${path}`, base);
+  const url = new URL(`${tenant}${path}`, base());
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   url.search = new URLSearchParams({ ...query, token: ticket }).toString();
   return new WebSocket(url);

@@ -44,7 +44,7 @@ afterAll(async () => {
 
 it('loads again when one of its files did not arrive', async () => {
   const { page, complaints } = browser;
-  await page.route('**/console/elements.ts', (route) => route.abort(), { times: 1 });
+  await page.route('**/console/main-*.js', (route) => route.abort(), { times: 1 });
   await page.goto(`${town.url()}/console`);
   await page.getByLabel('E-mail').waitFor();
   complaints.length = 0;
@@ -56,62 +56,48 @@ it('shows in a browser what is asked for and what is, as it changes', async () =
   await page.getByLabel('Tenant').fill('elsewhere');
   await page.getByLabel('E-mail').fill(owner.email);
   await page.getByLabel('Password').fill('not the password');
-  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('alert').filter({ hasText: 'not found' }).waitFor();
   expect(await page.getByLabel('Tenant').inputValue()).toBe('elsewhere');
   expect(await page.getByLabel('E-mail').inputValue()).toBe(owner.email);
   await page.getByLabel('Tenant').fill('default');
-  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('alert').filter({ hasText: 'E-mail or password is wrong' }).waitFor();
   // the browser itself reports the 404 and the 401
   complaints.length = 0;
 
   await page.getByLabel('Password').fill(owner.password);
-  await page.getByRole('button', { name: 'Log in', exact: true }).click();
-  const row = page.getByRole('row').filter({ hasText: name });
-  await row.getByText('stopped').waitFor();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('table', { name: 'Projects' }).getByRole('link').first().click();
+  const card = page.getByRole('listitem').filter({ hasText: name });
+  await card.getByText('Stopped').waitFor();
 
-  await page.getByRole('link', { name }).click();
-  await page.getByRole('heading', { name }).waitFor();
+  await card.getByRole('link', { name }).click();
+  const heading = page.getByRole('heading', { name, level: 1 });
+  await heading.waitFor();
   expect(await page.title()).toBe(`${name} · Setpoint`);
-  expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');
-  expect(await page.getByRole('button', { name: 'Restart' }).isDisabled()).toBe(true);
-  await page.getByRole('button', { name: 'Deploy' }).click();
-  const head = page.getByRole('main').locator('section').first();
-  await head.getByText('deploying').waitFor();
-  await head.getByText('running').waitFor();
-  await page.getByRole('table', { name: 'Deployments' }).getByText('succeeded').waitFor();
-  expect(await page.getByRole('button', { name: 'Restart' }).isDisabled()).toBe(false);
+  await until('the heading has the focus', () => page.evaluate(() => document.activeElement?.tagName === 'H1'));
+  const restart = page.getByRole('button', { name: 'Restart' });
+  expect(await restart.getAttribute('aria-disabled')).toBe('true');
+  await page.getByRole('button', { name: 'Deploy', exact: true }).click();
+  const head = page.getByRole('banner').locator('xpath=following::header').first();
+  await head.getByText('Deploying').waitFor();
+  await head.getByText('Running').waitFor();
+  await until('it can be restarted', async () => (await restart.getAttribute('aria-disabled')) === null);
 
-  // somebody removes the container: the page tells of it, and of its successor
+  // somebody removes the container: the page shows it, and its successor
   const [container = ''] = await instancesOf(app.id);
   await docker('rm', '--force', container);
-  const events = page.getByRole('table', { name: 'Events' });
+  const events = page.getByRole('list', { name: 'Events' });
   await until('the event is shown', async () => /gone|removed|lost|missing/i.test(await events.innerText()), {
     explain: () => events.innerText(),
   });
-  await head.getByText('1 of 1 ready').waitFor();
+  await page.getByText('1 of 1 ready').first().waitFor();
   await page.goto(`${town.url()}/console#/servers`);
-  await page.getByRole('table', { name: 'Servers' }).getByText('connected').waitFor();
-  await page.goto(`${town.url()}/console#/nowhere`);
+  await page.getByRole('table', { name: 'Servers' }).getByText('Connected').first().waitFor();
+  await page.goto(`${town.url()}/console#/default/nowhere`);
   await page.getByRole('heading', { name: 'No such page' }).waitFor();
   expect(complaints).toEqual([]);
-});
-
-it('fits a narrow window on every page', async () => {
-  const { page } = browser;
-  const wide = page.viewportSize() ?? { width: 1200, height: 1000 };
-  await page.setViewportSize({ width: 400, height: 800 });
-  for (const [path, heading] of [
-    ['/', 'Applications'],
-    ['/servers', 'Servers'],
-    [`/applications/${app.id}`, name],
-  ] as const) {
-    await page.goto(`${town.url()}/console#${path}`);
-    await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(400);
-  }
-  await page.setViewportSize(wide);
 });
 
 it('shows of a deployment that was cancelled before its build that nothing was built or pulled', async () => {
@@ -125,7 +111,7 @@ it('shows of a deployment that was cancelled before its build that nothing was b
   };
   const { id } = await town.createApplication({ name: 'never-built', server_id: absent.id, ...source });
   const deployment = await town.deploy(id);
-  await page.goto(`${town.url()}/console#/applications/${id}`);
+  await page.goto(`${town.url()}/console#/default/deployments/${deployment.id}`);
   const log = page.getByRole('log', { name: 'Log of deployment 1' });
   await log.getByText('No line yet.').waitFor();
   await town.client.request('POST', `/api/v1/deployments/${deployment.id}/cancel`);
@@ -151,21 +137,23 @@ it('lets somebody in who was invited by mail, without a password', async () => {
   expect(link).toContain(town.url());
   await page.goto('about:blank');
   await page.goto(link);
-  await page.getByRole('button', { name: 'Log in by a mailed code' }).click();
+  await page.getByRole('button', { name: 'Sign in by a mailed code' }).click();
   await page.getByLabel('E-mail').fill(guest);
   await page.getByRole('button', { name: 'Mail me a code' }).click();
   const { text: codeMail } = await mail.received(guest, 2);
   await page.getByLabel('Code from the mail').fill(/\b\d{6}\b/.exec(codeMail)?.[0] ?? '');
-  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByText('with the role viewer').waitFor();
   await page.getByRole('button', { name: 'Accept' }).click();
-  const row = page.getByRole('row').filter({ hasText: name });
-  await row.getByText('running').waitFor();
+  const card = page.getByRole('listitem').filter({ hasText: name });
+  await card.getByText('Running').waitFor();
 
   // a viewer sees and does not touch
-  await row.getByRole('link').click();
-  await page.getByRole('button', { name: 'Stop' }).click();
-  await page.getByRole('alert').filter({ hasText: 'Not allowed' }).waitFor();
+  await card.getByRole('link', { name }).click();
+  const stop = page.getByRole('button', { name: 'Stop' });
+  await until('it is said why not', async () => (await stop.getAttribute('aria-disabled')) === 'true');
+  await stop.focus();
+  await page.getByText('you have the role viewer').first().waitFor();
 });
 
 it('asks somebody whose password the operator reset for another one, and goes on', async () => {
@@ -177,12 +165,11 @@ it('asks somebody whose password the operator reset for another one, and goes on
   await page.getByRole('alert').filter({ hasText: 'The session has ended' }).waitFor();
   await page.getByLabel('E-mail').fill(email);
   await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByLabel('Password from the operator').fill(password);
   await page.getByLabel('New password').fill(better);
   await page.getByRole('button', { name: 'Change the password' }).click();
-  await page.getByRole('link', { name: 'Applications' }).click();
-  await page.getByRole('row').filter({ hasText: name }).getByText('running').waitFor();
+  await page.getByRole('heading', { name, level: 1 }).waitFor();
   // the browser itself reports the refusals
   complaints.length = 0;
 });

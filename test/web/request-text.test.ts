@@ -4,7 +4,11 @@ import { asCurl, yamlDocument } from '../../web/parts/request-text.ts';
 
 describe('a request as curl', () => {
   test('has its body as one quoted argument, and the token from the environment', () => {
-    const text = asCurl('https://s.test', { method: 'POST', path: '/default/api/v1/servers', body: { name: "o'brien" } });
+    const text = asCurl('https://s.test', {
+      method: 'POST',
+      path: '/default/api/v1/servers',
+      body: { name: "o'brien" },
+    });
     expect(text).toContain('-X POST https://s.test/default/api/v1/servers');
     expect(text).toContain('"Authorization: Bearer $SETPOINT_TOKEN"');
     expect(text).toContain(String.raw`"name": "o'\''brien"`);
@@ -25,7 +29,10 @@ test('YAML is read as the value that was written', () => {
     spec: {
       ports: [80, 443],
       env: { A: 'yes', B: '007', C: 'a: b', D: 'two\nlines', 'E-F': '' },
-      items: [{ name: 'x', on: true }, { name: 'y', list: ['a', 'b'] }],
+      items: [
+        { name: 'x', on: true },
+        { name: 'y', list: ['a', 'b'] },
+      ],
       none: null,
       empty: [],
     },

@@ -42,7 +42,13 @@ describe('the fields of a served schema', () => {
   test('of a server have its limits, and say what is needed and what may be null', () => {
     const fields = fieldsOfBody('post /api/v1/servers');
     expect(fields.get('name')).toMatchObject({ kind: 'text', isRequired: true, maxLength: 100, isNullable: false });
-    expect(fields.get('port')).toMatchObject({ kind: 'number', isWhole: true, minimum: 1, maximum: 65_535, isNullable: true });
+    expect(fields.get('port')).toMatchObject({
+      kind: 'number',
+      isWhole: true,
+      minimum: 1,
+      maximum: 65_535,
+      isNullable: true,
+    });
     expect(fields.get('direct_ports_enabled')).toMatchObject({ kind: 'switch', isNullable: true });
     expect(fields.get('labels')?.kind).toBe('map');
     expect(fields.get('sshKeyId')?.label).toBe('SSH key');

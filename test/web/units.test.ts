@@ -1,12 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  bytesText,
-  durationValue,
-  memoryValue,
-  parseBytes,
-  parseCpu,
-  parseDuration,
-} from '../../web/parts/units.ts';
+import { bytesText, durationValue, memoryValue, parseBytes, parseCpu, parseDuration } from '../../web/parts/units.ts';
 
 describe('memory', () => {
   test.each([
@@ -44,7 +37,13 @@ describe('memory', () => {
 
 test('cores are read from 0.01 to 256', () => {
   expect(['0.5', '2', '500m', '0,25'].map(parseCpu)).toEqual([0.5, 2, 0.5, 0.25]);
-  expect(['0', '0.001', '257', 'many', ''].map(parseCpu)).toEqual([undefined, undefined, undefined, undefined, undefined]);
+  expect(['0', '0.001', '257', 'many', ''].map(parseCpu)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 test('durations are read, and written so that they are read again', () => {

@@ -47,4 +47,3 @@ export function useList<K extends Kind>(
   const { store, collections } = useConsole();
   return { reading: collections.reading(collection), objects: [...store.all(kind).values()] };
 }
-

@@ -19,7 +19,9 @@ const togetherMs = 1500;
 export function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
-    (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.closest('.xterm') !== null)
+    (target.isContentEditable ||
+      /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName) ||
+      target.closest('.xterm') !== null)
   );
 }
 

@@ -62,7 +62,9 @@ export function NotificationsMenu(): VNode {
               </button>
             )}
           </div>
-          {items.length === 0 && <p class="quiet">Nothing needs you. Failed deployments and lost servers are told here.</p>}
+          {items.length === 0 && (
+            <p class="quiet">Nothing needs you. Failed deployments and lost servers are told here.</p>
+          )}
           <ul class="notifications">
             {items.map((one) => (
               <li key={one.id} class={`notice notice-${tones[one.severity]}`}>

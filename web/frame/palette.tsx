@@ -36,7 +36,9 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
   const entries = entriesFor(typed, {
     projects: byName(useList(allProjects, 'project').objects),
     environments: it.store.all('environment'),
-    applications: [...new Map([...useList(allApplications, 'application').objects, ...found].map((one) => [one.id, one])).values()],
+    applications: [
+      ...new Map([...useList(allApplications, 'application').objects, ...found].map((one) => [one.id, one])).values(),
+    ],
     servers: byName(useList(allServers, 'server').objects),
     places: places.filter(({ path }) => pageAt(pages, `/${path}`) !== undefined),
     rankIn: (projectId) => it.rights.rankIn(projectId),

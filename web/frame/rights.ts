@@ -3,7 +3,6 @@ import type { Signal } from '@preact/signals';
 import { list } from '../api.ts';
 import type { Login } from '../api.ts';
 import type { User } from '../model.ts';
-import { useConsole } from './context.ts';
 
 /** Roles from the least to the most; `global`: an admin of the tenant, who may do all that a role may. */
 const ranks = ['viewer', 'member', 'admin', 'owner', 'global'] as const;
@@ -61,8 +60,4 @@ export function whyBelow(rank: Rank | undefined, needed: Rank): string | undefin
   if (rank === undefined || ranks.indexOf(rank) >= ranks.indexOf(needed)) return undefined;
   const who = needed === 'global' ? 'an admin of the tenant' : `the role ${needed} in this project`;
   return `This needs ${who}: you have the role ${rank}`;
-}
-
-export function useRank(projectId: string): Rank | undefined {
-  return useConsole().rights.rankIn(projectId);
 }

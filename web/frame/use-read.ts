@@ -29,7 +29,8 @@ export function useRead<T>(read: () => Promise<T>, about: readonly unknown[]): R
       },
       (failure: unknown) => {
         if (!isCurrent) return;
-        if (failure instanceof Refused) setAnswer(({ data }) => ({ error: refusalOf(failure), ...(data !== undefined && { data }) }));
+        if (failure instanceof Refused)
+          setAnswer(({ data }) => ({ error: refusalOf(failure), ...(data !== undefined && { data }) }));
         else timer = setTimeout(again, retryMs);
       },
     );

@@ -63,7 +63,10 @@ export function openTerminalSession(login: Login, create: () => Promise<string>)
       else onText(String(data));
     });
     opened.addEventListener('close', ({ reason }) =>
-      finish({ state: 'ended', text: reason === '' ? 'The connection is lost: a new session is needed' : `Ended: ${reason}` }),
+      finish({
+        state: 'ended',
+        text: reason === '' ? 'The connection is lost: a new session is needed' : `Ended: ${reason}`,
+      }),
     );
   };
   begin().catch((error: unknown) => finish({ state: 'failed', text: messageOf(error) }));

@@ -5,7 +5,7 @@ import type { SimpleVerb } from '../../frame/application-verbs.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
 import { usePageKeys } from '../../frame/keys.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
-import { useRank } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Application } from '../../model.ts';
 import { Actions } from '../../parts/actions.tsx';
@@ -77,5 +77,7 @@ export function ApplicationActions({ it }: { it: Application }): VNode {
 
 /** What one does next stands first: a stopped application is started. */
 function order({ run }: Application): readonly SimpleVerb[] {
-  return run === 'stopped' ? ['start', 'deploy', 'restart', 'stop'] : [...simpleVerbs].filter((verb) => verb !== 'start').concat('start');
+  return run === 'stopped'
+    ? ['start', 'deploy', 'restart', 'stop']
+    : [...simpleVerbs].filter((verb) => verb !== 'start').concat('start');
 }

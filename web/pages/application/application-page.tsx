@@ -1,11 +1,10 @@
 import type { ComponentType, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { call, Refused } from '../../api.ts';
+import { call, messageOf, Refused } from '../../api.ts';
 import { allApplications, allProjects, allServers, deploymentsOf, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { usePageKeys } from '../../frame/keys.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
-import { messageOf } from '../../api.ts';
 import type { Application } from '../../model.ts';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Gone } from '../../parts/gone.tsx';
@@ -22,13 +21,8 @@ import { LogsTab } from './logs-tab.tsx';
 import { MetricsTab } from './metrics-tab.tsx';
 import { Overview } from './overview.tsx';
 import { SettingsTab } from './settings-tab.tsx';
+import type { TabProps } from './tab-props.ts';
 import { TerminalTab } from './terminal-tab.tsx';
-
-/** What a tab of an application gets. */
-export interface TabProps {
-  readonly it: Application;
-  readonly query: URLSearchParams;
-}
 
 interface TabRow {
   readonly tab: string;
@@ -85,10 +79,13 @@ function useOne(id: string, isNeeded: boolean): string | undefined {
   useEffect(() => {
     if (!isNeeded) return;
     setError(undefined);
-    store.answer('application', () => call(login, 'GET', '/api/v1/applications/{id}', { path: { id } })).then(
-      () => undefined,
-      (failure: unknown) => setError(failure instanceof Refused && failure.status === 404 ? 'missing' : messageOf(failure)),
-    );
+    store
+      .answer('application', () => call(login, 'GET', '/api/v1/applications/{id}', { path: { id } }))
+      .then(
+        () => undefined,
+        (failure: unknown) =>
+          setError(failure instanceof Refused && failure.status === 404 ? 'missing' : messageOf(failure)),
+      );
   }, [id, isNeeded]);
   return error;
 }

@@ -6,7 +6,8 @@ import { call } from '../../api.ts';
 import { deploymentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
-import { useRank, whyBelow } from '../../frame/rights.ts';
+import { whyBelow } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Deployment } from '../../model.ts';
 import { Duration } from '../../parts/duration.tsx';
@@ -17,7 +18,7 @@ import { Skeleton } from '../../parts/skeleton.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 import { useDeployments } from './deployments.ts';
 import { RollBack } from './roll-back.tsx';
 
@@ -44,8 +45,8 @@ export function DeploymentsTab({ it }: TabProps): VNode {
   if (all.length === 0)
     return (
       <EmptyState title="It was never deployed" command={`setpoint deploy ${it.name}`}>
-        A deployment builds or pulls the image of the application, starts new instances and leads requests to them once they
-        are ready.
+        A deployment builds or pulls the image of the application, starts new instances and leads requests to them once
+        they are ready.
       </EmptyState>
     );
   return (
@@ -55,6 +56,7 @@ export function DeploymentsTab({ it }: TabProps): VNode {
         label="Deployments"
         rows={all}
         keyOf={({ id }) => id}
+        empty=""
         hrefOf={(one) => href(parts(it, 'deployments', one.id))}
         columns={[
           {
@@ -74,7 +76,7 @@ export function DeploymentsTab({ it }: TabProps): VNode {
               <Status kind="deployment" object={{ ...one, serving: one.id === it.current_deployment_id }} />
             ),
           },
-          { id: 'what', title: 'What', isWide: true, cell: (one) => <What of={one} /> },
+          { id: 'what', title: 'What', cell: (one) => <What of={one} /> },
           { id: 'why', title: 'Why', cell: (one) => one.trigger },
           {
             id: 'took',
@@ -122,7 +124,8 @@ function What({ of }: { of: Deployment }): VNode {
   if (of.error !== null) return <span class="tone-bad">{of.error.message}</span>;
   return (
     <span>
-      {of.commit !== null && <code>{of.commit.slice(0, 8)}</code>} {of.commit_message ?? (of.commit === null ? of.image : '')}
+      {of.commit !== null && <code>{of.commit.slice(0, 8)}</code>}{' '}
+      {of.commit_message ?? (of.commit === null ? of.image : '')}
     </span>
   );
 }

@@ -6,15 +6,15 @@ export interface EnvFault {
   readonly message: string;
 }
 
-/** How many variables an application may have, and how many bytes of them. */
+/** How many variables an application may have, and how many bytes the value of one. */
 export const mostVariables = 500;
-export const mostBytes = 32 * 1024;
+const mostBytes = 32 * 1024;
 
-const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const name = /^[^\p{C}\s=]{1,256}$/u;
 
 /** A value as a line of a `.env` file has it: quoted only where it must be. */
 function quoted(value: string): string {
-  if (value === '' || /^[^\s"'#\\][^\n"'#\\]*$/.test(value) && value.trim() === value) return value;
+  if (value === '' || (/^[^\s"'#\\][^\n"'#\\]*$/.test(value) && value.trim() === value)) return value;
   return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
 }
 
@@ -37,7 +37,10 @@ export function parsed(text: string): { variables: Record<string, string>; fault
     const key = (at === -1 ? line : line.slice(0, at)).trim();
     if (at === -1) faults.push({ line: index + 1, message: `“${key}” has no “=”` });
     else if (!name.test(key))
-      faults.push({ line: index + 1, message: `“${key}” is no name: letters, digits and _, no digit first` });
+      faults.push({
+        line: index + 1,
+        message: `“${key}” is no name: up to 256 printable characters without “=” and spaces`,
+      });
     else variables[key] = unquoted(line.slice(at + 1).trim());
   }
   return { variables, faults };
@@ -53,9 +56,10 @@ export function isName(text: string): boolean {
   return name.test(text);
 }
 
-/** Bytes that variables take, as the server counts them. */
-export function bytesOf(variables: Variables): number {
-  return new TextEncoder().encode(JSON.stringify(variables)).byteLength;
+/** What is wrong with a value; `undefined`: nothing. */
+export function faultOfValue(value: string): string | undefined {
+  const bytes = new TextEncoder().encode(value).byteLength;
+  return bytes > mostBytes ? `It has ${bytes} bytes: at most ${mostBytes} are kept` : undefined;
 }
 
 /** What changes from one set of variables to another; `null` removes a variable. */
@@ -63,4 +67,23 @@ export function difference(before: Variables, after: Variables): Record<string, 
   const changed = Object.entries(after).filter(([key, value]) => before[key] !== value);
   const removed = Object.keys(before).filter((key) => !(key in after));
   return Object.fromEntries([...changed, ...removed.map((key): [string, null] => [key, null])]);
+}
+
+/**
+ * A draft of changes on top of what another person has stored since it was begun. `conflicts`: names that both changed; the
+ * draft keeps its own value of them.
+ */
+export function rebased(
+  base: Variables,
+  draft: Variables,
+  theirs: Variables,
+): { draft: Record<string, string>; conflicts: string[] } {
+  const mine = difference(base, draft);
+  const others = difference(base, theirs);
+  const merged = { ...theirs };
+  for (const [key, value] of Object.entries(mine)) {
+    if (value === null) delete merged[key];
+    else merged[key] = value;
+  }
+  return { draft: merged, conflicts: Object.keys(mine).filter((key) => key in others && others[key] !== mine[key]) };
 }

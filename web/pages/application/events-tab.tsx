@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { Card } from '../../parts/card.tsx';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 import { Happenings } from './happenings.tsx';
 
 /** All that is known to have happened to an application. */

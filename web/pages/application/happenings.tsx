@@ -27,7 +27,10 @@ export function Happenings({ it, most }: HappeningsProps): VNode {
   const parts = useApplicationParts();
   const deployments = useDeployments(it);
   const version = [it.id, it.resource_version, it.status, ...deployments.map(({ status }) => status)];
-  const events = useRead(() => call(login, 'GET', '/api/v1/applications/{id}/events', { path: { id: it.id } }), version);
+  const events = useRead(
+    () => call(login, 'GET', '/api/v1/applications/{id}/events', { path: { id: it.id } }),
+    version,
+  );
   // a reader who may not read the audit log sees the rest
   const changes = useRead(
     () =>

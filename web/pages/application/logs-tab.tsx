@@ -6,7 +6,7 @@ import { useLog } from '../../frame/use-log.ts';
 import { useRead } from '../../frame/use-read.ts';
 import { LogView } from '../../parts/log-view.tsx';
 import { Notice } from '../../parts/notice.tsx';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 
 const tail = '1000';
 
@@ -23,7 +23,9 @@ export function LogsTab({ it, query }: TabProps): VNode {
   const instance = query.get('instance') ?? '';
   const level = query.get('level') ?? '';
   const at = query.get('at');
-  const names = new Map(instances.map((one) => [one.id, [one.service, one.replica].filter((part) => part !== null).join('/')]));
+  const names = new Map(
+    instances.map((one) => [one.id, [one.service, one.replica].filter((part) => part !== null).join('/')]),
+  );
   const log = useLog({
     path: `/ws/applications/${it.id}/logs`,
     query: {
@@ -58,7 +60,9 @@ export function LogsTab({ it, query }: TabProps): VNode {
                 {one.ready ? '' : ` (${one.status})`}
               </option>
             ))}
-            {instance !== '' && !names.has(instance) && <option value={instance}>Instance {instance.slice(0, 8)}</option>}
+            {instance !== '' && !names.has(instance) && (
+              <option value={instance}>Instance {instance.slice(0, 8)}</option>
+            )}
           </select>
           <select
             class="input input-auto"
@@ -79,7 +83,11 @@ export function LogsTab({ it, query }: TabProps): VNode {
           </Notice>
         )
       }
-      empty={it.ready_replicas === 0 ? 'No instance runs, and none has written a line.' : 'Its instances have written nothing yet.'}
+      empty={
+        it.ready_replicas === 0
+          ? 'No instance runs, and none has written a line.'
+          : 'Its instances have written nothing yet.'
+      }
     />
   );
 }

@@ -17,7 +17,7 @@ import { Time } from '../../parts/time.tsx';
 import { useDeployments } from './deployments.ts';
 import { Happenings } from './happenings.tsx';
 import { Instances } from './instances.tsx';
-import type { TabProps } from './application-page.tsx';
+import type { TabProps } from './tab-props.ts';
 import { WantedAndObserved } from './wanted-and-observed.tsx';
 
 /** What an application is now: the cause first where it does not work, then where it is and what it uses. */
@@ -37,8 +37,9 @@ export function Overview({ it }: TabProps): VNode {
       <Cause it={it} newest={newest} output={crashed?.last_exit?.lines ?? undefined} />
       {it.deployment_id === null && (
         <EmptyState title="It was never deployed" command={`setpoint deploy ${it.name}`}>
-          Its settings are stored, and nothing runs yet. “Deploy” takes its {it.source_type === 'git' ? 'branch' : 'image'} and
-          starts {it.replicas === 1 ? 'an instance' : `${it.replicas} instances`}.
+          Its settings are stored, and nothing runs yet. “Deploy” takes its{' '}
+          {it.source_type === 'git' ? 'branch' : 'image'} and starts{' '}
+          {it.replicas === 1 ? 'an instance' : `${it.replicas} instances`}.
         </EmptyState>
       )}
       <div class="columns">
@@ -158,7 +159,8 @@ function SourceOf({ it }: { it: Application }): VNode {
   if (it.source_type === 'compose' && it.repository_url === null) return <>a compose file</>;
   return (
     <>
-      <code>{it.repository_url}</code> {it.branch} {it.current_commit !== null && <code>{it.current_commit.slice(0, 8)}</code>}
+      <code>{it.repository_url}</code> {it.branch}{' '}
+      {it.current_commit !== null && <code>{it.current_commit.slice(0, 8)}</code>}
     </>
   );
 }

@@ -53,7 +53,8 @@ export function RollBack({ it, to, onClose }: RollBackProps): VNode {
     >
       {act.error !== undefined && <ErrorBox error={act.error} />}
       <p>
-        A new deployment runs the image and the configuration of #{to.number}. What serves now goes on until it is ready.
+        A new deployment runs the image and the configuration of #{to.number}. What serves now goes on until it is
+        ready.
       </p>
       <Facts
         of={[

@@ -46,7 +46,8 @@ export function LogsPage({ query }: PageProps): VNode {
     return (
       <Page title="Logs">
         <EmptyState title="Nothing writes yet" command="setpoint logs APPLICATION --follow">
-          What applications write to their output is stored on their server and shown here, merged in the order of its time.
+          What applications write to their output is stored on their server and shown here, merged in the order of its
+          time.
         </EmptyState>
       </Page>
     );
@@ -58,7 +59,9 @@ export function LogsPage({ query }: PageProps): VNode {
         isEnded={log.isEnded}
         fileName="applications.log"
         empty={
-          search === '' && level === '' ? 'Nothing was written yet.' : 'No line is like this so far: new ones are shown as they come.'
+          search === '' && level === ''
+            ? 'Nothing was written yet.'
+            : 'No line is like this so far: new ones are shown as they come.'
         }
         tools={
           <>
@@ -91,7 +94,9 @@ export function LogsPage({ query }: PageProps): VNode {
                 })),
               ]}
             >
-              {ids.length === 0 ? 'All applications' : ids.map((id) => store.get('application', id)?.name ?? '?').join(', ')}
+              {ids.length === 0
+                ? 'All applications'
+                : ids.map((id) => store.get('application', id)?.name ?? '?').join(', ')}
             </Menu>
             <select
               class="input input-auto"

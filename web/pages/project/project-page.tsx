@@ -2,10 +2,18 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { environmentVerbs } from '#rules/environment.ts';
 import { whyNot } from '#rules/verb-table.ts';
-import { allApplications, allProjects, allServers, databasesOf, environmentsOf, volumesOf } from '../../frame/collections.ts';
+import {
+  allApplications,
+  allProjects,
+  allServers,
+  databasesOf,
+  environmentsOf,
+  volumesOf,
+} from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { usePageKeys } from '../../frame/keys.ts';
-import { useRank, whyBelow } from '../../frame/rights.ts';
+import { whyBelow } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { placeOf } from '../../frame/router.ts';
 import type { Environment, Project } from '../../model.ts';
 import { byName } from '../../model.ts';
@@ -31,8 +39,7 @@ export function ProjectPage({ params, query }: PageProps): VNode {
   const href = useHref();
   const { reading } = useList(allProjects, 'project');
   const project = store.get('project', projectId);
-  if (project !== undefined)
-    return <Found project={project} environmentName={params['environment']} query={query} />;
+  if (project !== undefined) return <Found project={project} environmentName={params['environment']} query={query} />;
   return (
     <Page title="Project">
       {reading.state === 'reading' ? (
@@ -66,7 +73,8 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
   const filter = query.get('q') ?? '';
   const status = query.get('status') ?? '';
   const base = ['projects', project.id, ...(environmentName === undefined ? [] : [environmentName])];
-  const cannotCreate = whyBelow(rank, 'member') ?? (project.status === 'deleting' ? 'The project is being deleted' : undefined);
+  const cannotCreate =
+    whyBelow(rank, 'member') ?? (project.status === 'deleting' ? 'The project is being deleted' : undefined);
   usePageKeys({
     c: () => router.go(href(['projects', project.id, '-', 'new'])),
     '/': undefined,
@@ -102,7 +110,9 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
             entries={[
               {
                 label: 'New environment',
-                why: whyBelow(rank, 'admin') ?? (project.status === 'deleting' ? 'The project is being deleted' : undefined),
+                why:
+                  whyBelow(rank, 'admin') ??
+                  (project.status === 'deleting' ? 'The project is being deleted' : undefined),
                 onSelect: () => setNew(true),
               },
               { label: 'Settings', href: href(['projects', project.id, '-', 'settings']) },
@@ -213,7 +223,10 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
           icon="more"
           tone="plain"
           entries={[
-            { label: 'New application here', href: href(['projects', project.id, '-', 'new'], { environment: environment.id }) },
+            {
+              label: 'New application here',
+              href: href(['projects', project.id, '-', 'new'], { environment: environment.id }),
+            },
             { label: 'Make the default', why: why('set_default'), onSelect: makeDefault },
             { label: 'Clone', why: why('clone'), onSelect: () => setAsked('clone') },
             'line',
@@ -250,7 +263,6 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
 }
 
 function urgency(it: Parameters<typeof lookOf>[1]): number {
-
   return shapesByUrgency.indexOf(lookOf('application', it).shape);
 }
 
@@ -282,8 +294,8 @@ function Nothing({ project, environment, isFiltered }: NothingProps): VNode {
       }
       command="setpoint apply -f application.yaml"
     >
-      An application is a container that Setpoint keeps running on one of your servers: built from a git repository, or taken
-      from an image.
+      An application is a container that Setpoint keeps running on one of your servers: built from a git repository, or
+      taken from an image.
     </EmptyState>
   );
 }

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { labelOf, simpleVerbs, useVerb, whyNotVerb } from '../../frame/application-verbs.ts';
 import { useHref } from '../../frame/context.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
-import { useRank } from '../../frame/rights.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import { waitsFor } from '../../frame/waits-for.ts';
 import type { Application, ObjectOf } from '../../model.ts';
 import { Icon } from '../../parts/icon.tsx';

@@ -31,7 +31,12 @@ interface Row {
 }
 
 /** What the shapes of projects mean, and the words that count them. */
-const groups: readonly { readonly name: string; readonly shapes: readonly Shape[]; readonly word: string; readonly shape: Shape }[] = [
+const groups: readonly {
+  readonly name: string;
+  readonly shapes: readonly Shape[];
+  readonly word: string;
+  readonly shape: Shape;
+}[] = [
   { name: 'failed', shapes: ['bad'], word: 'failed', shape: 'bad' },
   { name: 'look', shapes: ['warn'], word: 'need a look', shape: 'warn' },
   { name: 'busy', shapes: ['busy', 'waiting', 'gone'], word: 'changing', shape: 'busy' },
@@ -61,8 +66,7 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
       `${project.name} ${project.display_name ?? ''}`.toLowerCase().includes(filter.toLowerCase()) &&
       (group === undefined || group.shapes.includes(state.shape)),
   );
-  const at = (change: Record<string, string>): string =>
-    href(['projects'], { q: filter, status, ...change });
+  const at = (change: Record<string, string>): string => href(['projects'], { q: filter, status, ...change });
 
   return (
     <Page
@@ -127,6 +131,7 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
               label="Projects"
               rows={rows}
               keyOf={({ project }) => project.id}
+              empty=""
               hrefOf={({ project }) => href(['projects', project.id])}
               columns={[
                 {
@@ -144,7 +149,13 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
                   cell: ({ state }) => <StatusWord look={{ word: state.text, shape: state.shape }} />,
                   sortBy: ({ state }) => urgencyOf(state),
                 },
-                { id: 'count', title: 'Applications', isNumber: true, cell: ({ count }) => count, sortBy: ({ count }) => count },
+                {
+                  id: 'count',
+                  title: 'Applications',
+                  align: 'end',
+                  cell: ({ count }) => count,
+                  sortBy: ({ count }) => count,
+                },
                 {
                   id: 'changed',
                   title: 'Changed',

@@ -24,14 +24,7 @@ export function NewPassword({ login, done }: { login: Login; done: () => void })
         required
         autocomplete="current-password"
       />
-      <TextField
-        label="New password"
-        name="new"
-        type="password"
-        required
-        minLength={8}
-        autocomplete="new-password"
-      />
+      <TextField label="New password" name="new" type="password" required minLength={8} autocomplete="new-password" />
     </Entry>
   );
 }

@@ -110,7 +110,9 @@ function SignInForm(props: SignInProps): VNode {
           />
         </>
       )}
-      {needsSecond && <TextField label="Code of the second factor" name="totp" inputmode="numeric" required autofocus />}
+      {needsSecond && (
+        <TextField label="Code of the second factor" name="totp" inputmode="numeric" required autofocus />
+      )}
     </Entry>
   );
 }

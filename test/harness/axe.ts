@@ -1,0 +1,27 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { z } from 'zod';
+
+const Found = z.array(
+  z.object({ id: z.string(), nodes: z.array(z.object({ html: z.string(), failureSummary: z.string().optional() })) }),
+);
+let source: Promise<string> | undefined;
+
+/** What of a page breaks WCAG 2.2 AA, each with the element that does. The page's own policy holds meanwhile. */
+export async function violationsOf(page: Page): Promise<string[]> {
+  source ??= readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+  await page.evaluate(await source);
+  const found = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run: (root: Document, options: object) => Promise<{ violations: unknown }> };
+    };
+    const values = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+    return (await axe.run(document, { runOnly: { type: 'tag', values }, resultTypes: ['violations'] })).violations;
+  });
+  return Found.parse(found).flatMap(({ id, nodes }) =>
+    nodes.map(
+      ({ html, failureSummary = '' }) => `${id}: ${html.slice(0, 200)} ${failureSummary.replaceAll(/\s+/g, ' ')}`,
+    ),
+  );
+}

@@ -1,0 +1,192 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { Button, IconButton } from '../../parts/button.tsx';
+import { EmptyState } from '../../parts/empty-state.tsx';
+import { isName } from './env-text.ts';
+import type { Variables } from './env-text.ts';
+
+interface VariableTableProps {
+  readonly base: Variables;
+  readonly draft: Variables;
+  readonly isRevealed: boolean;
+  readonly isMasked: boolean;
+  readonly why: string | undefined;
+  readonly onChange: (draft: Variables) => void;
+}
+
+const reference = /\$\{[^}]+\}/;
+
+/** Variables by name; what was changed, added or removed stays in its place until it is saved. */
+export function VariableTable(props: VariableTableProps): VNode {
+  const { base, draft, isRevealed, isMasked, why, onChange } = props;
+  const [filter, setFilter] = useState('');
+  const names = [...new Set([...Object.keys(base), ...Object.keys(draft)])]
+    .filter((name) => name.toLowerCase().includes(filter.toLowerCase()))
+    .toSorted((a, b) => a.localeCompare(b));
+  const remove = (name: string): void => onChange(without(draft, name));
+  const count = Object.keys(draft).length;
+  return (
+    <div class="stack-tight">
+      {count > 8 && (
+        <input
+          class="input filter-input"
+          type="search"
+          aria-label="Filter variables by name"
+          placeholder={`Filter ${count} variables`}
+          value={filter}
+          onInput={({ currentTarget }) => setFilter(currentTarget.value)}
+        />
+      )}
+      {names.length === 0 && filter === '' && (
+        <EmptyState title="No variables" command="setpoint env set APPLICATION NAME=VALUE">
+          Variables configure an application without a change of its image. A value can take what another object knows,
+          such as {'${databases.db.url}'}. “Text” takes a whole .env file.
+        </EmptyState>
+      )}
+      {names.length > 0 && (
+        <ul class="variables" aria-label="Variables">
+          {names.map((name) => (
+            <Variable
+              key={name}
+              name={name}
+              before={base[name]}
+              value={draft[name]}
+              isRevealed={isRevealed}
+              isMasked={isMasked}
+              why={why}
+              onChange={(value) => onChange({ ...draft, [name]: value })}
+              onRemove={() => remove(name)}
+              onUndo={() =>
+                onChange(base[name] === undefined ? without(draft, name) : { ...draft, [name]: base[name] })
+              }
+            />
+          ))}
+        </ul>
+      )}
+      {why === undefined && (
+        <NewVariable draft={draft} onAdd={(name, value) => onChange({ ...draft, [name]: value })} />
+      )}
+    </div>
+  );
+}
+
+interface VariableProps {
+  readonly name: string;
+  readonly before: string | undefined;
+  /** `undefined`: it is to be removed. */
+  readonly value: string | undefined;
+  readonly isRevealed: boolean;
+  readonly isMasked: boolean;
+  readonly why: string | undefined;
+  readonly onChange: (value: string) => void;
+  readonly onRemove: () => void;
+  readonly onUndo: () => void;
+}
+
+function Variable(props: VariableProps): VNode {
+  const { name, before, value, isRevealed, isMasked, why, onChange, onRemove, onUndo } = props;
+  const [isOpen, setOpen] = useState(false);
+  const isShown = isRevealed || isOpen || before === undefined;
+  const isReference = value !== undefined && reference.test(value);
+  const state = value === undefined ? 'removed' : before === undefined ? 'added' : value === before ? '' : 'changed';
+  return (
+    <li class={`variable ${state === '' ? '' : 'variable-changed'}`}>
+      <code class="variable-name">{name}</code>
+      {value === undefined ? (
+        <span class="quiet">goes when this is saved</span>
+      ) : isMasked ? (
+        <span class="quiet">••••••••</span>
+      ) : (
+        <input
+          class="input mono"
+          aria-label={`Value of ${name}`}
+          type={isShown || isReference ? 'text' : 'password'}
+          autocomplete="off"
+          spellcheck={false}
+          readOnly={why !== undefined}
+          value={value}
+          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        />
+      )}
+      <span class="variable-state small quiet">{state === '' && isReference ? 'reference' : state}</span>
+      <span class="row">
+        {!isMasked && value !== undefined && before !== undefined && !isReference && !isRevealed && (
+          <IconButton
+            icon={isOpen ? 'hide' : 'reveal'}
+            label={isOpen ? `Hide the value of ${name}` : `Show the value of ${name}`}
+            isSmall
+            onClick={() => setOpen(!isOpen)}
+          />
+        )}
+        {state !== '' && (
+          <Button isSmall tone="plain" onClick={onUndo}>
+            Undo
+          </Button>
+        )}
+        {why === undefined && value !== undefined && state !== 'added' && (
+          <IconButton icon="remove" label={`Remove ${name}`} isSmall onClick={onRemove} />
+        )}
+      </span>
+    </li>
+  );
+}
+
+interface NewVariableProps {
+  readonly draft: Variables;
+  readonly onAdd: (name: string, value: string) => void;
+}
+
+function NewVariable({ draft, onAdd }: NewVariableProps): VNode {
+  const [name, setName] = useState('');
+  const [value, setValue] = useState('');
+  const why =
+    name === ''
+      ? 'Enter a name first'
+      : !isName(name)
+        ? 'A name has no spaces and no “=”'
+        : name in draft
+          ? `${name} is there already`
+          : undefined;
+  const add = (): void => {
+    if (why !== undefined) return;
+    onAdd(name, value);
+    setName('');
+    setValue('');
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    add();
+  };
+  return (
+    <div class="input-row">
+      <input
+        class="input mono"
+        aria-label="Name of the new variable"
+        placeholder="NAME"
+        autocomplete="off"
+        spellcheck={false}
+        value={name}
+        onInput={({ currentTarget }) => setName(currentTarget.value.trim())}
+        onKeyDown={onKeyDown}
+      />
+      <input
+        class="input mono"
+        aria-label="Value of the new variable"
+        placeholder="value, or ${databases.db.url}"
+        autocomplete="off"
+        spellcheck={false}
+        value={value}
+        onInput={({ currentTarget }) => setValue(currentTarget.value)}
+        onKeyDown={onKeyDown}
+      />
+      <Button icon="plus" why={why} onClick={add}>
+        Add
+      </Button>
+    </div>
+  );
+}
+
+function without(variables: Variables, name: string): Variables {
+  return Object.fromEntries(Object.entries(variables).filter(([key]) => key !== name));
+}
