@@ -33,7 +33,7 @@ export function NotificationsPage({ query }: PageProps): VNode {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const ask = (cursor?: string) =>
     page(login, '/api/v1/notifications', {
-      query: { limit: pageSize, ...(onlyUnread && { unread: true }), ...(cursor !== undefined && { cursor }) },
+      query: { limit: pageSize, ...(onlyUnread && { unread: 'true' as const }), ...(cursor !== undefined && { cursor }) },
     });
   const read = (): void => {
     ask().then(

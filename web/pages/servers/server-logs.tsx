@@ -151,14 +151,14 @@ function Storage({ server }: { readonly server: Server }): VNode {
               {
                 id: 'lines',
                 title: 'Lines',
-                isNumber: true,
+                align: 'end',
                 cell: ({ lines }) => lines.toLocaleString(),
                 sortBy: ({ lines }) => lines,
               },
               {
                 id: 'bytes',
                 title: 'Size',
-                isNumber: true,
+                align: 'end',
                 cell: ({ bytes }) => bytesText(bytes),
                 sortBy: ({ bytes }) => bytes,
               },
