@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = new URL('../../', import.meta.url);
 const entry = 'web/main.tsx';
 /** Styles of packages, before our own. */
 const packageStyles = ['uplot/dist/uPlot.min.css', '@xterm/xterm/css/xterm.css'];
+/** Modules that load a large library, only where it is needed. */
+const lazy: ReadonlySet<string> = new Set(['series-plot.ts', 'terminal-screen.ts']);
 /** Folders of our own styles in the order in which the browser reads them. */
 const styleFolders = ['web/style/', 'web/frame/', 'web/pages/'];
 const firstStyle = 'tokens.css';
@@ -41,6 +44,8 @@ async function bundleModules(): Promise<{ entry: string; files: [path: string, t
   const { output } = await bundle.generate({
     format: 'esm',
     minify: true,
+    // what most pages use comes at once: a page is then one request
+    codeSplitting: { groups: [{ name: 'shared', test: isShared }] },
     sourcemap: true,
     entryFileNames: '[name]-[hash].js',
     chunkFileNames: '[name]-[hash].js',
@@ -53,6 +58,10 @@ async function bundleModules(): Promise<{ entry: string; files: [path: string, t
     it.type === 'chunk' ? it.code : it.source.toString(),
   ]);
   return { entry: main.fileName, files };
+}
+
+function isShared(id: string): boolean {
+  return /[/\\]web[/\\](?:parts|frame)[/\\]/.test(id) && !lazy.has(basename(id));
 }
 
 async function styleSheet(): Promise<string> {

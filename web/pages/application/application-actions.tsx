@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { doVerb, labelOf, simpleVerbs, whyNotVerb } from '../../frame/application-verbs.ts';
+import { doVerb, labelOf, whyNotVerb } from '../../frame/application-verbs.ts';
 import type { SimpleVerb } from '../../frame/application-verbs.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
 import { usePageKeys } from '../../frame/keys.ts';
@@ -77,7 +77,5 @@ export function ApplicationActions({ it }: { it: Application }): VNode {
 
 /** What one does next stands first: a stopped application is started. */
 function order({ run }: Application): readonly SimpleVerb[] {
-  return run === 'stopped'
-    ? ['start', 'deploy', 'restart', 'stop']
-    : [...simpleVerbs].filter((verb) => verb !== 'start').concat('start');
+  return run === 'stopped' ? ['start', 'deploy', 'restart', 'stop'] : ['deploy', 'restart', 'stop', 'start'];
 }

@@ -36,7 +36,7 @@ export function Instances({ it, of, isRead }: InstancesProps): VNode {
         },
         { id: 'status', title: 'Status', cell: (one) => <Status kind="instance" object={one} /> },
         { id: 'ready', title: 'Ready', cell: (one) => (one.ready ? 'yes' : 'no') },
-        { id: 'restarts', title: 'Restarts', align: 'end', cell: (one) => one.restarts },
+        { id: 'restarts', title: 'Restarts', isNumber: true, cell: (one) => one.restarts },
         { id: 'exit', title: 'Ended last', cell: (one) => endOf(one) },
         { id: 'started', title: 'Started', cell: (one) => one.started_at !== null && <Time at={one.started_at} /> },
         {

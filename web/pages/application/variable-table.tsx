@@ -14,6 +14,7 @@ interface VariableTableProps {
   readonly onChange: (draft: Variables) => void;
 }
 
+const kinds = { text: { type: 'text' }, password: { type: 'password' } } as const;
 const reference = /\$\{[^}]+\}/;
 
 /** Variables by name; what was changed, added or removed stays in its place until it is saved. */
@@ -98,9 +99,9 @@ function Variable(props: VariableProps): VNode {
         <span class="quiet">••••••••</span>
       ) : (
         <input
+          {...(isShown || isReference ? kinds.text : kinds.password)}
           class="input mono"
           aria-label={`Value of ${name}`}
-          type={isShown || isReference ? 'text' : 'password'}
           autocomplete="off"
           spellcheck={false}
           readOnly={why !== undefined}

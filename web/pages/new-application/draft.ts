@@ -80,26 +80,38 @@ export function bodyOf(draft: Draft, projectId: string, variables: Readonly<Reco
   const text = (value: string): string | undefined => (value.trim() === '' ? undefined : value.trim());
   const number = (value: string): number | undefined => (/^\d+$/.test(value.trim()) ? Number(value) : undefined);
   const { source } = draft;
-  const all = {
+  return {
     project_id: projectId,
-    environment_id: text(draft.environment),
-    server_id: text(draft.server),
     source_type: source,
     name: draft.name.trim(),
-    ...(source === 'image' && { image_url: text(draft.image), registry_id: draft.registry ?? undefined }),
-    ...(source === 'git' && {
-      repository_url: text(draft.repository),
-      branch: text(draft.branch),
-      dockerfile_path: text(draft.dockerfile),
-      git_credential_id: draft.credential ?? undefined,
-      autodeploy: draft.autodeploy,
+    ...defined({
+      environment_id: text(draft.environment),
+      server_id: text(draft.server),
+      memory_limit: text(draft.memory),
+      env: Object.keys(variables).length === 0 ? undefined : variables,
     }),
+    ...(source === 'image' && defined({ image_url: text(draft.image), registry_id: draft.registry ?? undefined })),
+    ...(source === 'git' &&
+      defined({
+        repository_url: text(draft.repository),
+        branch: text(draft.branch),
+        dockerfile_path: text(draft.dockerfile),
+        git_credential_id: draft.credential ?? undefined,
+        autodeploy: draft.autodeploy,
+      })),
     ...(source === 'compose'
       ? { compose_file: draft.compose }
-      : { exposed_port: number(draft.port), healthcheck_path: text(draft.health), replicas: number(draft.replicas) }),
-    memory_limit: text(draft.memory),
-    env: Object.keys(variables).length === 0 ? undefined : variables,
+      : defined({
+          exposed_port: number(draft.port),
+          healthcheck_path: text(draft.health),
+          replicas: number(draft.replicas),
+        })),
   };
-  const given = Object.entries(all).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given) as CreateBody; // `all` without what is absent
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** An object without the fields that are `undefined`. */
+function defined<T extends object>(of: T): Defined<T> {
+  return Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined)) as Defined<T>; // its own fields
 }

@@ -152,7 +152,7 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
                 {
                   id: 'count',
                   title: 'Applications',
-                  align: 'end',
+                  isNumber: true,
                   cell: ({ count }) => count,
                   sortBy: ({ count }) => count,
                 },

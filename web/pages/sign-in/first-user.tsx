@@ -36,25 +36,23 @@ export function FirstUser({ tenant, needsToken, done }: FirstUserProps): VNode {
       <p class="quiet">
         Nobody has an account in the tenant {tenant} yet. The first one may do everything, and invites the others.
       </p>
-      <TextField label="E-mail" name="email" type="email" required autocomplete="username" autofocus />
+      <TextField label="E-mail" name="email" type="email" autocomplete="username" autofocus />
       <TextField
         label="Password"
         name="password"
         type="password"
-        required
         minLength={8}
         autocomplete="new-password"
         help="At least 8 characters"
       />
       <div class="entry-pair">
-        <TextField label="First name" name="first_name" autocomplete="given-name" />
-        <TextField label="Last name" name="last_name" autocomplete="family-name" />
+        <TextField label="First name" name="first_name" isOptional autocomplete="given-name" />
+        <TextField label="Last name" name="last_name" isOptional autocomplete="family-name" />
       </div>
       {needsToken && (
         <TextField
           label="Setup token"
           name="setup_token"
-          required
           autocomplete="off"
           help="The server printed it when it started for the first time"
         />

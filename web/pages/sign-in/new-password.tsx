@@ -17,14 +17,8 @@ export function NewPassword({ login, done }: { login: Login; done: () => void })
   return (
     <Entry title="Another password" attempt={attempt} verb="Change the password" onSubmit={(form) => void submit(form)}>
       <p class="quiet">The operator reset the password of {login.email}. Choose another one to go on.</p>
-      <TextField
-        label="Password from the operator"
-        name="current"
-        type="password"
-        required
-        autocomplete="current-password"
-      />
-      <TextField label="New password" name="new" type="password" required minLength={8} autocomplete="new-password" />
+      <TextField label="Password from the operator" name="current" type="password" autocomplete="current-password" />
+      <TextField label="New password" name="new" type="password" minLength={8} autocomplete="new-password" />
     </Entry>
   );
 }

@@ -83,35 +83,21 @@ function SignInForm(props: SignInProps): VNode {
         </button>
       }
     >
-      <TextField
-        label="Tenant"
-        name="tenant"
-        value={tenant}
-        onInput={({ currentTarget }) => setTenant(currentTarget.value)}
-        required
-        autocomplete="organization"
-      />
-      <TextField label="E-mail" name="email" type="email" required autocomplete="username" autofocus />
+      <TextField label="Tenant" name="tenant" value={tenant} onInput={setTenant} autocomplete="organization" />
+      <TextField label="E-mail" name="email" type="email" autocomplete="username" autofocus />
       {way === 'password' && (
-        <TextField label="Password" name="password" type="password" required autocomplete="current-password" />
+        <TextField label="Password" name="password" type="password" autocomplete="current-password" />
       )}
       {way === 'code' && isSent && (
         <>
           <p class="quiet small" role="status">
             If this address may sign in, a code is on its way to it, good for ten minutes.
           </p>
-          <TextField
-            label="Code from the mail"
-            name="code"
-            inputmode="numeric"
-            autocomplete="one-time-code"
-            required
-            autofocus
-          />
+          <TextField label="Code from the mail" name="code" isNumeric autocomplete="one-time-code" autofocus />
         </>
       )}
       {needsSecond && (
-        <TextField label="Code of the second factor" name="totp" inputmode="numeric" required autofocus />
+        <TextField label="Code of the second factor" name="totp" isNumeric autocomplete="one-time-code" autofocus />
       )}
     </Entry>
   );
