@@ -2,6 +2,7 @@ import { accountDescriptor } from './account/descriptor.ts';
 import { activityDescriptor } from './activity/descriptor.ts';
 import { applicationByIdDescriptor, applicationDescriptor } from './application/descriptor.ts';
 import { deploymentByIdDescriptor, deploymentDescriptor } from './deployment/descriptor.ts';
+import { galleryDescriptor } from './gallery/descriptor.ts';
 import { inviteDescriptor } from './invite/descriptor.ts';
 import { logsDescriptor } from './logs/descriptor.ts';
 import { newApplicationDescriptor } from './new-application/descriptor.ts';
@@ -34,6 +35,7 @@ export const pages: readonly PageDescriptor[] = [
   notificationsDescriptor,
   settingsDescriptor,
   accountDescriptor,
+  galleryDescriptor,
   welcomeDescriptor,
   inviteDescriptor,
 ];
