@@ -9,7 +9,7 @@ export interface Column<T> {
   readonly cell: (row: T) => ComponentChildren;
   /** Rows can be ordered by it. */
   readonly sortBy?: ((row: T) => string | number) | undefined;
-  readonly align?: 'end' | undefined;
+  readonly isNumber?: boolean | undefined;
   /** The name of the row: in a narrow window it is the first line of its card. */
   readonly isPrimary?: boolean | undefined;
   /** As narrow as what it has. */
@@ -213,9 +213,9 @@ function Spacer({ height, width }: { readonly height: number; readonly width: nu
   );
 }
 
-function classOf<T>({ align, isPrimary, isNarrow, isBare }: Column<T>): string {
+function classOf<T>({ isNumber, isPrimary, isNarrow, isBare }: Column<T>): string {
   return [
-    align === 'end' && 'end',
+    isNumber === true && 'end',
     isPrimary === true && 'table-primary',
     isNarrow === true && 'narrow',
     isBare === true && 'bare',

@@ -108,7 +108,7 @@ function Rows({ label, rows, selected, onSelect }: RowsProps): VNode {
           title: 'Load',
           cell: ({ id }) => <Spark label="Load" values={sampleValues(40, Number(id) + 20, 9)} format={(value) => value.toFixed(0)} />,
         },
-        { id: 'bytes', title: 'Memory', align: 'end', cell: ({ bytes }) => bytesText(bytes), sortBy: ({ bytes }) => bytes },
+        { id: 'bytes', title: 'Memory', isNumber: true, cell: ({ bytes }) => bytesText(bytes), sortBy: ({ bytes }) => bytes },
         {
           id: 'menu',
           title: 'Actions',

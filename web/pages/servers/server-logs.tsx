@@ -151,14 +151,14 @@ function Storage({ server }: { readonly server: Server }): VNode {
               {
                 id: 'lines',
                 title: 'Lines',
-                align: 'end',
+                isNumber: true,
                 cell: ({ lines }) => lines.toLocaleString(),
                 sortBy: ({ lines }) => lines,
               },
               {
                 id: 'bytes',
                 title: 'Size',
-                align: 'end',
+                isNumber: true,
                 cell: ({ bytes }) => bytesText(bytes),
                 sortBy: ({ bytes }) => bytes,
               },

@@ -62,7 +62,7 @@ export function ServerPorts({ server }: { readonly server: WholeServer }): VNode
           {
             id: 'port',
             title: 'Port',
-            align: 'end',
+            isNumber: true,
             cell: ({ exposed_port }) => exposed_port,
             sortBy: ({ exposed_port }) => exposed_port ?? 0,
           },

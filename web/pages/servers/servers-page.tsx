@@ -138,7 +138,7 @@ function Rows({ rows, loadOf }: { rows: readonly Server[]; loadOf: (id: string) 
         {
           id: 'load',
           title: 'Applications',
-          align: 'end',
+          isNumber: true,
           cell: ({ id }) => loadOf(id),
           sortBy: ({ id }) => loadOf(id),
         },

@@ -45,7 +45,7 @@ export function LimitsPart(): VNode {
     ...measures.map(({ measure, title, format }): Column<Scope> => ({
       id: measure,
       title,
-      align: 'end',
+      isNumber: true,
       sortBy: ({ used }) => used[measure],
       cell: ({ used, allowed }) => <Share used={used[measure]} most={allowed[measure]} format={format} />,
     })),
