@@ -67,6 +67,6 @@ test('the table of contrasts is that of the design', () => {
   expect(row('light', 'text')).toBe('16.4/15.4/14.2');
   expect(row('light', 'warn')).toBe('5.9/5.6/5.1');
   expect(row('light', 'edge')).toBe('3.7/3.5/3.2');
-  expect(row('dark', 'text')).toBe('15.2/13.9/16.0');
+  expect(row('dark', 'text')).toBe('15.2/13.8/16.0');
   expect(row('dark', 'idle')).toBe('7.3/6.7/7.8');
 });

@@ -1,12 +1,19 @@
+import { accountDescriptor } from './account/descriptor.ts';
+import { activityDescriptor } from './activity/descriptor.ts';
 import { applicationByIdDescriptor, applicationDescriptor } from './application/descriptor.ts';
 import { deploymentByIdDescriptor, deploymentDescriptor } from './deployment/descriptor.ts';
+import { galleryDescriptor } from './gallery/descriptor.ts';
 import { inviteDescriptor } from './invite/descriptor.ts';
 import { logsDescriptor } from './logs/descriptor.ts';
 import { newApplicationDescriptor } from './new-application/descriptor.ts';
+import { membersDescriptor } from './members/descriptor.ts';
+import { notificationsDescriptor } from './notifications/descriptor.ts';
 import type { PageDescriptor } from './page.ts';
 import { projectDescriptor, projectSettingsDescriptor } from './project/descriptor.ts';
 import { projectsDescriptor } from './projects/descriptor.ts';
 import { serverDescriptor, serversDescriptor } from './servers/descriptor.ts';
+import { settingsDescriptor } from './settings/descriptor.ts';
+import { volumesDescriptor } from './volumes/descriptor.ts';
 import { welcomeDescriptor } from './welcome/descriptor.ts';
 
 /** Every page of the console, in the order in which an address is looked for. */
@@ -14,6 +21,7 @@ export const pages: readonly PageDescriptor[] = [
   projectsDescriptor,
   newApplicationDescriptor,
   projectSettingsDescriptor,
+  membersDescriptor,
   projectDescriptor,
   deploymentDescriptor,
   deploymentByIdDescriptor,
@@ -22,6 +30,12 @@ export const pages: readonly PageDescriptor[] = [
   logsDescriptor,
   serversDescriptor,
   serverDescriptor,
+  volumesDescriptor,
+  activityDescriptor,
+  notificationsDescriptor,
+  settingsDescriptor,
+  accountDescriptor,
+  galleryDescriptor,
   welcomeDescriptor,
   inviteDescriptor,
 ];

@@ -12,7 +12,7 @@ interface TextInputProps {
   readonly onInput: (value: string) => void;
   readonly onBlur?: (() => void) | undefined;
   readonly placeholder?: string | undefined;
-  readonly type?: 'text' | 'email' | 'search' | 'url' | undefined;
+  readonly type?: 'text' | 'email' | undefined;
   readonly autocomplete?: string | undefined;
   readonly isMono?: boolean | undefined;
   readonly isOff?: boolean | undefined;
@@ -23,21 +23,19 @@ interface TextInputProps {
 export function TextInput(props: TextInputProps): VNode {
   const { control, value, onInput, onBlur, placeholder, type = 'text', autocomplete = 'off', isMono, isOff, inputMode } =
     props;
-  return (
-    <input
-      {...control}
-      type={type}
-      class={`input${isMono === true ? ' mono' : ''}`}
-      value={value}
-      placeholder={placeholder}
-      autocomplete={autocomplete}
-      inputMode={inputMode}
-      spellcheck={false}
-      disabled={isOff}
-      onInput={(event) => onInput(event.currentTarget.value)}
-      onBlur={onBlur}
-    />
-  );
+  const shared = {
+    ...control,
+    class: `input${isMono === true ? ' mono' : ''}`,
+    value,
+    placeholder,
+    autocomplete,
+    inputMode,
+    spellcheck: false,
+    disabled: isOff,
+    onInput: (event: { readonly currentTarget: HTMLInputElement }) => onInput(event.currentTarget.value),
+    onBlur,
+  };
+  return type === 'email' ? <input {...shared} type="email" /> : <input {...shared} type="text" />;
 }
 
 interface UnitInputProps {
@@ -192,12 +190,7 @@ export function SecretInput({ control, value, onInput, isSet = false, isLong = f
       {isLong ? (
         <textarea {...shared} rows={5} onInput={(event) => onText(event.currentTarget.value)} />
       ) : (
-        <input
-          {...shared}
-          type={isShown ? 'text' : 'password'}
-          autocomplete="new-password"
-          onInput={(event) => onText(event.currentTarget.value)}
-        />
+        <ShownOrHidden isShown={isShown} onText={onText} {...shared} />
       )}
       {!isLong && value !== undefined && value !== '' && (
         <IconButton
@@ -213,6 +206,24 @@ export function SecretInput({ control, value, onInput, isSet = false, isLong = f
       )}
     </div>
   );
+}
+
+interface ShownOrHiddenProps extends ControlProps {
+  readonly isShown: boolean;
+  readonly onText: (text: string) => void;
+  readonly class: string;
+  readonly value: string;
+  readonly placeholder: string | undefined;
+}
+
+function ShownOrHidden({ isShown, onText, ...rest }: ShownOrHiddenProps): VNode {
+  const shared = {
+    ...rest,
+    autocomplete: 'new-password',
+    spellcheck: false,
+    onInput: (event: { readonly currentTarget: HTMLInputElement }) => onText(event.currentTarget.value),
+  };
+  return isShown ? <input {...shared} type="text" /> : <input {...shared} type="password" />;
 }
 
 const cronPresets = [

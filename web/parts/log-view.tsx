@@ -50,9 +50,9 @@ export function LogView(props: LogViewProps): VNode {
   const [unseenFrom, setUnseenFrom] = useState(ring.end);
   const box = useRef<HTMLDivElement>(null);
   const find = useRef<HTMLInputElement>(null);
-  const rows = useRef<LogRows>();
+  const rows = useRef<LogRows | undefined>(undefined);
   rows.current ??= new LogRows(ring);
-  const search = useRef<LogSearch>();
+  const search = useRef<LogSearch | undefined>(undefined);
   const lastTop = useRef(0);
   const state = useRef({ follows });
   state.current = { follows };

@@ -30,7 +30,7 @@ const tableRows = 60;
 export function Series(props: SeriesProps): VNode {
   const { title, times, lines, format } = props;
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<Plot>();
+  const plot = useRef<Plot | undefined>(undefined);
   const [fault, setFault] = useState<string>();
   const latest = useRef(props);
   latest.current = props;

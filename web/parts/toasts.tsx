@@ -45,7 +45,7 @@ export function Toasts({ toasts, onClose }: ToastsProps): VNode {
 }
 
 function ShownToast({ toast, onClose }: { readonly toast: Toast; readonly onClose: () => void }): VNode {
-  const timer = useRef<ReturnType<typeof setTimeout>>();
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const close = useRef(onClose);
   close.current = onClose;
   const hold = (): void => clearTimeout(timer.current);

@@ -24,7 +24,7 @@ interface VirtualRows {
 }
 
 /** The rows of a list that are seen in its box; all of them while it is not virtual. */
-export function useVirtualRows(box: RefObject<HTMLDivElement>, count: number, isVirtual: boolean): VirtualRows {
+export function useVirtualRows(box: RefObject<HTMLDivElement | null>, count: number, isVirtual: boolean): VirtualRows {
   const [, draw] = useReducer((drawn: number) => drawn + 1, 0);
   const options = {
     count: isVirtual ? count : 0,

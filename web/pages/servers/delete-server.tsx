@@ -25,7 +25,7 @@ export function DeleteServer({ server, onClose }: { readonly server: Server; rea
       store.answer('server', () =>
         call(login, 'DELETE', '/api/v1/servers/{id}', {
           path: { id: server.id },
-          query: force ? { force: true } : {},
+          query: force ? { force: 'true' } : {},
         }),
       ),
     );

@@ -49,7 +49,7 @@ export function ServerPage({ params }: PageProps): VNode {
   const { reading } = useList(allServers, 'server');
   const id = params['id'] ?? '';
   const server = store.get('server', id);
-  const last = useRef<{ server: Server; goneAt?: string }>();
+  const last = useRef<{ server: Server; goneAt?: string } | undefined>(undefined);
   if (server !== undefined) last.current = { server };
   const crumbs = [{ label: crumb, href: href(['servers']) }];
   if (server !== undefined) return <Shown server={server} tab={params['tab'] ?? 'overview'} />;

@@ -54,7 +54,7 @@ export function useServerMetrics(server: Server, range: Range): ServerSeries {
   const [, draw] = useReducer((drawn: number) => drawn + 1, 0);
   const [trouble, setTrouble] = useState<string>();
   const ring = useRef(new SeriesRing(columns, mostPoints));
-  const last = useRef<Latest>();
+  const last = useRef<Latest | undefined>(undefined);
   const seconds = ranges[range];
   const step = Math.max(newestStepSeconds, Math.ceil(seconds / 600 / 5) * 5);
   const isConnected = server.agent_status === 'connected';

@@ -1,0 +1,9 @@
+import type { PageDescriptor } from '../page.ts';
+
+export const notificationsDescriptor: PageDescriptor = {
+  path: 'notifications',
+  title: 'Notifications',
+  place: 'none',
+  kinds: [],
+  load: async () => (await import('./notifications-page.tsx')).NotificationsPage,
+};

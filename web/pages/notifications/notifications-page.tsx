@@ -1,0 +1,154 @@
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { call, page } from '../../api.ts';
+import { useConsole, useHref } from '../../frame/context.ts';
+import { followStream } from '../../frame/stream.ts';
+import { useAct } from '../../frame/use-act.ts';
+import type { Notification } from '../../model.ts';
+import type { PageProps } from '../page.ts';
+import { Button } from '../../parts/button.tsx';
+import { EmptyState } from '../../parts/empty-state.tsx';
+import { ErrorBox } from '../../parts/error-box.tsx';
+import { Filters } from '../../parts/filters.tsx';
+import { Page } from '../../parts/page.tsx';
+import type { Refusal } from '../../parts/refusal.ts';
+import { refusalOf } from '../../parts/refusal.ts';
+import { Shape } from '../../parts/shape.tsx';
+import { Skeleton } from '../../parts/skeleton.tsx';
+import { Table } from '../../parts/table.tsx';
+import { Time } from '../../parts/time.tsx';
+
+const pageSize = 100;
+const shapes = { info: 'info', warning: 'warn', error: 'bad' } as const;
+
+/** What the control plane told the reader, newest first; several can be marked as read at once. */
+export function NotificationsPage({ query }: PageProps): VNode {
+  const { login, router } = useConsole();
+  const href = useHref();
+  const act = useAct();
+  const onlyUnread = query.get('unread') === 'true';
+  const [items, setItems] = useState<readonly Notification[]>();
+  const [next, setNext] = useState<string | null>(null);
+  const [error, setError] = useState<Refusal>();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const ask = (cursor?: string) =>
+    page(login, '/api/v1/notifications', {
+      query: { limit: pageSize, ...(onlyUnread && { unread: 'true' as const }), ...(cursor !== undefined && { cursor }) },
+    });
+  const read = (): void => {
+    ask().then(
+      (found) => {
+        setItems(found.items);
+        setNext(found.meta.next_cursor);
+        setError(undefined);
+      },
+      (failure: unknown) => setError(refusalOf(failure)),
+    );
+  };
+  useEffect(
+    () =>
+      followStream({
+        login,
+        path: '/ws/notifications',
+        onFrame: ({ type }) => {
+          if (type === 'ready' || type === 'gap' || type === 'notification') read();
+        },
+      }),
+    [login, onlyUnread],
+  );
+  const mark = async (body: { ids: string[] } | { all: true }): Promise<void> => {
+    if (await act.run(() => call(login, 'POST', '/api/v1/notifications/read', { body }))) {
+      setSelected(new Set());
+      read();
+    }
+  };
+  const more = async (): Promise<void> => {
+    await act.run(async () => {
+      const found = await ask(next ?? undefined);
+      setItems([...(items ?? []), ...found.items]);
+      setNext(found.meta.next_cursor);
+    });
+  };
+  const unread = items?.filter((one) => !one.read).length ?? 0;
+  return (
+    <Page
+      title="Notifications"
+      actions={
+        <Button busy={act.busy} why={unread === 0 ? 'All are read' : undefined} onClick={() => void mark({ all: true })}>
+          Mark all as read
+        </Button>
+      }
+    >
+      <Filters
+        fields={[{ name: 'unread', label: 'Which', options: [{ value: 'true', label: 'Unread' }] }]}
+        values={onlyUnread ? { unread: 'true' } : {}}
+        onChange={(values) => router.replace(href(['notifications'], values))}
+      />
+      {act.error !== undefined && <ErrorBox error={act.error} />}
+      {error !== undefined && <ErrorBox error={error} onRetry={read} />}
+      {items === undefined && error === undefined && <Skeleton label="Reading notifications" />}
+      {items !== undefined && (
+        <Table
+          label="Notifications"
+          rows={items}
+          keyOf={({ id }) => id}
+          selected={selected}
+          onSelect={setSelected}
+          bulk={
+            <Button isSmall busy={act.busy} onClick={() => void mark({ ids: [...selected] })}>
+              Mark as read
+            </Button>
+          }
+          empty={
+            <EmptyState title={onlyUnread ? 'All are read' : 'Nothing needs you'}>
+              Failed deployments, lost servers and backups that are missing are told here, and by mail.
+            </EmptyState>
+          }
+          columns={[
+            {
+              id: 'title',
+              title: 'What',
+              isPrimary: true,
+              cell: (one) => (
+                <span class="status">
+                  <Shape of={shapes[one.severity]} />
+                  <span>
+                    <Title of={one} /> {!one.read && <span class="sr-only">(unread)</span>}
+                    <span class="small quiet notification-text">{one.message}</span>
+                  </span>
+                </span>
+              ),
+            },
+            { id: 'at', title: 'When', cell: ({ created_at: at }) => <Time at={at} />, sortBy: ({ created_at: at }) => at },
+          ]}
+        />
+      )}
+      {next !== null && (
+        <span>
+          <Button busy={act.busy} onClick={() => void more()}>
+            Show older ones
+          </Button>
+        </span>
+      )}
+    </Page>
+  );
+}
+
+const pathsOf: Readonly<Record<string, string>> = {
+  application: 'applications',
+  deployment: 'deployments',
+  project: 'projects',
+  server: 'servers',
+};
+
+function Title({ of }: { readonly of: Notification }): VNode {
+  const href = useHref();
+  const path = of.resource === null ? undefined : pathsOf[of.resource.kind];
+  const weight = of.read ? '' : 'strong';
+  if (path === undefined || of.resource === null) return <span class={weight}>{of.title}</span>;
+  return (
+    <a class={weight} href={href([path, of.resource.id])}>
+      {of.title}
+    </a>
+  );
+}
