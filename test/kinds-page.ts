@@ -21,8 +21,12 @@ import { definitionOf } from '../store/definition.ts';
 import type { Definition } from '../store/definition.ts';
 import { kinds } from '../store/kinds/kinds.ts';
 import type { KindName } from '../store/kinds/kinds.ts';
-import { pages } from '../web/page-table.ts';
 import { allControllers } from './harness/all-controllers.ts';
+
+/** By its address: a program of the browser is not checked together with those of Node. */
+const { pages } = z
+  .object({ pages: z.array(z.object({ title: z.string(), kinds: z.array(z.string()) })) })
+  .parse(await import(new URL('../web/pages/pages.ts', import.meta.url).href));
 
 const name = 'docs/kinds.md';
 const file = join(import.meta.dirname, '..', name);
@@ -151,7 +155,7 @@ function section(kind: KindName): string {
   const { desired, observed } = kinds[kind];
   const declared = resources[kind];
   const hasObserved = Object.keys(observed.shape).length > 0;
-  const shown = Object.entries(pages).filter(([, { shows }]) => shows.some((one) => one === kind));
+  const shown = new Set(pages.filter((page) => page.kinds.includes(kind)).map(({ title }) => title));
   const rows: [string, string][] = [
     ['Desired', fieldsOf(desired.shape)],
     ['Observed', hasObserved ? fieldsOf(observed.shape) : '–'],
@@ -169,7 +173,7 @@ function section(kind: KindName): string {
       ? [['API', `never: ${declared.never}`] as [string, string]]
       : resourceRows(resourceOf(declared.kind))),
     ['Command', list(cliVerbsOf(kind))],
-    ['Console', list(shown.map(([page]) => page))],
+    ['Console', list([...shown])],
   ];
   const lines = rows.map(([what, text]) => `| ${what} | ${escaped(text)} |`);
   const tables = 'never' in declared || 'none' in declared.verbs ? [] : [verbGrid(declared.verbs)];

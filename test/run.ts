@@ -29,6 +29,7 @@ const checks = {
   'the page of the kinds': ['node', 'test/kinds-page.ts'],
   'the API in the console': ['node', 'test/clients/console-types.ts'],
   'types of the console': ['tsc', '--noEmit', '--project', 'web'],
+  'types of the tests of the console': ['tsc', '--noEmit', '--project', 'test/web'],
 };
 /**
  * Stages run one after the other, the lanes of a stage side by side: what computes beside what waits for an engine or a

@@ -7,7 +7,7 @@ import { deploymentVerbs } from '../../rules/deployment.ts';
 import { environmentVerbs } from '../../rules/environment.ts';
 import { projectVerbs } from '../../rules/project.ts';
 import { serverVerbs } from '../../rules/server.ts';
-import { cellOf } from '../../rules/verb-table.ts';
+import { cellOf, whyNot } from '../../rules/verb-table.ts';
 import type { Shown, VerbTable } from '../../rules/verb-table.ts';
 import { ApplicationPhase, DeploymentPhase, RunState } from '../../store/kinds/application.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
@@ -15,7 +15,6 @@ import { ServerPhase } from '../../store/kinds/server.ts';
 import { openRepository } from '../../store/repo.ts';
 import type { Resource } from '../../store/resource.ts';
 import { commit } from '../../store/unit.ts';
-import { buttonsOf } from '../../web/verbs.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { ask, setStage } from '../harness/stage.ts';
@@ -206,13 +205,10 @@ it('the console offers what the API accepts, also while a stop is under way', as
   await bring(stage, 'application', stage.application, application('running', true));
   const seen = shown(stage, 'application', stage.application);
   expect(seen).toMatchObject({ status: 'running', run: 'stopped' });
-  // the cast is safe: an answer as JSON has no field that is undefined
-  const buttons = new Map(
-    buttonsOf(seen as object as Parameters<typeof buttonsOf>[0]).map(({ verb, reason }) => [verb, reason]),
-  );
-  expect(buttons.get('restart')).toBe('Cannot restart as the application is stopped: start it');
-  expect(buttons.get('stop')).toBe('The application is being stopped');
-  expect(buttons.get('start')).toBeUndefined();
+  const why = (verb: keyof typeof applicationVerbs.verbs) => whyNot(applicationVerbs, verb, seen);
+  expect(why('restart')).toBe('Cannot restart as the application is stopped: start it');
+  expect(why('stop')).toBe('The application is being stopped');
+  expect(why('start')).toBeUndefined();
 });
 
 it.each(['Completed', 'Exited'])(

@@ -12,13 +12,11 @@ let source: Promise<string> | undefined;
 export async function violationsOf(page: Page): Promise<string[]> {
   source ??= readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
   await page.evaluate(await source);
-  const found = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run: (root: Document, options: object) => Promise<{ violations: unknown }> };
-    };
-    const values = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
-    return (await axe.run(document, { runOnly: { type: 'tag', values }, resultTypes: ['violations'] })).violations;
-  });
+  const values = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+  const options = { runOnly: { type: 'tag', values }, resultTypes: ['violations'] };
+  const found: unknown = await page.evaluate(
+    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
+  );
   return Found.parse(found).flatMap(({ id, nodes }) =>
     nodes.map(
       ({ html, failureSummary = '' }) => `${id}: ${html.slice(0, 200)} ${failureSummary.replaceAll(/\s+/g, ' ')}`,

@@ -11,5 +11,5 @@ export async function signIn(page: Page, url: string, account: { email: string; 
 
 /** How many pixels of a page are beyond the right edge of the window. */
 export async function pixelsBeyond(page: Page): Promise<number> {
-  return page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  return Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
 }
