@@ -76,7 +76,10 @@ it('shows in a browser what is asked for and what is, as it changes', async () =
   const heading = page.getByRole('heading', { name, level: 1 });
   await heading.waitFor();
   expect(await page.title()).toBe(`${name} · Setpoint`);
-  await until('the heading has the focus', async () => (await page.evaluate('document.activeElement.tagName')) === 'H1');
+  await until(
+    'the heading has the focus',
+    async () => (await page.evaluate('document.activeElement.tagName')) === 'H1',
+  );
   const restart = page.getByRole('button', { name: 'Restart' });
   expect(await restart.getAttribute('aria-disabled')).toBe('true');
   await page.getByRole('button', { name: 'Deploy', exact: true }).click();

@@ -58,23 +58,31 @@ const places = (): [path: string, heading: string, read: string][] => [
   ['gallery?part=logs', 'Gallery', 'Terminal'],
 ];
 
-it.each(['light', 'dark'] as const)('shows each place without a violation of accessibility, %s and narrow', async (scheme) => {
-  const { page, complaints } = browser;
-  const faults: string[] = [];
-  await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
-  const narrow = scheme === 'dark';
-  await page.setViewportSize(narrow ? { width: 360, height: 800 } : { width: 1280, height: 900 });
-  for (const [path, heading, read] of places()) {
-    await open(path, heading);
-    await page.getByRole('main').getByText(read).or(page.getByRole('group', { name: read })).first().waitFor();
-    faults.push(...(await violationsOf(page)).map((fault) => `${path}: ${fault}`));
-    if (narrow) expect(await pixelsBeyond(page), path).toBe(0);
-  }
-  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
-  await page.setViewportSize({ width: 1280, height: 900 });
-  expect(faults).toEqual([]);
-  expect(complaints).toEqual([]);
-});
+it.each(['light', 'dark'] as const)(
+  'shows each place without a violation of accessibility, %s and narrow',
+  async (scheme) => {
+    const { page, complaints } = browser;
+    const faults: string[] = [];
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+    const narrow = scheme === 'dark';
+    await page.setViewportSize(narrow ? { width: 360, height: 800 } : { width: 1280, height: 900 });
+    for (const [path, heading, read] of places()) {
+      await open(path, heading);
+      await page
+        .getByRole('main')
+        .getByText(read)
+        .or(page.getByRole('group', { name: read }))
+        .first()
+        .waitFor();
+      faults.push(...(await violationsOf(page)).map((fault) => `${path}: ${fault}`));
+      if (narrow) expect(await pixelsBeyond(page), path).toBe(0);
+    }
+    await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+    await page.setViewportSize({ width: 1280, height: 900 });
+    expect(faults).toEqual([]);
+    expect(complaints).toEqual([]);
+  },
+);
 
 describe('on the page of servers', () => {
   it('a server is declared, and the command for its machine is shown', async () => {
@@ -179,7 +187,10 @@ it('the audit log is filtered, opened and verified', async () => {
   await open('activity', 'Activity');
   await page.getByRole('button', { name: 'Verify' }).click();
   await page.getByText('are as they were written').waitFor();
-  await page.getByRole('button', { name: /made server two/ }).first().click();
+  await page
+    .getByRole('button', { name: /made server two/ })
+    .first()
+    .click();
   const drawer = page.getByRole('dialog', { name: 'What was recorded' });
   await drawer.getByText('POST /servers').first().waitFor();
   await drawer.getByRole('button', { name: 'Close' }).click();

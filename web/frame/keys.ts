@@ -35,6 +35,8 @@ export function useKeys({ palette, keys, go }: KeyActions): void {
   useEffect(() => {
     let leadAt = 0;
     const onKey = (event: KeyboardEvent): void => {
+      // a part of the page, such as a log, has taken it
+      if (event.defaultPrevented) return;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         if (!isCovered()) palette();

@@ -16,6 +16,7 @@ const tones = { info: 'idle', warning: 'warn', error: 'bad' } as const;
 /** What the control plane reports to the reader, newest first, and how much of it is unread. */
 export function NotificationsMenu(): VNode {
   const { login } = useConsole();
+  const href = useHref();
   const [items, setItems] = useState<readonly Notification[]>([]);
   const [unread, setUnread] = useState(0);
   useEffect(() => {
@@ -72,6 +73,9 @@ export function NotificationsMenu(): VNode {
               </li>
             ))}
           </ul>
+          <a href={href(['notifications'])} onClick={close}>
+            All notifications
+          </a>
         </div>
       )}
     </Popup>

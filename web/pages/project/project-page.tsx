@@ -30,6 +30,7 @@ import { StatusCount } from '../../parts/status-count.tsx';
 import { lookOf, lookOfStatus, shapesByUrgency, statusesOf } from '../../parts/status-words.ts';
 import type { PageProps } from '../page.ts';
 import { CloneEnvironment, DeleteEnvironment, NewEnvironment, useMakeDefault } from './environment-dialogs.tsx';
+import { projectTabs } from './project-tabs.ts';
 import { ApplicationCard, DatabaseCard, VolumeCard } from './workload.tsx';
 
 /** A project: its environments side by side, with what runs in each. */
@@ -92,10 +93,7 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
       ]}
       status={project.status === 'deleting' ? <Status kind="project" object={project} /> : undefined}
       about={project.description ?? undefined}
-      tabs={[
-        { href: href(['projects', project.id]), label: 'Environments', count: own.length },
-        { href: href(['projects', project.id, '-', 'settings']), label: 'Settings' },
-      ]}
+      tabs={projectTabs(href, project.id, own.length)}
       current={href(['projects', project.id])}
       actions={
         <>

@@ -20,6 +20,7 @@ import { Page } from '../../parts/page.tsx';
 import { SaveBar } from '../../parts/save-bar.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import type { PageProps } from '../page.ts';
+import { projectTabs } from './project-tabs.ts';
 
 /** What a project is called, and its end. */
 export function ProjectSettings({ params }: PageProps): VNode {
@@ -42,10 +43,7 @@ export function ProjectSettings({ params }: PageProps): VNode {
     <Page
       title={project.display_name ?? project.name}
       crumbs={[{ label: 'Projects', href: href(['projects']) }]}
-      tabs={[
-        { href: href(['projects', project.id]), label: 'Environments' },
-        { href: href(['projects', project.id, '-', 'settings']), label: 'Settings' },
-      ]}
+      tabs={projectTabs(href, project.id)}
       current={href(['projects', project.id, '-', 'settings'])}
     >
       <Names project={project} />

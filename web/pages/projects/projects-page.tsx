@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { list } from '../../api.ts';
 import { allApplications, allProjects } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
+import { keptObjects } from '../../frame/store.ts';
 import { usePageKeys } from '../../frame/keys.ts';
 import { placeOf } from '../../frame/router.ts';
 import { useRead } from '../../frame/use-read.ts';
@@ -78,6 +79,14 @@ export function ProjectsPage({ query }: { query: URLSearchParams }): VNode {
       }
     >
       <Invites />
+      {applications.objects.length >= keptObjects && (
+        <Notice shape="info">
+          <p>
+            {keptObjects.toLocaleString()} applications are known to this tab, which may not be all: the search asks the
+            server for others.
+          </p>
+        </Notice>
+      )}
       {projects.reading.state === 'failed' && (
         <ErrorBox error={{ message: projects.reading.message }} onRetry={() => collections.retry(allProjects)} />
       )}
