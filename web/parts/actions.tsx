@@ -15,13 +15,20 @@ export interface Action {
 
 const besidePrimary = 2;
 
+interface ActionsProps {
+  readonly label: string;
+  readonly actions: readonly Action[];
+  /** False where none of them is what one comes for. */
+  readonly hasPrimary?: boolean;
+}
+
 /**
  * The verbs of an object: the first one that can be done is the primary button, two more stand beside it, and the rest is
  * in a menu. Refused ones say why.
  */
-export function Actions({ label, actions }: { readonly label: string; readonly actions: readonly Action[] }): VNode {
+export function Actions({ label, actions, hasPrimary = true }: ActionsProps): VNode {
   const safe = actions.filter(({ isDanger }) => isDanger !== true);
-  const primary = safe.find(({ why }) => why === undefined);
+  const primary = hasPrimary ? safe.find(({ why }) => why === undefined) : undefined;
   const beside = safe.filter((one) => one !== primary).slice(0, besidePrimary);
   const rest = actions.filter((one) => one !== primary && !beside.includes(one));
   return (

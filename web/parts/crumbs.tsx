@@ -10,10 +10,10 @@ export function Crumbs({ of }: { readonly of: readonly Crumb[] }): VNode {
   return (
     <nav class="crumbs" aria-label="Where this is">
       <ol>
-        {of.map(({ label, href }) => (
+        {of.map(({ label, href }, at) => (
           <li key={href}>
             <a href={href}>{label}</a>
-            <span aria-hidden="true">/</span>
+            {at < of.length - 1 && <span aria-hidden="true">/</span>}
           </li>
         ))}
       </ol>

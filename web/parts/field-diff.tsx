@@ -59,7 +59,7 @@ function Rows({ changes, labels, secrets, setBy, caption }: RowsProps): VNode {
                 </td>
                 <td data-label={labels.before}>{valueOf(before, isSecret, isEqual ? undefined : 'before')}</td>
                 <td data-label={labels.after}>
-                  <span class="row">
+                  <span class="status">
                     {!isEqual && <Shape of="warn" />}
                     {valueOf(after, isSecret, isEqual ? undefined : 'after')}
                   </span>

@@ -64,6 +64,7 @@ export function Filters({ fields, search, values, onChange }: FiltersProps): VNo
               onChange={(event) => set(name, event.currentTarget.value)}
             >
               <option value="">{label}: all</option>
+              {unknown.some((field) => field.name === name) && <option value={values[name]}>{values[name]}</option>}
               {options.map((option) => (
                 <option key={option.value} value={option.value}>
                   {option.label}

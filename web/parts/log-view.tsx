@@ -395,7 +395,8 @@ function columnsOf(element: HTMLElement, showsTime: boolean, hasSources: boolean
   element.append(probe);
   const width = probe.getBoundingClientRect().width / probeLength;
   probe.remove();
-  const taken = 7 + (showsTime ? 14 : 0) + (hasSources ? 12 : 0) + 1;
+  const isNarrow = matchMedia('(max-width: 640px)').matches; // as the style sheet hides time and source there
+  const taken = 7 + (showsTime && !isNarrow ? 14 : 0) + (hasSources && !isNarrow ? 12 : 0) + 1;
   return width === 0 ? 80 : Math.max(10, Math.floor(element.clientWidth / width) - taken);
 }
 

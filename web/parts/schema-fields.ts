@@ -175,6 +175,7 @@ const shortWords: Readonly<Record<string, string>> = {
   https: 'HTTPS',
   tls: 'TLS',
   pids: 'PIDs',
+  dns: 'DNS',
 };
 
 /** The name of a field in words: `log_retention_days` and `sshKeyId` are `Log retention days` and `SSH key`. */
@@ -189,8 +190,10 @@ export function labelOf(name: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
+/** A description as a sentence for people, to whom `null` is a field that is empty. */
 function sentence(text: string): string {
-  return text === '' || /[.!?…]$/.test(text) ? text : `${text}.`;
+  const told = text.replaceAll(/^null: /g, 'Empty: ').replaceAll(/\bnull: /g, 'empty: ');
+  return told === '' || /[.!?…]$/.test(told) ? told : `${told}.`;
 }
 
 /** What is wrong with a value of a field; `undefined` if nothing is that the schema knows of. */

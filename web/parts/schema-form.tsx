@@ -5,6 +5,7 @@ import { Combobox } from './combobox.tsx';
 import { Field, FieldGroup } from './field.tsx';
 import type { ControlProps } from './field.tsx';
 import { Checkbox, CpuInput, DurationInput, MemoryInput, Radios, SecretInput, TextInput } from './inputs.tsx';
+import { bytesText } from './units.ts';
 import { faultOf } from './schema-fields.ts';
 import type { FieldSpec } from './schema-fields.ts';
 
@@ -108,6 +109,7 @@ function OneField({ field, form }: { readonly field: FieldSpec; readonly form: S
       onBlur={() => setOwnFault(value === undefined || value === '' ? undefined : faultOf(field, value))}
       custom={custom[field.name]}
       isSet={setSecrets?.has(field.name) ?? false}
+      marksOptional={form.fields.some(({ isRequired }) => isRequired)}
     />
   );
 }
@@ -121,6 +123,8 @@ interface ValueFieldProps {
   readonly onBlur?: (() => void) | undefined;
   readonly custom?: CustomControl | undefined;
   readonly isSet?: boolean | undefined;
+  /** Others must be filled in, so that those which need not be say so. */
+  readonly marksOptional?: boolean | undefined;
 }
 
 function ValueField(props: ValueFieldProps): VNode {
@@ -174,7 +178,7 @@ function ValueField(props: ValueFieldProps): VNode {
       help={help}
       error={error}
       isRequired={field.isRequired}
-      isOptional={!field.isRequired}
+      isOptional={props.marksOptional === true && !field.isRequired}
       count={isLongText ? { used: value.length, most: field.maxLength ?? 0 } : undefined}
     >
       {(control) => (custom === undefined ? <Control {...props} control={control} /> : custom({ control, value, onChange }))}
@@ -215,9 +219,9 @@ function Control({ control, field, words, value, onChange, onBlur, isSet }: Valu
       );
     case 'number':
       return (
-        <TextInput
+        <NumberInput
           {...shared}
-          inputMode="numeric"
+          isBytes={field.name.includes('bytes')}
           onInput={(next) => {
             const isNumber = /^-?\d+(\.\d+)?$/.test(next.trim());
             if (isNumber) onChange(Number(next));
@@ -257,6 +261,27 @@ function Control({ control, field, words, value, onChange, onBlur, isSet }: Valu
     case 'items':
       return <TextInput {...shared} />;
   }
+}
+
+interface NumberProps {
+  readonly control: ControlProps;
+  readonly value: string;
+  readonly onInput: (text: string) => void;
+  readonly onBlur?: (() => void) | undefined;
+  readonly placeholder?: string;
+  /** It counts bytes: beside it stands how many that are. */
+  readonly isBytes: boolean;
+}
+
+function NumberInput({ isBytes, ...shared }: NumberProps): VNode {
+  if (!isBytes) return <TextInput {...shared} inputMode="numeric" />;
+  const count = Number(shared.value);
+  return (
+    <div class="input-row">
+      <TextInput {...shared} inputMode="numeric" />
+      <span class="small quiet numeric">{shared.value !== '' && Number.isFinite(count) && bytesText(count)}</span>
+    </div>
+  );
 }
 
 interface LinesProps {
@@ -340,6 +365,7 @@ function Nested({ fields, value, onChange }: NestedProps): VNode {
           words={{}}
           value={value[field.name]}
           onChange={(next) => onChange(withValue(value, field.name, next))}
+          marksOptional={fields.some(({ isRequired }) => isRequired)}
         />
       ))}
     </div>

@@ -6,12 +6,14 @@ interface SparkProps {
   readonly values: readonly (number | null)[];
   readonly format: (value: number) => string;
   readonly width?: number;
+  /** As wide as its place. */
+  readonly isWide?: boolean;
 }
 
 const height = 20;
 
 /** A line as large as a word. It is read out as its last, least and most value. */
-export function Spark({ label, values, format, width = 80 }: SparkProps): VNode {
+export function Spark({ label, values, format, width = 80, isWide = false }: SparkProps): VNode {
   const known = values.filter((value) => value !== null);
   const last = known.at(-1);
   if (last === undefined) return <span class="quiet small">no values yet</span>;
@@ -19,7 +21,7 @@ export function Spark({ label, values, format, width = 80 }: SparkProps): VNode 
   const text = `${label}: ${format(last)}, least ${format(least)}, most ${format(most)}`;
   return (
     <svg
-      class="spark"
+      class={isWide ? 'spark spark-wide' : 'spark'}
       role="img"
       aria-label={text}
       viewBox={`0 0 ${width} ${height}`}

@@ -20,7 +20,7 @@ export function openTerminal(box: HTMLElement, link: TerminalLink, label: string
   });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
-  terminal.open(box);
+  whileOpening(() => terminal.open(box), sheets);
   terminal.textarea?.setAttribute('aria-label', label);
   leaveByEscapeAndTab(terminal);
   const end = link.subscribe((output) => terminal.write(output));
@@ -55,20 +55,36 @@ function leaveByEscapeAndTab(terminal: Terminal): void {
 }
 
 /**
- * The document as the terminal sees it. The policy of the page forbids `<style>` elements: in place of each one stands a
+ * Makes elements as a document does. The policy of the page forbids `<style>` elements: in place of each one it gives a
  * hidden element whose text fills a sheet that the document adopts.
  */
-function withAdoptedStyles(real: Document, sheets: CSSStyleSheet[]): Document {
-  const create = (name: string): HTMLElement => {
-    if (name !== 'style') return real.createElement(name);
+function creator(real: Document, sheets: CSSStyleSheet[]): (name: string) => HTMLElement {
+  const create = Document.prototype.createElement.bind(real);
+  return (name) => {
+    if (name !== 'style') return create(name);
     const sheet = new CSSStyleSheet();
     sheets.push(sheet);
     real.adoptedStyleSheets = [...real.adoptedStyleSheets, sheet];
-    const element = real.createElement('span');
+    const element = create('span');
     element.hidden = true;
     Object.defineProperty(element, 'textContent', { set: (text: string) => sheet.replaceSync(text) });
     return element;
   };
+}
+
+/** The scrollbar of the terminal takes the document of the window, whatever document the terminal was given. */
+function whileOpening(open: () => void, sheets: CSSStyleSheet[]): void {
+  Object.defineProperty(document, 'createElement', { configurable: true, value: creator(document, sheets) });
+  try {
+    open();
+  } finally {
+    Reflect.deleteProperty(document, 'createElement');
+  }
+}
+
+/** The document as the terminal sees it, also after it was opened. */
+function withAdoptedStyles(real: Document, sheets: CSSStyleSheet[]): Document {
+  const create = creator(real, sheets);
   return new Proxy(real, {
     get(target, name) {
       if (name === 'createElement') return create;

@@ -14,6 +14,8 @@ export const serverLayout: FormLayout = {
     ip_address: { label: 'Address', help: 'Name or IP of the machine.' },
     username: { help: 'By default root.', placeholder: 'root' },
     port: { label: 'SSH port', placeholder: '22' },
+    ingress: { label: 'Proxy', help: 'Leads domains to applications, with certificates of its own.' },
+    direct_ports: { label: 'Ports that they may take' },
     direct_ports_enabled: { label: 'Applications may take ports of the server directly' },
     log_retention_days: { label: 'Days that logs are kept', placeholder: '7' },
     allowed_projects: { label: 'Projects that may use it' },

@@ -91,7 +91,7 @@ function Load({ server }: { readonly server: Server }): VNode {
       {last === undefined ? (
         metrics.error === undefined && <Skeleton lines={2} label="Reading the load" />
       ) : (
-        <div class="cards">
+        <div class="cards cards-small">
           <div class="stack-tight">
             <div class="row-apart small">
               <span>
@@ -99,7 +99,7 @@ function Load({ server }: { readonly server: Server }): VNode {
               </span>
               <span class="numeric">{last.cpu === null ? '–' : percentText(last.cpu)}</span>
             </div>
-            <Spark label="Processor" values={metrics.ring.column(0)} format={percentText} width={240} />
+            <Spark label="Processor" values={metrics.ring.column(0)} format={percentText} width={240} isWide />
           </div>
           {last.memory !== null && last.memoryTotal !== null && (
             <Meter label="Memory" used={last.memory} total={last.memoryTotal} format={bytesText} />

@@ -103,7 +103,7 @@ function Shown({ server, tab }: { readonly server: Server; readonly tab: string 
           <Status kind="agent" object={{ status: server.agent_status }} />
         </span>
       }
-      actions={isAdmin ? <Actions label={`Actions of ${server.name}`} actions={verbs.actions} /> : undefined}
+      actions={isAdmin ? <Actions label={`Actions of ${server.name}`} actions={verbs.actions} hasPrimary={false} /> : undefined}
       tabs={shownTabs.map(({ id, label }) => ({ href: at(id), label }))}
       current={at(current.id)}
       isWide={current.id === 'logs' || current.id === 'terminal'}
@@ -172,11 +172,15 @@ function useServerVerbs(
       why: whyNot(serverVerbs, 'update_agent', server) ?? (server.agent_status === 'unknown' ? away : undefined),
       onSelect: () => open('update'),
     },
-    {
-      label: 'Provision again',
-      why: whyNot(serverVerbs, 'provision', server) ?? bySsh,
-      onSelect: () => void provision(),
-    },
+    ...(server.agent_status === 'unknown'
+      ? [
+          {
+            label: 'Provision again',
+            why: whyNot(serverVerbs, 'provision', server) ?? bySsh,
+            onSelect: () => void provision(),
+          },
+        ]
+      : []),
     {
       label: 'Delete',
       why: whyNot(serverVerbs, 'delete', server),

@@ -25,7 +25,7 @@ const layout: FormLayout = {
   groups: [
     { title: 'Who may', fields: ['project_creation', 'new_addresses', 'server_terminals'] },
     { title: 'Where to', fields: ['registries', 'backup_endpoints'] },
-    { title: 'Budgets', fields: ['budgets'] },
+    { fields: ['budgets'] },
   ],
   words: {
     project_creation: { label: 'Create projects', options: whoMay },
