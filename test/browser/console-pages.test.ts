@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
@@ -35,12 +35,19 @@ beforeAll(async () => {
   });
   const { id } = await town.deploy(app.id);
   browser = await openPage();
+  browser.page.setDefaultTimeout(5_000);
+  // a test that failed leaves what it entered
+  browser.page.on('dialog', (dialog) => void dialog.accept());
   await signIn(browser.page, town.url(), owner);
   await town.deployment(id, 'succeeded');
 });
 afterAll(async () => {
   await browser[Symbol.asyncDispose]();
   await town[Symbol.asyncDispose]();
+});
+
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(async () => console.error((await browser.page.locator('body').innerText()).slice(0, 2000)));
 });
 
 describe('a person at the console', () => {

@@ -85,6 +85,7 @@ export class Router {
   readonly #hash = signal(location.hash);
   /** Asks the reader before a page with unsaved changes is left; `undefined`: there are none. */
   #guard: (() => boolean) | undefined;
+  #leaves = false;
 
   constructor() {
     this.hash = this.#hash;
@@ -96,6 +97,12 @@ export class Router {
 
   go(href: string): void {
     location.hash = href;
+  }
+
+  /** Goes where what was entered leads, which is no loss of it: nobody is asked. */
+  leave(href: string): void {
+    this.#leaves = true;
+    this.go(href);
   }
 
   /** Changes the address without an entry in the history, as for a filter that is typed. */
@@ -111,11 +118,12 @@ export class Router {
 
   #moved(): void {
     if (location.hash === this.#hash.peek()) return;
-    if (this.#guard !== undefined && !this.#guard()) {
+    if (this.#guard !== undefined && !this.#leaves && !this.#guard()) {
       history.replaceState(null, '', this.#hash.peek());
       return;
     }
     this.#guard = undefined;
+    this.#leaves = false;
     this.#hash.value = location.hash;
   }
 }

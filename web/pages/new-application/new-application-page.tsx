@@ -77,12 +77,11 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
   const create = async (): Promise<void> => {
     await act.run(async () => {
       const made = await store.answer('application', () => call(login, 'POST', '/api/v1/applications', { body }));
-      router.protect(undefined);
       if (deploys)
         await store.answer('deployment', () =>
           call(login, 'POST', '/api/v1/applications/{id}/deploy', { path: { id: made.id } }),
         );
-      router.go(href(parts(made)));
+      router.leave(href(parts(made)));
     });
   };
   const why =
