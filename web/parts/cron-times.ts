@@ -25,7 +25,8 @@ export function nextFirings(expression: string, zone: string, from: Date, count 
 }
 
 function noteOf(at: Date, zone: string): Pick<Firing, 'note'> {
-  const change = offsetMinutes(new Date(at.getTime() + dayMs), zone) - offsetMinutes(new Date(at.getTime() - dayMs), zone);
+  const change =
+    offsetMinutes(new Date(at.getTime() + dayMs), zone) - offsetMinutes(new Date(at.getTime() - dayMs), zone);
   if (change < 0) return { note: 'the clock is put back on this day' };
   return change > 0 ? { note: 'the clock is put forward on this day' } : {};
 }

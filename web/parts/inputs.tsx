@@ -4,7 +4,16 @@ import { Button, IconButton } from './button.tsx';
 import { cronWords, nextFirings } from './cron-times.ts';
 import type { ControlProps } from './field.tsx';
 import { exactTime } from './relative-time.ts';
-import { bytesText, cpuLimits, durationValue, leastMemoryBytes, memoryValue, parseBytes, parseCpu, parseDuration } from './units.ts';
+import {
+  bytesText,
+  cpuLimits,
+  durationValue,
+  leastMemoryBytes,
+  memoryValue,
+  parseBytes,
+  parseCpu,
+  parseDuration,
+} from './units.ts';
 
 interface TextInputProps {
   readonly control: ControlProps;
@@ -21,8 +30,18 @@ interface TextInputProps {
 
 /** A text on one line. */
 export function TextInput(props: TextInputProps): VNode {
-  const { control, value, onInput, onBlur, placeholder, type = 'text', autocomplete = 'off', isMono, isOff, inputMode } =
-    props;
+  const {
+    control,
+    value,
+    onInput,
+    onBlur,
+    placeholder,
+    type = 'text',
+    autocomplete = 'off',
+    isMono,
+    isOff,
+    inputMode,
+  } = props;
   const shared = {
     ...control,
     class: `input${isMono === true ? ' mono' : ''}`,
@@ -270,7 +289,9 @@ export function CronInput({ control, value, zone, onInput, now = new Date() }: C
         {reading !== undefined && 'error' in reading && <span class="tone-bad">{reading.error}</span>}
         {reading !== undefined && 'firings' in reading && (
           <>
-            <span>{cronWords(value) ?? 'Next'}, in the zone {zone}:</span>
+            <span>
+              {cronWords(value) ?? 'Next'}, in the zone {zone}:
+            </span>
             <ol>
               {reading.firings.map(({ at, note }) => (
                 <li key={at.getTime()} class="numeric">

@@ -7,8 +7,7 @@ export function placeBeside(popover: HTMLElement, anchor: Element, align: 'start
   const { width, height } = popover.getBoundingClientRect();
   const below = at.bottom + gap;
   const isAbove = below + height > innerHeight - margin && at.top - gap - height >= margin;
-  const wanted =
-    align === 'start' ? at.left : align === 'end' ? at.right - width : at.left + at.width / 2 - width / 2;
+  const wanted = align === 'start' ? at.left : align === 'end' ? at.right - width : at.left + at.width / 2 - width / 2;
   const left = Math.max(margin, Math.min(wanted, innerWidth - margin - width));
   const top = isAbove ? at.top - gap - height : Math.max(margin, Math.min(below, innerHeight - margin - height));
   popover.style.left = `${Math.round(left)}px`;

@@ -79,7 +79,10 @@ function resolved(schema: JsonSchema, definitions: Definitions): JsonSchema {
   const name = schema.$ref.replace('#/components/schemas/', '');
   const found = definitions[name];
   if (found === undefined) throw new Error(`The document has no schema ${name}`);
-  return { ...resolved(found, definitions), ...(schema.description !== undefined && { description: schema.description }) };
+  return {
+    ...resolved(found, definitions),
+    ...(schema.description !== undefined && { description: schema.description }),
+  };
 }
 
 /** A schema without its alternative `null`. */

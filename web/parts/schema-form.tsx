@@ -181,12 +181,22 @@ function ValueField(props: ValueFieldProps): VNode {
       isOptional={props.marksOptional === true && !field.isRequired}
       count={isLongText ? { used: value.length, most: field.maxLength ?? 0 } : undefined}
     >
-      {(control) => (custom === undefined ? <Control {...props} control={control} /> : custom({ control, value, onChange }))}
+      {(control) =>
+        custom === undefined ? <Control {...props} control={control} /> : custom({ control, value, onChange })
+      }
     </Field>
   );
 }
 
-function Control({ control, field, words, value, onChange, onBlur, isSet }: ValueFieldProps & { control: ControlProps }): VNode {
+function Control({
+  control,
+  field,
+  words,
+  value,
+  onChange,
+  onBlur,
+  isSet,
+}: ValueFieldProps & { control: ControlProps }): VNode {
   const text = value === undefined || value === null ? '' : String(value);
   const placeholder = words.placeholder ?? field.placeholder;
   const onText = (next: string): void => onChange(next === '' ? (field.isNullable ? null : undefined) : next);
@@ -388,11 +398,7 @@ function Items({
       {items.map((item, at) => (
         <div key={at} class="list-field-row">
           <div class="grow">
-            <Nested
-              fields={field.fields}
-              value={asRecord(item)}
-              onChange={(next) => onChange(items.with(at, next))}
-            />
+            <Nested fields={field.fields} value={asRecord(item)} onChange={(next) => onChange(items.with(at, next))} />
           </div>
           <IconButton
             icon="remove"

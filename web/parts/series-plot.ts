@@ -38,7 +38,11 @@ export function createPlot(box: HTMLElement, first: PlotData): Plot {
 
   function draw(): UPlot {
     const colourOf = colourReader(box);
-    const made = new UPlot(optionsOf(box, () => data, colourOf), valuesOf(data), box);
+    const made = new UPlot(
+      optionsOf(box, () => data, colourOf),
+      valuesOf(data),
+      box,
+    );
     return made;
   }
   return {

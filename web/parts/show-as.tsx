@@ -23,7 +23,14 @@ export function ShowAs({ request, origin, command, manifest }: ShowAsProps): VNo
   const text = texts.find(([label]) => label === chosen)?.[1] ?? '';
   return (
     <details class="details show-as">
-      <summary>Show as curl{texts.length > 1 && `, ${texts.slice(1).map(([label]) => label).join(', ')}`}</summary>
+      <summary>
+        Show as curl
+        {texts.length > 1 &&
+          `, ${texts
+            .slice(1)
+            .map(([label]) => label)
+            .join(', ')}`}
+      </summary>
       <div class="stack-tight">
         <div class="button-group" role="group" aria-label="Form of the request">
           {texts.map(([label]) => (

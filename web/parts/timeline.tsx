@@ -14,7 +14,13 @@ export interface TimelineEntry {
 }
 
 /** What happened to an object, the newest first. */
-export function Timeline({ label, entries }: { readonly label: string; readonly entries: readonly TimelineEntry[] }): VNode {
+export function Timeline({
+  label,
+  entries,
+}: {
+  readonly label: string;
+  readonly entries: readonly TimelineEntry[];
+}): VNode {
   if (entries.length === 0) return <p class="quiet">Nothing has happened yet.</p>;
   return (
     <ol class="timeline" aria-label={label}>

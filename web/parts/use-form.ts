@@ -91,7 +91,11 @@ function ofServer(fields: readonly FieldSpec[], { details = [] }: Refusal): Reco
 }
 
 /** The faults of fields whose value stayed as it was. */
-function withoutChanged(faults: Readonly<Record<string, string>>, before: Values, after: Values): Record<string, string> {
+function withoutChanged(
+  faults: Readonly<Record<string, string>>,
+  before: Values,
+  after: Values,
+): Record<string, string> {
   return Object.fromEntries(Object.entries(faults).filter(([name]) => before[name] === after[name]));
 }
 

@@ -107,11 +107,7 @@ function Password(): VNode {
           {(control) => <SecretInput control={control} value={next} onInput={(text) => setNext(text ?? '')} />}
         </Field>
         <div class="form-foot">
-          <Button
-            type="submit"
-            busy={act.busy}
-            why={current === '' || next === '' ? 'Fill in both' : undefined}
-          >
+          <Button type="submit" busy={act.busy} why={current === '' || next === '' ? 'Fill in both' : undefined}>
             Change the password
           </Button>
         </div>

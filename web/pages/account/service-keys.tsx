@@ -207,7 +207,9 @@ function NewKey({ onClose }: { readonly onClose: () => void }): VNode {
                 key={scope}
                 checked={chosen.includes(scope)}
                 onChange={(checked) =>
-                  setChosen(scopes.map((one) => one.scope).filter((one) => (one === scope ? checked : chosen.includes(one))))
+                  setChosen(
+                    scopes.map((one) => one.scope).filter((one) => (one === scope ? checked : chosen.includes(one))),
+                  )
                 }
               >
                 <span class="strong">{scope}</span> <span class="field-help">{note}</span>

@@ -63,7 +63,12 @@ export function Sessions(): VNode {
               ),
             },
             { id: 'source', title: 'From', cell: ({ source }) => <code>{source}</code> },
-            { id: 'since', title: 'Since', cell: ({ created_at: at }) => <Time at={at} />, sortBy: ({ created_at: at }) => at },
+            {
+              id: 'since',
+              title: 'Since',
+              cell: ({ created_at: at }) => <Time at={at} />,
+              sortBy: ({ created_at: at }) => at,
+            },
             { id: 'until', title: 'Ends', cell: ({ expires_at: at }) => <Time at={at} /> },
             {
               id: 'end',

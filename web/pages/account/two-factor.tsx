@@ -41,7 +41,9 @@ export function TwoFactor(): VNode {
           of={[
             [
               'State',
-              <StatusWord look={enabled ? { word: 'Asked for', shape: 'good' } : { word: 'Not set up', shape: 'idle' }} />,
+              <StatusWord
+                look={enabled ? { word: 'Asked for', shape: 'good' } : { word: 'Not set up', shape: 'idle' }}
+              />,
             ],
             ['Recovery codes left', enabled ? String(left) : undefined],
           ]}
@@ -60,7 +62,10 @@ export function TwoFactor(): VNode {
 function RecoveryCodes({ codes, onDone }: { readonly codes: readonly string[]; readonly onDone: () => void }): VNode {
   return (
     <Card title="Recovery codes">
-      <p>Each signs in once in place of a code, when the device is lost. They are shown only now: keep them apart from it.</p>
+      <p>
+        Each signs in once in place of a code, when the device is lost. They are shown only now: keep them apart from
+        it.
+      </p>
       <Command text={codes.join('\n')} label="Copy recovery codes" />
       <div class="actions">
         <Button tone="primary" onClick={onDone}>
@@ -119,7 +124,12 @@ function SetUp({ onDone }: StepProps): VNode {
           }
         </Field>
         <div class="form-foot">
-          <Button type="submit" tone="primary" busy={act.busy} why={proof === '' ? 'Fill in the field first' : undefined}>
+          <Button
+            type="submit"
+            tone="primary"
+            busy={act.busy}
+            why={proof === '' ? 'Fill in the field first' : undefined}
+          >
             Set up
           </Button>
         </div>
@@ -141,9 +151,18 @@ function SetUp({ onDone }: StepProps): VNode {
         <Command text={begun.secret} label="Copy secret" />
       </details>
       {act.error !== undefined && <ErrorBox error={act.error} />}
-      <Field label="2. The code that it shows" help="A first code proves that both go alike. It ends your other sessions.">
+      <Field
+        label="2. The code that it shows"
+        help="A first code proves that both go alike. It ends your other sessions."
+      >
         {(control) => (
-          <TextInput control={control} value={code} onInput={setCode} inputMode="numeric" autocomplete="one-time-code" />
+          <TextInput
+            control={control}
+            value={code}
+            onInput={setCode}
+            inputMode="numeric"
+            autocomplete="one-time-code"
+          />
         )}
       </Field>
       <div class="form-foot">
@@ -160,11 +179,16 @@ const quietZone = 4;
 /** A text as a picture that a camera reads: black on white in both schemes, as readers expect it. */
 function QrPicture({ text }: { readonly text: string }): VNode {
   const { data, size } = encode(text, { border: quietZone });
-  const path = data
-    .flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : '')))
-    .join('');
+  const path = data.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : ''))).join('');
   return (
-    <svg class="qr" viewBox={`0 0 ${size} ${size}`} width="220" height="220" role="img" aria-label="The secret as a picture">
+    <svg
+      class="qr"
+      viewBox={`0 0 ${size} ${size}`}
+      width="220"
+      height="220"
+      role="img"
+      aria-label="The secret as a picture"
+    >
       <rect width={size} height={size} fill="#fff" />
       <path d={path} fill="#000" shape-rendering="crispEdges" />
     </svg>

@@ -106,7 +106,9 @@ export function ActivityPage({ query }: PageProps): VNode {
               id: 'fields',
               title: 'Fields',
               cell: ({ objects }) => (
-                <span class="small quiet">{[...new Set(objects.flatMap(({ fields }) => fields))].slice(0, 6).join(', ')}</span>
+                <span class="small quiet">
+                  {[...new Set(objects.flatMap(({ fields }) => fields))].slice(0, 6).join(', ')}
+                </span>
               ),
             },
             {

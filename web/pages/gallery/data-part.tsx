@@ -96,7 +96,13 @@ function Rows({ label, rows, selected, onSelect }: RowsProps): VNode {
       sort={{ column: 'name', isDescending: false }}
       empty={<EmptyState title="Nothing here">Applications would be listed here.</EmptyState>}
       columns={[
-        { id: 'name', title: 'Name', isPrimary: true, cell: ({ name }) => <span class="strong">{name}</span>, sortBy: ({ name }) => name },
+        {
+          id: 'name',
+          title: 'Name',
+          isPrimary: true,
+          cell: ({ name }) => <span class="strong">{name}</span>,
+          sortBy: ({ name }) => name,
+        },
         {
           id: 'status',
           title: 'Status',
@@ -106,9 +112,17 @@ function Rows({ label, rows, selected, onSelect }: RowsProps): VNode {
         {
           id: 'load',
           title: 'Load',
-          cell: ({ id }) => <Spark label="Load" values={sampleValues(40, Number(id) + 20, 9)} format={(value) => value.toFixed(0)} />,
+          cell: ({ id }) => (
+            <Spark label="Load" values={sampleValues(40, Number(id) + 20, 9)} format={(value) => value.toFixed(0)} />
+          ),
         },
-        { id: 'bytes', title: 'Memory', isNumber: true, cell: ({ bytes }) => bytesText(bytes), sortBy: ({ bytes }) => bytes },
+        {
+          id: 'bytes',
+          title: 'Memory',
+          isNumber: true,
+          cell: ({ bytes }) => bytesText(bytes),
+          sortBy: ({ bytes }) => bytes,
+        },
         {
           id: 'menu',
           title: 'Actions',

@@ -59,7 +59,12 @@ export function FormsPart(): VNode {
         />
       </Card>
       <Card title="Fields by themselves">
-        <Field label="With a fault" error="The name is taken: try web-2" help="Small letters, digits and dashes." isRequired>
+        <Field
+          label="With a fault"
+          error="The name is taken: try web-2"
+          help="Small letters, digits and dashes."
+          isRequired
+        >
           {(control) => <TextInput control={control} value="web" onInput={() => undefined} />}
         </Field>
         <Field label="A secret that is set">
@@ -75,7 +80,9 @@ export function FormsPart(): VNode {
             />
           )}
         </Field>
-        <Field label="When">{(control) => <CronInput control={control} value={cron} zone={zone} onInput={setCron} />}</Field>
+        <Field label="When">
+          {(control) => <CronInput control={control} value={cron} zone={zone} onInput={setCron} />}
+        </Field>
         <FieldGroup label="One of a few" help="Each with what it means.">
           <Radios
             name="few"

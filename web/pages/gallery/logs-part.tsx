@@ -36,7 +36,9 @@ export function LogsPart(): VNode {
             <Button
               isSmall
               onClick={() =>
-                log.push([{ text: 'one more line', at: Date.now(), level: 'info', source: 'api/1', seq: -1, mark: 'line' }])
+                log.push([
+                  { text: 'one more line', at: Date.now(), level: 'info', source: 'api/1', seq: -1, mark: 'line' },
+                ])
               }
             >
               One more
@@ -44,7 +46,14 @@ export function LogsPart(): VNode {
           </>
         }
       >
-        <LogView key={lines} label="Sample log" ring={log} fileName="sample.log" empty="" hrefOf={(_, number) => `#line-${number}`} />
+        <LogView
+          key={lines}
+          label="Sample log"
+          ring={log}
+          fileName="sample.log"
+          empty=""
+          hrefOf={(_, number) => `#line-${number}`}
+        />
         <LogView label="Empty log" ring={none.current} fileName="empty.log" empty="No line yet." />
       </Card>
       <Card title="Series" actions={<RangePicker value={range} onChange={setRange} />}>

@@ -22,10 +22,20 @@ export function sampleLog(lines: number): LogRing {
   const all = Array.from({ length: lines }, (_, at): LogLine => {
     const shared = { at: start + at * 20, source: at % 3 === 0 ? 'web/2' : 'api/1', seq: -1 };
     if (at % Math.ceil(lines / steps.length) === 0)
-      return { ...shared, text: steps[Math.floor(at / Math.ceil(lines / steps.length))] ?? '', level: 'info', mark: 'step' };
+      return {
+        ...shared,
+        text: steps[Math.floor(at / Math.ceil(lines / steps.length))] ?? '',
+        level: 'info',
+        mark: 'step',
+      };
     if (at === Math.floor(lines / 2))
       return { ...shared, text: '214 lines are missing here', level: 'warn', mark: 'gap' };
-    return { ...shared, text: texts[at % texts.length] ?? '', level: levels[at % levels.length] ?? 'info', mark: 'line' };
+    return {
+      ...shared,
+      text: texts[at % texts.length] ?? '',
+      level: levels[at % levels.length] ?? 'info',
+      mark: 'line',
+    };
   });
   ring.push(all);
   return ring;

@@ -64,7 +64,11 @@ export function StatesPart(): VNode {
           ])}
         />
         <div class="row">
-          <Status kind="application" object={{ status: 'running', replicas: 3, ready_replicas: 1 }} since={ago(4 * minuteMs)} />
+          <Status
+            kind="application"
+            object={{ status: 'running', replicas: 3, ready_replicas: 1 }}
+            since={ago(4 * minuteMs)}
+          />
           <Status
             kind="application"
             object={{ status: 'running', conditions: [{ type: 'Ready', status: 'false', reason: 'Failed' }] }}
@@ -162,7 +166,13 @@ export function StatesPart(): VNode {
       <Card title="Conditions">
         <Conditions
           of={[
-            { type: 'Ready', status: 'true', reason: 'Connected', message: 'Its agent is connected', last_transition_at: ago(minuteMs) },
+            {
+              type: 'Ready',
+              status: 'true',
+              reason: 'Connected',
+              message: 'Its agent is connected',
+              last_transition_at: ago(minuteMs),
+            },
             {
               type: 'Stalled',
               status: 'true',
@@ -171,7 +181,13 @@ export function StatesPart(): VNode {
               last_transition_at: ago(4 * minuteMs),
             },
             { type: 'Reconciling', status: 'true', reason: 'Deploying', message: '', last_transition_at: ago(5000) },
-            { type: 'BackedUp', status: 'unknown', reason: 'NeverTried', message: 'No backup yet', last_transition_at: ago(5000) },
+            {
+              type: 'BackedUp',
+              status: 'unknown',
+              reason: 'NeverTried',
+              message: 'No backup yet',
+              last_transition_at: ago(5000),
+            },
           ]}
           remedyOf={({ type }) => (type === 'Stalled' ? <Button isSmall>Open registries</Button> : undefined)}
         />
@@ -181,8 +197,20 @@ export function StatesPart(): VNode {
         <Timeline
           label="What happened"
           entries={[
-            { key: '1', at: ago(2 * minuteMs), shape: 'warn', title: 'Drift corrected: a container was removed by hand' },
-            { key: '2', at: ago(4 * minuteMs), shape: 'info', title: 'ada changed replicas', detail: '2 to 3', cause: 'x' },
+            {
+              key: '1',
+              at: ago(2 * minuteMs),
+              shape: 'warn',
+              title: 'Drift corrected: a container was removed by hand',
+            },
+            {
+              key: '2',
+              at: ago(4 * minuteMs),
+              shape: 'info',
+              title: 'ada changed replicas',
+              detail: '2 to 3',
+              cause: 'x',
+            },
             { key: '3', at: ago(4 * minuteMs), shape: 'info', title: 'ada changed memory', cause: 'y' },
             { key: '4', at: ago(60 * minuteMs), shape: 'good', title: 'Deployment 40 succeeded' },
           ]}
@@ -209,7 +237,11 @@ export function StatesPart(): VNode {
         />
         <Skeleton />
         <Command text="curl -fsSL https://setpoint.example/install.sh | sh -s -- --token sj_0123456789" />
-        <EmptyState title="No server has joined" action={<Button tone="primary">New server</Button>} command="setpoint create server NAME">
+        <EmptyState
+          title="No server has joined"
+          action={<Button tone="primary">New server</Button>}
+          command="setpoint create server NAME"
+        >
           A server is a machine of yours on which applications run.
         </EmptyState>
         <Gone what="Server fsn1" at={ago(10_000)} back={{ href: '#servers', label: 'All servers' }} />

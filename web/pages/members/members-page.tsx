@@ -36,9 +36,7 @@ const notes: Readonly<Record<Role, string>> = {
 };
 const order: readonly Role[] = ['owner', 'admin', 'member', 'viewer'];
 
-type Open =
-  | 'invite'
-  | { readonly dialog: 'role' | 'remove' | 'transfer'; readonly member: Member };
+type Open = 'invite' | { readonly dialog: 'role' | 'remove' | 'transfer'; readonly member: Member };
 
 /** Who has a role in a project, what that role may do, and who is invited. */
 export function MembersPage({ params }: PageProps): VNode {
@@ -103,7 +101,9 @@ export function MembersPage({ params }: PageProps): VNode {
           rows={members.data}
           keyOf={(one) => one.id}
           sort={{ column: 'role', isDescending: false }}
-          empty={<EmptyState title="Nobody has a role here">Admins of the tenant may do everything without one.</EmptyState>}
+          empty={
+            <EmptyState title="Nobody has a role here">Admins of the tenant may do everything without one.</EmptyState>
+          }
           columns={[
             {
               id: 'email',
@@ -129,7 +129,12 @@ export function MembersPage({ params }: PageProps): VNode {
                 </span>
               ),
             },
-            { id: 'since', title: 'Joined', cell: ({ created_at: at }) => <Time at={at} />, sortBy: ({ created_at: at }) => at },
+            {
+              id: 'since',
+              title: 'Joined',
+              cell: ({ created_at: at }) => <Time at={at} />,
+              sortBy: ({ created_at: at }) => at,
+            },
             {
               id: 'menu',
               title: 'Actions',
@@ -195,7 +200,13 @@ function Invites({ projectId: id }: { readonly projectId: string }): VNode | nul
   );
 }
 
-function RoleChoice({ value, onChange }: { readonly value: GivenRole; readonly onChange: (role: GivenRole) => void }): VNode {
+function RoleChoice({
+  value,
+  onChange,
+}: {
+  readonly value: GivenRole;
+  readonly onChange: (role: GivenRole) => void;
+}): VNode {
   return (
     <FieldGroup label="Role">
       <Radios
@@ -317,7 +328,9 @@ function Remove({ projectId, project, member, onClose }: OfMember & { readonly p
   const isOwn = member.user_id === me.value?.id;
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() =>
-      call(login, 'DELETE', '/api/v1/projects/{id}/members/{memberId}', { path: { id: projectId, memberId: member.id } }),
+      call(login, 'DELETE', '/api/v1/projects/{id}/members/{memberId}', {
+        path: { id: projectId, memberId: member.id },
+      }),
     );
     if (!isDone) return;
     onClose();

@@ -33,7 +33,11 @@ export function NotificationsPage({ query }: PageProps): VNode {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const ask = (cursor?: string) =>
     page(login, '/api/v1/notifications', {
-      query: { limit: pageSize, ...(onlyUnread && { unread: 'true' as const }), ...(cursor !== undefined && { cursor }) },
+      query: {
+        limit: pageSize,
+        ...(onlyUnread && { unread: 'true' as const }),
+        ...(cursor !== undefined && { cursor }),
+      },
     });
   const read = (): void => {
     ask().then(
@@ -74,7 +78,11 @@ export function NotificationsPage({ query }: PageProps): VNode {
     <Page
       title="Notifications"
       actions={
-        <Button busy={act.busy} why={unread === 0 ? 'All are read' : undefined} onClick={() => void mark({ all: true })}>
+        <Button
+          busy={act.busy}
+          why={unread === 0 ? 'All are read' : undefined}
+          onClick={() => void mark({ all: true })}
+        >
           Mark all as read
         </Button>
       }
@@ -119,7 +127,12 @@ export function NotificationsPage({ query }: PageProps): VNode {
                 </span>
               ),
             },
-            { id: 'at', title: 'When', cell: ({ created_at: at }) => <Time at={at} />, sortBy: ({ created_at: at }) => at },
+            {
+              id: 'at',
+              title: 'When',
+              cell: ({ created_at: at }) => <Time at={at} />,
+              sortBy: ({ created_at: at }) => at,
+            },
           ]}
         />
       )}

@@ -23,7 +23,11 @@ type Entry = components['schemas']['AdoptionEntry'];
 type Plan = Awaited<ReturnType<typeof askFor>>;
 type Ask = NonNullable<Parameters<typeof askFor>[2]>;
 
-function askFor(login: Parameters<typeof call>[0], id: string, body: { project_id?: string; take?: string[]; deploy?: boolean }) {
+function askFor(
+  login: Parameters<typeof call>[0],
+  id: string,
+  body: { project_id?: string; take?: string[]; deploy?: boolean },
+) {
   return call(login, 'POST', '/api/v1/servers/{id}/adopt', { path: { id }, body });
 }
 
@@ -57,8 +61,8 @@ export function Adoption({ server }: { readonly server: Server }): VNode {
         }
       >
         <p class="quiet">
-          Containers and volumes that something else made on this machine can become applications and volumes here. Looking
-          changes nothing.
+          Containers and volumes that something else made on this machine can become applications and volumes here.
+          Looking changes nothing.
         </p>
         <Field label="Into the project" help="Names that are taken there stand against a move." isOptional>
           {(control) => (

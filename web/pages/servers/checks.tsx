@@ -70,11 +70,7 @@ export function Checks({ server }: { readonly server: Server }): VNode {
         ))}
         {found.data === undefined && found.error === undefined && <Skeleton lines={8} label="Checking the server" />}
         {found.data !== undefined && (
-          <CheckList
-            checks={found.data.checks}
-            healing={heal.healing}
-            onHeal={(check) => void heal.run(check)}
-          />
+          <CheckList checks={found.data.checks} healing={heal.healing} onHeal={(check) => void heal.run(check)} />
         )}
       </Card>
       {wholeOf(server)?.ssh_key_id !== null && <Validation server={server} />}
@@ -178,7 +174,9 @@ function Validation({ server }: { readonly server: Server }): VNode {
     >
       {act.error !== undefined && <ErrorBox error={act.error} />}
       {found === undefined && act.error === undefined && (
-        <p class="quiet">Logs in with the key of the server and looks whether the machine can be used. Nothing is changed.</p>
+        <p class="quiet">
+          Logs in with the key of the server and looks whether the machine can be used. Nothing is changed.
+        </p>
       )}
       {found !== undefined && (
         <>

@@ -4,13 +4,19 @@ import type { FormLayout } from '../../parts/schema-form.tsx';
 export const serverLayout: FormLayout = {
   groups: [
     { fields: ['name', 'allowed_projects'] },
-    { title: 'Reached by SSH', fields: ['ipAddress', 'ip_address', 'sshKeyId', 'ssh_key_id', 'username', 'port', 'host_key'] },
+    {
+      title: 'Reached by SSH',
+      fields: ['ipAddress', 'ip_address', 'sshKeyId', 'ssh_key_id', 'username', 'port', 'host_key'],
+    },
     { title: 'Web traffic', fields: ['ingress'] },
     { title: 'Ports and logs', fields: ['direct_ports_enabled', 'direct_ports', 'log_retention_days'] },
   ],
   words: {
     name: { placeholder: 'fsn1' },
-    ipAddress: { label: 'Address', help: 'Name or IP of the machine. With a key below, the agent is installed from here.' },
+    ipAddress: {
+      label: 'Address',
+      help: 'Name or IP of the machine. With a key below, the agent is installed from here.',
+    },
     ip_address: { label: 'Address', help: 'Name or IP of the machine.' },
     username: { help: 'By default root.', placeholder: 'root' },
     port: { label: 'SSH port', placeholder: '22' },

@@ -10,7 +10,10 @@ import { Time } from '../../parts/time.tsx';
 import { wholeOf } from './whole-server.ts';
 import type { WholeServer } from './whole-server.ts';
 
-type Join = Pick<components['schemas']['ServerWithJoin'], 'install_command' | 'install_warnings' | 'join_token_expires_at'>;
+type Join = Pick<
+  components['schemas']['ServerWithJoin'],
+  'install_command' | 'install_warnings' | 'join_token_expires_at'
+>;
 
 interface JoinStepsProps {
   readonly server: Server;

@@ -94,9 +94,7 @@ function Load({ server }: { readonly server: Server }): VNode {
         <div class="cards cards-small">
           <div class="stack-tight">
             <div class="row-apart small">
-              <span>
-                Processor{last.cores !== undefined && <span class="quiet"> · {last.cores} cores</span>}
-              </span>
+              <span>Processor{last.cores !== undefined && <span class="quiet"> · {last.cores} cores</span>}</span>
               <span class="numeric">{last.cpu === null ? '–' : percentText(last.cpu)}</span>
             </div>
             <Spark label="Processor" values={metrics.ring.column(0)} format={percentText} width={240} isWide />
@@ -122,7 +120,12 @@ function About({ server }: { readonly server: Server }): VNode {
           ['Id', <Id of={server.id} />],
           ['Address', whole?.ip_address],
           ['Agent', whole?.agent_version],
-          ['Engine', whole === undefined || whole.runtime === null ? undefined : `${whole.runtime} ${whole.runtime_version ?? ''}`],
+          [
+            'Engine',
+            whole === undefined || whole.runtime === null
+              ? undefined
+              : `${whole.runtime} ${whole.runtime_version ?? ''}`,
+          ],
           ['Host key', whole?.host_key === null ? undefined : <code>{whole?.host_key.fingerprint}</code>],
           ['Web traffic', whole === undefined ? undefined : trafficText(whole)],
           ['Logs are kept', whole === undefined ? undefined : `${whole.log_retention_days} d`],

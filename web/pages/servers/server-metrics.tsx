@@ -49,7 +49,12 @@ export function ServerMetrics({ server }: { readonly server: Server }): VNode {
             format={percentText}
             limit={100}
           />
-          <Series {...shared} title="Load of a minute" lines={[{ label: 'Load', values: ring.column(1) }]} format={loadText} />
+          <Series
+            {...shared}
+            title="Load of a minute"
+            lines={[{ label: 'Load', values: ring.column(1) }]}
+            format={loadText}
+          />
           <Series
             {...shared}
             title="Memory"
@@ -95,7 +100,9 @@ function Usage({ metrics }: { readonly metrics: ReturnType<typeof useServerMetri
         rows={metrics.workloads}
         keyOf={({ workload_id: id }) => id}
         sort={{ column: 'memory', isDescending: true }}
-        empty={<EmptyState title="Nothing runs here">Workloads on this server are listed with what they take.</EmptyState>}
+        empty={
+          <EmptyState title="Nothing runs here">Workloads on this server are listed with what they take.</EmptyState>
+        }
         columns={[
           {
             id: 'name',

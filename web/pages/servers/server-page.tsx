@@ -103,7 +103,9 @@ function Shown({ server, tab }: { readonly server: Server; readonly tab: string 
           <Status kind="agent" object={{ status: server.agent_status }} />
         </span>
       }
-      actions={isAdmin ? <Actions label={`Actions of ${server.name}`} actions={verbs.actions} hasPrimary={false} /> : undefined}
+      actions={
+        isAdmin ? <Actions label={`Actions of ${server.name}`} actions={verbs.actions} hasPrimary={false} /> : undefined
+      }
       tabs={shownTabs.map(({ id, label }) => ({ href: at(id), label }))}
       current={at(current.id)}
       isWide={current.id === 'logs' || current.id === 'terminal'}

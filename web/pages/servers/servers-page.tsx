@@ -32,8 +32,7 @@ export function ServersPage({ query }: PageProps): VNode {
   const text = query.get('q') ?? '';
   const why = whyNotAdmin(me.value?.role);
   const isNew = query.get('new') === '1' && why === undefined;
-  const at = (change: Record<string, string | undefined>): string =>
-    href(['servers'], { q: text, status, ...change });
+  const at = (change: Record<string, string | undefined>): string => href(['servers'], { q: text, status, ...change });
   const open = (): void => {
     if (why === undefined) router.go(at({ new: '1' }));
   };
@@ -57,8 +56,8 @@ export function ServersPage({ query }: PageProps): VNode {
       {servers.reading.state === 'reading' && servers.objects.length === 0 && <Skeleton label="Reading servers" />}
       {servers.reading.state === 'ready' && servers.objects.length === 0 && (
         <EmptyState title="No server has joined" action={create} command={command}>
-          A server is a machine of yours on which applications run. Its agent connects to this control plane by itself, so
-          that the machine needs no open port for it.
+          A server is a machine of yours on which applications run. Its agent connects to this control plane by itself,
+          so that the machine needs no open port for it.
         </EmptyState>
       )}
       {servers.objects.length > 0 && (
@@ -148,7 +147,9 @@ function Rows({ rows, loadOf }: { rows: readonly Server[]; loadOf: (id: string) 
           title: 'Engine',
           cell: (one) => {
             const whole = wholeOf(one);
-            return whole?.runtime === null || whole === undefined ? '' : `${whole.runtime} ${whole.runtime_version ?? ''}`;
+            return whole?.runtime === null || whole === undefined
+              ? ''
+              : `${whole.runtime} ${whole.runtime_version ?? ''}`;
           },
         },
         {

@@ -39,7 +39,9 @@ export function UpdateAgent({ server, onClose }: { readonly server: Server; read
           <Button
             tone="primary"
             busy={act.busy}
-            why={why ?? (available === undefined ? 'It runs the newest version that this control plane has' : undefined)}
+            why={
+              why ?? (available === undefined ? 'It runs the newest version that this control plane has' : undefined)
+            }
             onClick={() => void update()}
           >
             Update

@@ -92,7 +92,8 @@ export function Workloads({ server }: { readonly server: Server }): VNode {
             id: 'name',
             title: 'Name',
             isPrimary: true,
-            cell: ({ name, href: to }) => (to === undefined ? <span class="strong">{name}</span> : <a href={to}>{name}</a>),
+            cell: ({ name, href: to }) =>
+              to === undefined ? <span class="strong">{name}</span> : <a href={to}>{name}</a>,
             sortBy: ({ name }) => name,
           },
           { id: 'kind', title: 'Kind', cell: ({ kind }) => words[kind] ?? kind, sortBy: ({ kind }) => kind },

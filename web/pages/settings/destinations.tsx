@@ -27,7 +27,14 @@ export function Destinations(): VNode {
         ],
         words: {
           provider: {
-            options: { s3: 'Amazon S3', r2: 'Cloudflare R2', minio: 'MinIO', b2: 'Backblaze B2', wasabi: 'Wasabi', custom: 'Another one' },
+            options: {
+              s3: 'Amazon S3',
+              r2: 'Cloudflare R2',
+              minio: 'MinIO',
+              b2: 'Backblaze B2',
+              wasabi: 'Wasabi',
+              custom: 'Another one',
+            },
           },
         },
         visibleWhen: {
@@ -36,17 +43,34 @@ export function Destinations(): VNode {
         },
       }}
       columns={[
-        { id: 'name', title: 'Name', isPrimary: true, cell: ({ name }) => <span class="strong">{name}</span>, sortBy: ({ name }) => name },
-        { id: 'bucket', title: 'Bucket', cell: ({ bucket, path_prefix: prefix }) => <code>{prefix === null ? bucket : `${bucket}/${prefix}`}</code> },
+        {
+          id: 'name',
+          title: 'Name',
+          isPrimary: true,
+          cell: ({ name }) => <span class="strong">{name}</span>,
+          sortBy: ({ name }) => name,
+        },
+        {
+          id: 'bucket',
+          title: 'Bucket',
+          cell: ({ bucket, path_prefix: prefix }) => <code>{prefix === null ? bucket : `${bucket}/${prefix}`}</code>,
+        },
         { id: 'endpoint', title: 'Endpoint', cell: ({ endpoint }) => endpoint },
-        { id: 'status', title: 'Status', isBare: true, cell: (one) => <Status kind="backup_destination" object={one} /> },
+        {
+          id: 'status',
+          title: 'Status',
+          isBare: true,
+          cell: (one) => <Status kind="backup_destination" object={one} />,
+        },
         {
           id: 'probed',
           title: 'Tried',
           cell: ({ last_probe_at: at }) => (at === null ? 'not yet' : <Time at={at} />),
         },
       ]}
-      list={() => list(login, '/api/v1/settings/backup-destinations', mostKept).then((all) => all.filter(destinationRow))}
+      list={() =>
+        list(login, '/api/v1/settings/backup-destinations', mostKept).then((all) => all.filter(destinationRow))
+      }
       create={(body) =>
         // the fields are those of the schema of this body
         call(login, 'POST', '/api/v1/settings/backup-destinations', { body: body as BodyOf<'createBackupDestination'> })

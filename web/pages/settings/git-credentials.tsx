@@ -27,7 +27,9 @@ export function GitCredentials(): VNode {
       start={{ type: 'token', allowed_projects: 'all' }}
       layout={{
         groups: [
-          { fields: ['name', 'host', 'type', 'token', 'username', 'generate', 'private_key', 'passphrase', 'host_keys'] },
+          {
+            fields: ['name', 'host', 'type', 'token', 'username', 'generate', 'private_key', 'passphrase', 'host_keys'],
+          },
           { fields: ['allowed_projects', 'description'] },
         ],
         words: {
@@ -49,9 +51,20 @@ export function GitCredentials(): VNode {
         },
       }}
       columns={[
-        { id: 'name', title: 'Name', isPrimary: true, cell: ({ name }) => <span class="strong">{name}</span>, sortBy: ({ name }) => name },
+        {
+          id: 'name',
+          title: 'Name',
+          isPrimary: true,
+          cell: ({ name }) => <span class="strong">{name}</span>,
+          sortBy: ({ name }) => name,
+        },
         { id: 'host', title: 'Host', cell: ({ host }) => <code>{host}</code>, sortBy: ({ host }) => host },
-        { id: 'type', title: 'Type', cell: ({ type }) => (type === 'ssh' ? 'Deploy key' : 'Token'), sortBy: ({ type }) => type },
+        {
+          id: 'type',
+          title: 'Type',
+          cell: ({ type }) => (type === 'ssh' ? 'Deploy key' : 'Token'),
+          sortBy: ({ type }) => type,
+        },
         {
           id: 'key',
           title: 'Public key',

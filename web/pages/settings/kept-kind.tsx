@@ -150,7 +150,21 @@ function Entry<K extends KeptKind>(props: OpenProps<K>): VNode {
 }
 
 function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields: readonly FieldSpec[] }): VNode {
-  const { kind, object, word, path, command, layout, secrets, fixed = [], start, create, update, made, onClose } = props;
+  const {
+    kind,
+    object,
+    word,
+    path,
+    command,
+    layout,
+    secrets,
+    fixed = [],
+    start,
+    create,
+    update,
+    made,
+    onClose,
+  } = props;
   const { login, store, messages } = useConsole();
   const [shown, setShown] = useState<ObjectOf<K>>();
   const isNew = object === undefined;
@@ -224,14 +238,7 @@ function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields
   );
 }
 
-function Remove<K extends KeptKind>({
-  kind,
-  object,
-  word,
-  stays,
-  remove,
-  onClose,
-}: OpenProps<K>): VNode | null {
+function Remove<K extends KeptKind>({ kind, object, word, stays, remove, onClose }: OpenProps<K>): VNode | null {
   const { store, messages } = useConsole();
   const act = useAct();
   if (object === undefined) return null;

@@ -12,11 +12,15 @@ export function registryRow(one: Registry | components['schemas']['RegistrySumma
   return 'generation' in one;
 }
 
-export function gitCredentialRow(one: GitCredential | components['schemas']['GitCredentialSummary']): one is GitCredential {
+export function gitCredentialRow(
+  one: GitCredential | components['schemas']['GitCredentialSummary'],
+): one is GitCredential {
   return 'generation' in one;
 }
 
-export function destinationRow(one: Destination | components['schemas']['BackupDestinationSummary']): one is Destination {
+export function destinationRow(
+  one: Destination | components['schemas']['BackupDestinationSummary'],
+): one is Destination {
   return 'generation' in one;
 }
 

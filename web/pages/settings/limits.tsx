@@ -52,7 +52,9 @@ export function LimitsPart(): VNode {
   ];
   return (
     <div class="stack">
-      <p class="quiet">What requests may store, write and build. A request that would exceed a bound is refused and says so.</p>
+      <p class="quiet">
+        What requests may store, write and build. A request that would exceed a bound is refused and says so.
+      </p>
       <Table
         label="Limits"
         rows={limits.data.scopes}

@@ -33,7 +33,9 @@ export function Registries(): VNode {
       secrets={['password']}
       start={{ allowed_projects: 'all' }}
       layout={{
-        groups: [{ fields: ['name', 'address', 'username', 'password', 'allowed_projects', 'description', 'untested'] }],
+        groups: [
+          { fields: ['name', 'address', 'username', 'password', 'allowed_projects', 'description', 'untested'] },
+        ],
         words: {
           address: { placeholder: 'ghcr.io' },
           untested: { label: 'Keep it also if the control plane cannot log in' },
@@ -41,8 +43,19 @@ export function Registries(): VNode {
         },
       }}
       columns={[
-        { id: 'name', title: 'Name', isPrimary: true, cell: ({ name }) => <span class="strong">{name}</span>, sortBy: ({ name }) => name },
-        { id: 'address', title: 'Address', cell: ({ address }) => <code>{address}</code>, sortBy: ({ address }) => address },
+        {
+          id: 'name',
+          title: 'Name',
+          isPrimary: true,
+          cell: ({ name }) => <span class="strong">{name}</span>,
+          sortBy: ({ name }) => name,
+        },
+        {
+          id: 'address',
+          title: 'Address',
+          cell: ({ address }) => <code>{address}</code>,
+          sortBy: ({ address }) => address,
+        },
         { id: 'username', title: 'User', cell: ({ username }) => username },
         { id: 'allowed', title: 'For', cell: ({ allowed_projects: allowed }) => allowedText(allowed) },
         {

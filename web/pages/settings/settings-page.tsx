@@ -39,7 +39,11 @@ export function SettingsPage({ params }: PageProps): VNode {
       {current !== undefined && <current.Part />}
       {current === undefined && me.value !== undefined && (
         <Notice shape="info">
-          <p>{parts.some(({ id }) => id === wanted) ? 'This part is for admins of the tenant.' : 'There is no such part of the settings.'}</p>
+          <p>
+            {parts.some(({ id }) => id === wanted)
+              ? 'This part is for admins of the tenant.'
+              : 'There is no such part of the settings.'}
+          </p>
         </Notice>
       )}
     </Page>

@@ -24,7 +24,10 @@ export function SshKeys(): VNode {
       layout={{
         groups: [
           { fields: ['name', 'description'] },
-          { title: 'Without any of these, an Ed25519 key is made', fields: ['generate', 'private_key', 'passphrase', 'password'] },
+          {
+            title: 'Without any of these, an Ed25519 key is made',
+            fields: ['generate', 'private_key', 'passphrase', 'password'],
+          },
         ],
         words: {
           generate: { label: 'Make a key of this type' },
@@ -34,7 +37,13 @@ export function SshKeys(): VNode {
         visibleWhen: { passphrase: ({ private_key: key }) => typeof key === 'string' },
       }}
       columns={[
-        { id: 'name', title: 'Name', isPrimary: true, cell: ({ name }) => <span class="strong">{name}</span>, sortBy: ({ name }) => name },
+        {
+          id: 'name',
+          title: 'Name',
+          isPrimary: true,
+          cell: ({ name }) => <span class="strong">{name}</span>,
+          sortBy: ({ name }) => name,
+        },
         { id: 'type', title: 'Type', cell: ({ type }) => type, sortBy: ({ type }) => type },
         {
           id: 'fingerprint',

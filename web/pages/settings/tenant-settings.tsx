@@ -56,7 +56,8 @@ export function TenantSettings(): VNode {
   const fields = useBodyFields('put', '/api/v1/settings');
   const error = settings.error ?? fields.error;
   if (error !== undefined) return <ErrorBox error={error} onRetry={settings.again} />;
-  if (settings.data === undefined || fields.data === undefined) return <Skeleton lines={8} label="Reading the settings" />;
+  if (settings.data === undefined || fields.data === undefined)
+    return <Skeleton lines={8} label="Reading the settings" />;
   return <Entry start={settings.data} fields={fields.data} />;
 }
 

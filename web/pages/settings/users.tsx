@@ -93,7 +93,12 @@ export function Users(): VNode {
                   </span>
                 ),
               },
-              { id: 'since', title: 'Since', cell: ({ created_at: at }) => <Time at={at} />, sortBy: ({ created_at: at }) => at },
+              {
+                id: 'since',
+                title: 'Since',
+                cell: ({ created_at: at }) => <Time at={at} />,
+                sortBy: ({ created_at: at }) => at,
+              },
               {
                 id: 'menu',
                 title: 'Actions',
@@ -108,7 +113,12 @@ export function Users(): VNode {
                       { label: 'Change role', why: whyNot(one), onSelect: () => setOpen({ role: one }) },
                       one.disabled
                         ? { label: 'Let sign in again', why: whyNot(one), onSelect: () => void setDisabled(one, false) }
-                        : { label: 'Disable', note: 'Ends all sessions', why: whyNot(one), onSelect: () => void setDisabled(one, true) },
+                        : {
+                            label: 'Disable',
+                            note: 'Ends all sessions',
+                            why: whyNot(one),
+                            onSelect: () => void setDisabled(one, true),
+                          },
                       'line',
                       { label: 'Delete', isDanger: true, why: whyNot(one), onSelect: () => setOpen({ remove: one }) },
                     ]}
@@ -121,8 +131,12 @@ export function Users(): VNode {
       </Card>
       <Invites />
       {open === 'invite' && <Invite onClose={closed} />}
-      {open !== undefined && open !== 'invite' && open.role !== undefined && <ChangeRole account={open.role} onClose={closed} />}
-      {open !== undefined && open !== 'invite' && open.remove !== undefined && <Remove account={open.remove} onClose={closed} />}
+      {open !== undefined && open !== 'invite' && open.role !== undefined && (
+        <ChangeRole account={open.role} onClose={closed} />
+      )}
+      {open !== undefined && open !== 'invite' && open.remove !== undefined && (
+        <Remove account={open.remove} onClose={closed} />
+      )}
     </div>
   );
 }
@@ -188,7 +202,13 @@ function Invite({ onClose }: { readonly onClose: () => void }): VNode {
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button tone="primary" type="submit" form="invite-user" busy={act.busy} why={email.trim() === '' ? 'Enter an address first' : undefined}>
+          <Button
+            tone="primary"
+            type="submit"
+            form="invite-user"
+            busy={act.busy}
+            why={email.trim() === '' ? 'Enter an address first' : undefined}
+          >
             Send the invite
           </Button>
         </>
@@ -246,7 +266,12 @@ function ChangeRole({ account, onClose }: { readonly account: Account; readonly 
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button tone="primary" busy={act.busy} why={role === account.role ? 'Nothing is changed' : undefined} onClick={() => void save()}>
+          <Button
+            tone="primary"
+            busy={act.busy}
+            why={role === account.role ? 'Nothing is changed' : undefined}
+            onClick={() => void save()}
+          >
             Change the role
           </Button>
         </>

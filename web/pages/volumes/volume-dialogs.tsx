@@ -203,7 +203,11 @@ export function BindVolume({ volume, onClose }: DialogProps): VNode {
           if (workloadId !== undefined) void bind();
         }}
       >
-        <Field label="Application" help="Those of the same project on the same server. Its instances are replaced." isRequired>
+        <Field
+          label="Application"
+          help="Those of the same project on the same server. Its instances are replaced."
+          isRequired
+        >
           {(control) => (
             <Combobox
               control={control}
@@ -268,7 +272,10 @@ export function DeleteVolume({ volume, onClose }: DialogProps): VNode {
     <Confirm
       title={`Delete volume ${volume.name}`}
       verb={`Delete ${volume.name}`}
-      goes={[`Volume ${volume.name}`, `All data in it on ${store.get('server', volume.server_id)?.name ?? 'its server'}`]}
+      goes={[
+        `Volume ${volume.name}`,
+        `All data in it on ${store.get('server', volume.server_id)?.name ?? 'its server'}`,
+      ]}
       stays={['Backups of it in their destinations, as long as they are kept']}
       type={volume.name}
       command={`setpoint delete volume ${shellQuoted(volume.name)}`}

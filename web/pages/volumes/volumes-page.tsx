@@ -55,7 +55,8 @@ export function VolumesPage({ query }: PageProps): VNode {
   const [open, setOpen] = useState<Open | 'new'>();
   const values = Object.fromEntries([...query.entries()].filter(([, value]) => value !== ''));
   const text = (values['q'] ?? '').trim().toLowerCase();
-  const at = (change: Readonly<Record<string, string | undefined>>): string => href(['volumes'], { ...values, ...change });
+  const at = (change: Readonly<Record<string, string | undefined>>): string =>
+    href(['volumes'], { ...values, ...change });
   usePageKeys({ n: () => setOpen('new') });
   const rows = byName(volumes.objects).filter(
     (one) =>
@@ -78,8 +79,8 @@ export function VolumesPage({ query }: PageProps): VNode {
       {volumes.reading.state === 'reading' && volumes.objects.length === 0 && <Skeleton label="Reading volumes" />}
       {volumes.reading.state === 'ready' && volumes.objects.length === 0 && (
         <EmptyState title="No volume yet" action={create} command="setpoint create volume NAME --project PROJECT">
-          A volume keeps data on a server while the containers that use it come and go. It is made empty, and then mounted
-          in an application.
+          A volume keeps data on a server while the containers that use it come and go. It is made empty, and then
+          mounted in an application.
         </EmptyState>
       )}
       {volumes.objects.length > 0 && (
@@ -101,7 +102,11 @@ export function VolumesPage({ query }: PageProps): VNode {
                 label: 'Project',
                 options: projects.map(({ id, name, display_name: title }) => ({ value: id, label: title ?? name })),
               },
-              { name: 'serverId', label: 'Server', options: servers.map(({ id, name }) => ({ value: id, label: name })) },
+              {
+                name: 'serverId',
+                label: 'Server',
+                options: servers.map(({ id, name }) => ({ value: id, label: name })),
+              },
             ]}
             values={values}
             onChange={(next) => router.replace(href(['volumes'], next))}
@@ -118,9 +123,15 @@ export function VolumesPage({ query }: PageProps): VNode {
         </>
       )}
       {open === 'new' && <NewVolume onClose={closed} />}
-      {open !== undefined && open !== 'new' && open.dialog === 'bind' && <BindVolume volume={open.volume} onClose={closed} />}
-      {open !== undefined && open !== 'new' && open.dialog === 'unbind' && <UnbindVolume volume={open.volume} onClose={closed} />}
-      {open !== undefined && open !== 'new' && open.dialog === 'delete' && <DeleteVolume volume={open.volume} onClose={closed} />}
+      {open !== undefined && open !== 'new' && open.dialog === 'bind' && (
+        <BindVolume volume={open.volume} onClose={closed} />
+      )}
+      {open !== undefined && open !== 'new' && open.dialog === 'unbind' && (
+        <UnbindVolume volume={open.volume} onClose={closed} />
+      )}
+      {open !== undefined && open !== 'new' && open.dialog === 'delete' && (
+        <DeleteVolume volume={open.volume} onClose={closed} />
+      )}
     </Page>
   );
 }
@@ -169,7 +180,9 @@ function Rows({ rows, onOpen }: { readonly rows: readonly Volume[]; readonly onO
             bindings.map(({ workload_id: id, mount_path: path, read_only: isReadOnly }, at) => (
               <span key={id}>
                 {at > 0 && ', '}
-                <a href={href(['applications', id])}>{store.get('application', id)?.name ?? `${id.slice(0, 8)}…`}</a>{' '}
+                <a href={href(['applications', id])}>
+                  {store.get('application', id)?.name ?? `${id.slice(0, 8)}…`}
+                </a>{' '}
                 <code>{path}</code>
                 {isReadOnly && ' read-only'}
               </span>
@@ -187,7 +200,12 @@ function Rows({ rows, onOpen }: { readonly rows: readonly Volume[]; readonly onO
           cell: ({ server_id: id }) => <a href={href(['servers', id])}>{store.get('server', id)?.name ?? ''}</a>,
           sortBy: ({ server_id: id }) => store.get('server', id)?.name ?? '',
         },
-        { id: 'made', title: 'Made', cell: ({ created_at: at }) => <Time at={at} />, sortBy: ({ created_at: at }) => at },
+        {
+          id: 'made',
+          title: 'Made',
+          cell: ({ created_at: at }) => <Time at={at} />,
+          sortBy: ({ created_at: at }) => at,
+        },
         {
           id: 'menu',
           title: 'Actions',
