@@ -53,6 +53,8 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
     source: asked ?? 'git',
     environment: query.get('environment') ?? '',
   });
+  // a project without a default server needs one to be named; where there is one alone, it is that
+  const server = draft.server !== '' || project?.default_server_id !== null ? draft.server : onlyOf(usable);
   const [isNamed, setNamed] = useState(false);
   const [deploys, setDeploys] = useState(true);
   const set = (change: Partial<Draft>): void => {
@@ -73,7 +75,7 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
     return () => router.protect(undefined);
   }, [isDirty, act.busy]);
 
-  const body = bodyOf(draft, projectId, env.variables);
+  const body = bodyOf({ ...draft, server }, projectId, env.variables);
   const create = async (): Promise<void> => {
     await act.run(async () => {
       const made = await store.answer('application', () => call(login, 'POST', '/api/v1/applications', { body }));
@@ -87,6 +89,7 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
   const why =
     whyBelow(rank, 'member') ??
     whyIncomplete(draft) ??
+    (server === '' && project?.default_server_id === null ? 'Choose a server first' : undefined) ??
     (env.faults.length > 0 ? 'Mend the variables first' : undefined);
 
   if (servers.reading.state === 'ready' && usable.length === 0)
@@ -249,10 +252,12 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
               <select
                 {...control}
                 class="input"
-                value={draft.server}
+                value={server}
                 onChange={({ currentTarget }) => set({ server: currentTarget.value })}
               >
-                <option value="">One that has room</option>
+                <option value="">
+                  {project?.default_server_id === null ? 'Choose a server' : 'The default one of the project'}
+                </option>
                 {usable.map((one) => (
                   <option key={one.id} value={one.id}>
                     {one.name}
@@ -318,6 +323,11 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
       </Form>
     </Page>
   );
+}
+
+function onlyOf(servers: readonly { id: string }[]): string {
+  const [first, ...others] = servers;
+  return first === undefined || others.length > 0 ? '' : first.id;
 }
 
 function defaultName(environments: readonly { name: string; is_default: boolean }[]): string {
