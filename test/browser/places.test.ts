@@ -95,7 +95,7 @@ describe('on the page of servers', () => {
     await drawer.getByText('"name": "two"').waitFor();
     await drawer.getByRole('button', { name: 'Create server' }).click();
     const joining = page.getByRole('dialog', { name: 'How two joins' });
-    await joining.getByText('--token').waitFor();
+    await joining.getByText('SETPOINT_JOIN_TOKEN').waitFor();
     await joining.getByText('Waiting for the agent').waitFor();
     await joining.getByRole('link', { name: 'Open two' }).click();
     await page.getByRole('heading', { name: 'two', level: 1 }).waitFor();

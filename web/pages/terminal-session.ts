@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
 import { messageOf, openSocket } from '../api.ts';
 import type { Login } from '../api.ts';
-import type { TerminalLink } from '../parts/terminal.tsx';
+import type { TerminalLink } from '../parts/terminal-link.ts';
 
 interface SessionState {
   readonly state: 'opening' | 'open' | 'ended' | 'failed';

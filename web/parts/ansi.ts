@@ -19,7 +19,7 @@ const plain: Readonly<Pen> = { colour: '', bold: false, dim: false, italic: fals
 /** The sixteen colours of terminals; black and white are the text of the page, which has contrast on any ground. */
 const names = ['grey', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'plain'] as const;
 
-const sequence = /\u001B\[([0-9;]*)m/gu;
+const sequence = /\p{Cc}\[([0-9;]*)m/gu;
 
 /** Splits a line at the colour sequences of a terminal. Other control characters were removed by the server. */
 export function spansOf(line: string): Span[] {

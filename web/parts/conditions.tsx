@@ -36,7 +36,7 @@ const progress = new Set(['Reconciling', 'Restoring', 'Cloning', 'Deleting']);
 function shapeOf({ type, status, reason }: ConditionView): ShapeName {
   if (status === 'unknown') return 'waiting';
   if (progress.has(type)) return status === 'true' ? 'busy' : 'good';
-  const whenTrue = shapesWhenTrue[type] ?? (/^Engine/.test(type) && !goodOfEngine.has(type) ? 'warn' : undefined);
+  const whenTrue = shapesWhenTrue[type] ?? (type.startsWith('Engine') && !goodOfEngine.has(type) ? 'warn' : undefined);
   if (whenTrue !== undefined) return status === 'true' ? whenTrue : 'good';
   if (status === 'true') return 'good';
   return reason === 'Stopped' ? 'idle' : 'warn';

@@ -124,7 +124,7 @@ function fieldOf(
     isRequired,
     isNullable,
     options: (schema.enum ?? []).map(String),
-    placeholder: schema.default === undefined || schema.default === null ? '' : String(schema.default),
+    placeholder: placeholderOf(schema.default),
     ...(pattern !== undefined && { pattern }),
     ...(minLength !== undefined && { minLength }),
     ...(maxLength !== undefined && { maxLength }),
@@ -191,6 +191,11 @@ export function labelOf(name: string): string {
   if (words.length > 1 && words.at(-1) === 'id') words.pop();
   const text = words.map((word) => shortWords[word] ?? word).join(' ');
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
+function placeholderOf(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** A description as a sentence for people, to whom `null` is a field that is empty. */

@@ -188,16 +188,9 @@ function ValueField(props: ValueFieldProps): VNode {
   );
 }
 
-function Control({
-  control,
-  field,
-  words,
-  value,
-  onChange,
-  onBlur,
-  isSet,
-}: ValueFieldProps & { control: ControlProps }): VNode {
-  const text = value === undefined || value === null ? '' : String(value);
+function Control(props: ValueFieldProps & { readonly control: ControlProps }): VNode {
+  const { control, field, words, value, onChange, onBlur, isSet } = props;
+  const text = textOf(value);
   const placeholder = words.placeholder ?? field.placeholder;
   const onText = (next: string): void => onChange(next === '' ? (field.isNullable ? null : undefined) : next);
   const kind = words.control ?? field.kind;
@@ -228,6 +221,36 @@ function Control({
         />
       );
     case 'number':
+    case 'choice':
+    case 'list':
+    case 'json':
+    case 'long-text':
+    case 'text':
+    case 'switch':
+    case 'map':
+    case 'group':
+    case 'items':
+      return <PlainControl {...props} control={control} kind={kind} shared={shared} onText={onText} />;
+  }
+}
+
+interface PlainControlProps extends ValueFieldProps {
+  readonly control: ControlProps;
+  readonly kind: FieldSpec['kind'];
+  readonly shared: {
+    readonly control: ControlProps;
+    readonly value: string;
+    readonly onInput: (text: string) => void;
+    readonly onBlur?: (() => void) | undefined;
+    readonly placeholder?: string;
+  };
+  readonly onText: (text: string) => void;
+}
+
+/** The controls of values that are no secrets and have no unit. */
+function PlainControl({ control, field, words, value, onChange, kind, shared, onText }: PlainControlProps): VNode {
+  switch (kind) {
+    case 'number':
       return (
         <NumberInput
           {...shared}
@@ -244,12 +267,12 @@ function Control({
         <Combobox
           control={control}
           options={field.options.map((option) => ({ value: option, label: words.options?.[option] ?? option }))}
-          value={text === '' ? undefined : text}
+          value={shared.value === '' ? undefined : shared.value}
           onChange={onChange}
         />
       );
     case 'list':
-      return <LinesInput control={control} value={value} onChange={onChange} placeholder={placeholder} />;
+      return <LinesInput control={control} value={value} onChange={onChange} placeholder={shared.placeholder ?? ''} />;
     case 'json':
       return <JsonInput control={control} value={value} onChange={onChange} />;
     case 'long-text':
@@ -259,12 +282,13 @@ function Control({
           class="input"
           rows={6}
           spellcheck={false}
-          value={text}
+          value={shared.value}
           onInput={(event) => onText(event.currentTarget.value)}
-          onBlur={onBlur}
+          onBlur={shared.onBlur}
         />
       );
     case 'text':
+    case 'secret':
     case 'switch':
     case 'map':
     case 'group':
@@ -463,6 +487,11 @@ function Pairs({ value, onChange }: { readonly value: Values; readonly onChange:
 
 function asRecord(value: unknown): Values {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** `value` with a field set, or without it for `undefined`. */

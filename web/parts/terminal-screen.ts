@@ -1,6 +1,6 @@
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
-import type { TerminalLink } from './terminal.tsx';
+import type { TerminalLink } from './terminal-link.ts';
 
 export interface TerminalHandle {
   close: () => void;
@@ -67,7 +67,11 @@ function creator(real: Document, sheets: CSSStyleSheet[]): (name: string) => HTM
     real.adoptedStyleSheets = [...real.adoptedStyleSheets, sheet];
     const element = create('span');
     element.hidden = true;
-    Object.defineProperty(element, 'textContent', { set: (text: string) => sheet.replaceSync(text) });
+    Object.defineProperty(element, 'textContent', {
+      set: (text: string) => {
+        sheet.replaceSync(text);
+      },
+    });
     return element;
   };
 }

@@ -1,15 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Button } from './button.tsx';
+import type { TerminalLink } from './terminal-link.ts';
 import type { TerminalHandle } from './terminal-screen.ts';
-
-/** The two ends of a session: what the program writes, and what the reader types. */
-export interface TerminalLink {
-  /** Calls back with output, until the returned function is called. */
-  readonly subscribe: (onOutput: (output: string | Uint8Array) => void) => () => void;
-  readonly send: (text: string) => void;
-  readonly resize: (columns: number, rows: number) => void;
-}
 
 interface TerminalProps {
   readonly label: string;

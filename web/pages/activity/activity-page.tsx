@@ -39,7 +39,7 @@ export function ActivityPage({ query }: PageProps): VNode {
   const href = useHref();
   const projects = byName(useList(allProjects, 'project').objects);
   const isAdmin = me.value !== undefined && me.value.role !== 'user';
-  const users = useRead(async () => (isAdmin ? await list(login, '/api/v1/users', mostUsers) : []), [isAdmin]);
+  const users = useRead(() => (isAdmin ? list(login, '/api/v1/users', mostUsers) : Promise.resolve([])), [isAdmin]);
   const values = Object.fromEntries([...query.entries()].filter(([, value]) => value !== ''));
   const [entry, setEntry] = useState<AuditEntry>();
   const audit = useAudit(values);

@@ -10,7 +10,7 @@ import { Series } from '../../parts/series.tsx';
 import { Meter } from '../../parts/spark.tsx';
 import { StatusWord } from '../../parts/status.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
-import type { TerminalLink } from '../../parts/terminal.tsx';
+import type { TerminalLink } from '../../parts/terminal-link.ts';
 import { bytesText, percentText } from '../../parts/units.ts';
 import { sampleLog, sampleValues } from './samples.ts';
 

@@ -9,6 +9,7 @@ import { whyBelow } from '../../frame/rights.ts';
 import { useRank } from '../../frame/use-rank.ts';
 import type { Member } from '../../model.ts';
 import type { PageProps } from '../page.ts';
+import { projectTabs } from '../project/project-tabs.ts';
 import { Button } from '../../parts/button.tsx';
 import { Badge, Card } from '../../parts/card.tsx';
 import { Confirm } from '../../parts/confirm.tsx';
@@ -18,6 +19,7 @@ import { ErrorBox } from '../../parts/error-box.tsx';
 import { Field, FieldGroup } from '../../parts/field.tsx';
 import { Radios, TextInput } from '../../parts/inputs.tsx';
 import { Menu } from '../../parts/menu.tsx';
+import type { MenuEntry } from '../../parts/menu.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { Table } from '../../parts/table.tsx';
@@ -57,7 +59,7 @@ export function MembersPage({ params }: PageProps): VNode {
     members.again();
   };
   const own = me.value;
-  const entriesOf = (member: Member) => {
+  const entriesOf = (member: Member): readonly MenuEntry[] => {
     const isOwn = member.user_id === own?.id;
     const ownerWhy = member.role === 'owner' ? 'The owner gives the project to somebody else first' : undefined;
     return [
@@ -71,7 +73,7 @@ export function MembersPage({ params }: PageProps): VNode {
         why: member.role === 'owner' ? 'Is the owner already' : whyBelow(rank, 'owner'),
         onSelect: () => setOpen({ dialog: 'transfer', member }),
       },
-      'line' as const,
+      'line',
       {
         label: isOwn ? 'Leave' : 'Remove',
         isDanger: true,
@@ -87,6 +89,8 @@ export function MembersPage({ params }: PageProps): VNode {
         { label: 'Projects', href: href(['projects']) },
         { label: title, href: href(['projects', id]) },
       ]}
+      tabs={projectTabs(href, id)}
+      current={href(['projects', id, '-', 'members'])}
       actions={
         <Button tone="primary" icon="plus" why={why} onClick={() => setOpen('invite')}>
           Invite
@@ -95,71 +99,90 @@ export function MembersPage({ params }: PageProps): VNode {
     >
       {members.error !== undefined && <ErrorBox error={members.error} onRetry={members.again} />}
       {members.data === undefined && members.error === undefined && <Skeleton label="Reading members" />}
-      {members.data !== undefined && (
-        <Table
-          label={`Members of ${title}`}
-          rows={members.data}
-          keyOf={(one) => one.id}
-          sort={{ column: 'role', isDescending: false }}
-          empty={
-            <EmptyState title="Nobody has a role here">Admins of the tenant may do everything without one.</EmptyState>
-          }
-          columns={[
-            {
-              id: 'email',
-              title: 'Who',
-              isPrimary: true,
-              sortBy: ({ email }) => email,
-              cell: ({ email, user_id: user, status }) => (
-                <span class="row">
-                  <span class="strong">{email}</span>
-                  {user === own?.id && <Badge>you</Badge>}
-                  {status === 'disabled' && <Badge tone="bad">Disabled</Badge>}
-                </span>
-              ),
-            },
-            { id: 'name', title: 'Name', cell: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
-            {
-              id: 'role',
-              title: 'Role',
-              sortBy: ({ role }) => order.indexOf(role),
-              cell: ({ role }) => (
-                <span>
-                  <span class="strong">{role}</span> <span class="small quiet">{notes[role]}</span>
-                </span>
-              ),
-            },
-            {
-              id: 'since',
-              title: 'Joined',
-              cell: ({ created_at: at }) => <Time at={at} />,
-              sortBy: ({ created_at: at }) => at,
-            },
-            {
-              id: 'menu',
-              title: 'Actions',
-              isNarrow: true,
-              isBare: true,
-              cell: (one) => (
-                <Menu label={`Actions of ${one.email}`} icon="more" tone="plain" entries={entriesOf(one)} />
-              ),
-            },
-          ]}
-        />
-      )}
+      {members.data !== undefined && <MemberTable title={title} members={members.data} entriesOf={entriesOf} />}
       {why === undefined && rank !== undefined && <Invites key={changes} projectId={id} />}
-      {open === 'invite' && <Invite projectId={id} project={project?.name ?? id} onClose={closed} />}
-      {open !== undefined && open !== 'invite' && open.dialog === 'role' && (
-        <ChangeRole projectId={id} member={open.member} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'invite' && open.dialog === 'remove' && (
-        <Remove projectId={id} project={title} member={open.member} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'invite' && open.dialog === 'transfer' && (
-        <Transfer projectId={id} project={project?.name ?? id} member={open.member} onClose={closed} />
-      )}
+      {open !== undefined && <Dialogs open={open} projectId={id} project={project?.name ?? id} onClose={closed} />}
     </Page>
   );
+}
+
+interface MemberTableProps {
+  readonly title: string;
+  readonly members: readonly Member[];
+  readonly entriesOf: (member: Member) => readonly MenuEntry[];
+}
+
+function MemberTable({ title, members, entriesOf }: MemberTableProps): VNode {
+  const { me } = useConsole();
+  const own = me.value;
+  return (
+    <Table
+      label={`Members of ${title}`}
+      rows={members}
+      keyOf={(one) => one.id}
+      sort={{ column: 'role', isDescending: false }}
+      empty={
+        <EmptyState title="Nobody has a role here">Admins of the tenant may do everything without one.</EmptyState>
+      }
+      columns={[
+        {
+          id: 'email',
+          title: 'Who',
+          isPrimary: true,
+          sortBy: ({ email }) => email,
+          cell: ({ email, user_id: user, status }) => (
+            <span class="row">
+              <span class="strong">{email}</span>
+              {user === own?.id && <Badge>you</Badge>}
+              {status === 'disabled' && <Badge tone="bad">Disabled</Badge>}
+            </span>
+          ),
+        },
+        { id: 'name', title: 'Name', cell: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
+        {
+          id: 'role',
+          title: 'Role',
+          sortBy: ({ role }) => order.indexOf(role),
+          cell: ({ role }) => (
+            <span>
+              <span class="strong">{role}</span> <span class="small quiet">{notes[role]}</span>
+            </span>
+          ),
+        },
+        {
+          id: 'since',
+          title: 'Joined',
+          cell: ({ created_at: at }) => <Time at={at} />,
+          sortBy: ({ created_at: at }) => at,
+        },
+        {
+          id: 'menu',
+          title: 'Actions',
+          isNarrow: true,
+          isBare: true,
+          cell: (one) => <Menu label={`Actions of ${one.email}`} icon="more" tone="plain" entries={entriesOf(one)} />,
+        },
+      ]}
+    />
+  );
+}
+
+interface DialogsProps extends OfProject {
+  readonly open: Open;
+  readonly project: string;
+}
+
+function Dialogs({ open, projectId, project, onClose }: DialogsProps): VNode {
+  if (open === 'invite') return <Invite projectId={projectId} project={project} onClose={onClose} />;
+  const shared = { projectId, member: open.member, onClose };
+  switch (open.dialog) {
+    case 'role':
+      return <ChangeRole {...shared} />;
+    case 'remove':
+      return <Remove {...shared} project={project} />;
+    case 'transfer':
+      return <Transfer {...shared} project={project} />;
+  }
 }
 
 function Invites({ projectId: id }: { readonly projectId: string }): VNode | null {

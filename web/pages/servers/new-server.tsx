@@ -50,7 +50,8 @@ function Entry({ fields, onMade, onClose }: EntryProps): VNode {
     onMade(await call(login, 'POST', '/api/v1/servers', { body }));
     collections.retry(allServers);
   });
-  const name = String(form.values['name'] ?? '');
+  const { name: given } = form.values;
+  const name = typeof given === 'string' ? given : '';
   return (
     <Drawer
       title="New server"

@@ -187,6 +187,7 @@ function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields
     else onClose();
   });
   const id = `entry-${kind}`;
+  const { name } = form.values;
   if (shown !== undefined)
     return (
       <Drawer title={shown.name} onClose={onClose} foot={<Button onClick={onClose}>Done</Button>}>
@@ -232,7 +233,11 @@ function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields
           body: isNew ? { ...start, ...form.changed } : form.changed,
           secrets,
         }}
-        command={isNew ? command.replace('NAME', shellQuoted(String(form.values['name'] ?? 'NAME'))) : undefined}
+        command={
+          isNew
+            ? command.replace('NAME', shellQuoted(typeof name === 'string' && name !== '' ? name : 'NAME'))
+            : undefined
+        }
       />
     </Drawer>
   );
