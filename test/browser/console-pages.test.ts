@@ -51,7 +51,7 @@ beforeEach(({ onTestFailed }) => {
 });
 
 describe('a person at the console', () => {
-  it('makes a project, and an application in it that runs', async () => {
+  it('makes a project, and an application in it, which is deployed', async () => {
     const { page } = browser;
     await page.goto(at('projects'));
     await page.getByRole('button', { name: 'New project' }).first().click();
@@ -67,7 +67,10 @@ describe('a person at the console', () => {
     await page.getByLabel('Port').fill(String(port));
     await page.getByRole('button', { name: 'Create and deploy' }).click();
     await page.getByRole('heading', { name: 'http', level: 1 }).waitFor();
-    await page.getByRole('main').getByText('Running', { exact: true }).first().waitFor();
+    await page
+      .getByText(/Deploying|Rolling out|Running/)
+      .first()
+      .waitFor();
   });
 
   it('changes variables, which a deployment takes up, and rolls back to the one before', async () => {
@@ -203,6 +206,14 @@ describe('a person at the console', () => {
     await page.getByText('Its deployments, logs and variables').waitFor();
     await page.getByRole('button', { name: 'Delete going' }).click();
     await page.getByRole('heading', { name: /Application going was deleted/ }).waitFor();
+  });
+
+  it('sees that the application that was made first runs', async () => {
+    const { page } = browser;
+    await page.goto(at('projects'));
+    await page.getByRole('link', { name: 'shop' }).first().click();
+    const card = page.getByRole('listitem').filter({ hasText: 'http' });
+    await card.getByText('Running', { exact: true }).waitFor({ timeout: 30_000 });
   });
 });
 

@@ -153,9 +153,9 @@ it('lets somebody in who was invited by mail, without a password', async () => {
 
   // a viewer sees and does not touch
   await card.getByRole('link', { name }).click();
-  const stop = page.getByRole('button', { name: 'Stop' });
-  await until('it is said why not', async () => (await stop.getAttribute('aria-disabled')) === 'true');
-  await stop.focus();
+  const deploy = page.getByRole('button', { name: 'Deploy', exact: true });
+  await until('it is said why not', async () => (await deploy.getAttribute('aria-disabled')) === 'true');
+  await deploy.focus();
   await page.getByText('you have the role viewer').first().waitFor();
 });
 

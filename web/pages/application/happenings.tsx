@@ -27,7 +27,8 @@ export function Happenings({ it, most }: HappeningsProps): VNode {
   const href = useHref();
   const parts = useApplicationParts();
   const deployments = useDeployments(it);
-  const version = [it.id, it.resource_version, it.status, ...deployments.map(({ status }) => status)];
+  const observed = JSON.stringify([it.status, it.ready_replicas, it.conditions]);
+  const version = [it.id, it.resource_version, observed, ...deployments.map(({ status }) => status)];
   const events = useRead(
     () => call(login, 'GET', '/api/v1/applications/{id}/events', { path: { id: it.id } }),
     version,

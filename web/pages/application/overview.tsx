@@ -26,7 +26,8 @@ export function Overview({ it }: TabProps): VNode {
   const href = useHref();
   const parts = useApplicationParts();
   const [newest] = useDeployments(it);
-  const version = [it.id, it.resource_version, it.status, it.ready_replicas, newest?.id, newest?.status];
+  const observed = JSON.stringify([it.status, it.ready_replicas, it.conditions]);
+  const version = [it.id, it.resource_version, observed, newest?.id, newest?.status];
   const instances = useRead(
     () => call(login, 'GET', '/api/v1/applications/{id}/instances', { path: { id: it.id } }),
     version,
