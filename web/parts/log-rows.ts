@@ -54,6 +54,6 @@ export class LogRows {
 }
 
 /** A line as it is drawn: a tab is four columns. */
-export function shown(text: string): string {
+function shown(text: string): string {
   return plainText(text).replaceAll('\t', '    ');
 }

@@ -46,7 +46,7 @@ const plainScalar = /^[A-Za-z_/][\w ./@+-]*$/;
 const wordsOfYaml = new Set(['true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n', '~']);
 
 /** A value as YAML. */
-export function asYaml(value: unknown, indent = ''): string {
+function asYaml(value: unknown, indent = ''): string {
   if (Array.isArray(value)) {
     if (value.length === 0) return ' []\n';
     return `\n${value.map((one: unknown) => `${indent}-${nested(one, `${indent}  `)}`).join('')}`;

@@ -66,7 +66,7 @@ function joinSteps(server: Server): Step[] {
 const otherConditions: ReadonlySet<string> = new Set(['Ready', 'EngineReady', 'Reconciling', 'Stalled']);
 
 /** What the control plane does on the machine by SSH, as its conditions say it. */
-export function Provisioning({ server }: { readonly server: WholeServer }): VNode | null {
+function Provisioning({ server }: { readonly server: WholeServer }): VNode | null {
   const steps = server.conditions.filter(({ type }) => !otherConditions.has(type));
   if (steps.length === 0) return null;
   const open = steps.find(({ status }) => status !== 'true');
