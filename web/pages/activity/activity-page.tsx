@@ -23,7 +23,7 @@ import { Shape } from '../../parts/shape.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
-import { objectText, whatOf, whoOf } from './audit-text.ts';
+import { namedObjects, objectText, whatOf, whoOf } from './audit-text.ts';
 import type { AuditEntry } from './audit-text.ts';
 
 const pageSize = 100;
@@ -97,8 +97,8 @@ export function ActivityPage({ query }: PageProps): VNode {
               isPrimary: true,
               cell: (one) => (
                 <button type="button" class="link-button audit-row" onClick={() => setEntry(one)}>
-                  {whoOf(one)} {whatOf(one)} {one.objects.slice(0, 2).map(objectText).join(', ')}
-                  {one.objects.length > 2 && ` and ${one.objects.length - 2 + one.omitted} more`}
+                  {whoOf(one)} {whatOf(one)} {namedObjects(one).slice(0, 2).map(objectText).join(', ')}
+                  {namedObjects(one).length > 2 && ` and ${namedObjects(one).length - 2 + one.omitted} more`}
                 </button>
               ),
             },

@@ -35,6 +35,11 @@ export function whatOf({ objects, route, terminal, count }: AuditEntry): string 
   return count === null ? text : `${text} (${count} times)`;
 }
 
+/** The objects that a person would name: a session is only how somebody signed in. */
+export function namedObjects({ objects }: AuditEntry): AuditEntry['objects'] {
+  return objects.filter(({ kind }) => kind !== 'session');
+}
+
 /** An object of a record, as a person names it. */
 export function objectText({ kind, name, id }: AuditEntry['objects'][number]): string {
   return `${kind.replaceAll('_', ' ')} ${name ?? `${id.slice(0, 8)}…`}`;
