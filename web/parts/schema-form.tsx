@@ -220,16 +220,7 @@ function Control(props: ValueFieldProps & { readonly control: ControlProps }): V
           isLong={kind === 'long-secret'}
         />
       );
-    case 'number':
-    case 'choice':
-    case 'list':
-    case 'json':
-    case 'long-text':
-    case 'text':
-    case 'switch':
-    case 'map':
-    case 'group':
-    case 'items':
+    default:
       return <PlainControl {...props} control={control} kind={kind} shared={shared} onText={onText} />;
   }
 }
