@@ -112,10 +112,6 @@ function Editor({ it, stored, isMasked, why }: EditorProps): VNode {
     setConflicts([]);
     messages.say(it.run === 'running' ? 'Saved: a deployment with the new variables is on its way' : 'Saved');
   };
-  const effect =
-    it.run === 'running'
-      ? `saving rolls out ${it.replicas === 1 ? 'the instance' : `${it.replicas} instances`} with them`
-      : 'used when it starts next';
   return (
     <div class="stack">
       {isMasked && (
@@ -216,13 +212,18 @@ function Editor({ it, stored, isMasked, why }: EditorProps): VNode {
       <SaveBar
         form="environment"
         changes={fieldChanges(shownOf(base.variables, isRevealed), shownOf(variables, isRevealed, base.variables))}
-        effect={effect}
+        effect={effectOf(it)}
         busy={act.busy}
         why={faults[0] ?? why}
         onDiscard={discard}
       />
     </div>
   );
+}
+
+function effectOf({ run, replicas }: TabProps['it']): string {
+  if (run !== 'running') return 'used when it starts next';
+  return `saving rolls out ${replicas === 1 ? 'the instance' : `${replicas} instances`} with them`;
 }
 
 /** Variables as a difference shows them: unless values are revealed, only that they changed. */

@@ -87,9 +87,9 @@ interface VariableProps {
 function Variable(props: VariableProps): VNode {
   const { name, before, value, isRevealed, isMasked, why, onChange, onRemove, onUndo } = props;
   const [isOpen, setOpen] = useState(false);
-  const isShown = isRevealed || isOpen || before === undefined;
-  const isReference = value !== undefined && reference.test(value);
-  const state = value === undefined ? 'removed' : before === undefined ? 'added' : value === before ? '' : 'changed';
+  const isReference = reference.test(value ?? '');
+  const isShown = [isRevealed, isOpen, before === undefined, isReference].includes(true);
+  const state = stateOf(before, value);
   return (
     <li class={`variable ${state === '' ? '' : 'variable-changed'}`}>
       <code class="variable-name">{name}</code>
@@ -99,7 +99,7 @@ function Variable(props: VariableProps): VNode {
         <span class="quiet">••••••••</span>
       ) : (
         <input
-          {...(isShown || isReference ? kinds.text : kinds.password)}
+          {...(isShown ? kinds.text : kinds.password)}
           class="input mono"
           aria-label={`Value of ${name}`}
           autocomplete="off"
@@ -130,6 +130,12 @@ function Variable(props: VariableProps): VNode {
       </span>
     </li>
   );
+}
+
+function stateOf(before: string | undefined, value: string | undefined): string {
+  if (value === undefined) return 'removed';
+  if (before === undefined) return 'added';
+  return value === before ? '' : 'changed';
 }
 
 interface NewVariableProps {

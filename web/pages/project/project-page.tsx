@@ -13,6 +13,7 @@ import {
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { usePageKeys } from '../../frame/keys.ts';
 import { whyBelow } from '../../frame/rights.ts';
+import type { Rank } from '../../frame/rights.ts';
 import { useRank } from '../../frame/use-rank.ts';
 import { placeOf } from '../../frame/router.ts';
 import type { Environment, Project } from '../../model.ts';
@@ -74,8 +75,7 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
   const filter = query.get('q') ?? '';
   const status = query.get('status') ?? '';
   const base = ['projects', project.id, ...(environmentName === undefined ? [] : [environmentName])];
-  const cannotCreate =
-    whyBelow(rank, 'member') ?? (project.status === 'deleting' ? 'The project is being deleted' : undefined);
+  const cannotCreate = whyNoMore(project, rank, 'member');
   usePageKeys({
     c: () => router.go(href(['projects', project.id, '-', 'new'])),
     '/': undefined,
@@ -108,9 +108,7 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
             entries={[
               {
                 label: 'New environment',
-                why:
-                  whyBelow(rank, 'admin') ??
-                  (project.status === 'deleting' ? 'The project is being deleted' : undefined),
+                why: whyNoMore(project, rank, 'admin'),
                 onSelect: () => setNew(true),
               },
               { label: 'Settings', href: href(['projects', project.id, '-', 'settings']) },
@@ -170,6 +168,11 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
       {isNew && <NewEnvironment project={project} onClose={() => setNew(false)} />}
     </Page>
   );
+}
+
+/** Why nothing can be added to a project. */
+function whyNoMore(project: Project, rank: Rank | undefined, needed: Rank): string | undefined {
+  return whyBelow(rank, needed) ?? (project.status === 'deleting' ? 'The project is being deleted' : undefined);
 }
 
 type Asked = 'clone' | 'delete' | undefined;
