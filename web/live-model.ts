@@ -159,6 +159,8 @@ class Follower {
       // no page shows them
       git_webhook: new Map(),
       preview: new Map(),
+      template: new Map(),
+      template_instance: new Map(),
       registry: new Map(),
       backup_destination: new Map(),
       backup_schedule: new Map(),

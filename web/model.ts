@@ -13,6 +13,8 @@ export type Volume = Schemas['Volume'];
 export type Run = Schemas['Run'];
 export type GitWebhook = Schemas['GitWebhook'];
 export type Preview = Schemas['Preview'];
+type Template = Schemas['Template'];
+type TemplateInstance = Schemas['TemplateInstance'];
 export type SshKey = Schemas['SshKey'];
 export type Registry = Schemas['Registry'];
 export type Backup = Schemas['Backup'];
@@ -40,6 +42,8 @@ function emptyMaps() {
     git_credential: new Map<string, GitCredential>(),
     git_webhook: new Map<string, GitWebhook>(),
     preview: new Map<string, Preview>(),
+    template: new Map<string, Template>(),
+    template_instance: new Map<string, TemplateInstance>(),
     registry: new Map<string, Registry>(),
     backup_destination: new Map<string, BackupDestination>(),
     backup_schedule: new Map<string, BackupSchedule>(),

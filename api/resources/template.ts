@@ -174,9 +174,8 @@ export const Instantiate = z.strictObject({
   project_id: Reference,
   environment_id: Reference.nullish(),
   server_id: Reference.nullish(),
-  name: z
-    .string()
-    .regex(/^[A-Za-z]([A-Za-z0-9-]{0,48}[A-Za-z0-9])?$/, 'Must be 1 to 50 letters, digits and -, a letter first')
+  name: TemplateFields.name
+    .max(50)
     .nullish()
     .meta({ description: 'What the names of all that is made begin with; by default that of the template' }),
   variables: z

@@ -14,6 +14,7 @@ import { createWebhook } from './webhook.ts';
 import type { WebhookOptions } from './webhook.ts';
 import { createRegistry } from './registry.ts';
 import type { RegistryOptions } from './registry.ts';
+import { createTemplate } from './template.ts';
 import { createSshKey } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
 
@@ -40,8 +41,8 @@ export interface ServerOptions {
 export async function create(
   client: Client,
   word: string,
-  name: string,
-  options: { project?: string; on?: string } & ServerOptions &
+  named: string | undefined,
+  options: { project?: string; on?: string; file?: string } & ServerOptions &
     SshKeyOptions &
     GitCredentialOptions &
     RegistryOptions &
@@ -51,6 +52,12 @@ export async function create(
   signal: AbortSignal,
 ): Promise<void> {
   const kind = kindOf(word);
+  if (kind === 'templates') {
+    await createTemplate(client, named, options);
+    return;
+  }
+  if (named === undefined) throw new Error(`Say what it is called: setpoint create ${word} NAME`);
+  const name = named;
   switch (kind) {
     case 'projects':
       await client.request('POST', '/api/v1/projects', { name });
@@ -91,6 +98,7 @@ export async function create(
     case 'deployments':
     case 'runs':
     case 'previews':
+    case 'template-instances':
     case 'backups':
     case 'backup-schedules':
     case 'restores':
@@ -104,6 +112,7 @@ const otherwise = {
   deployments: 'deploy APPLICATION',
   runs: 'run APPLICATION -- COMMAND',
   previews: 'preview create NAME --branch BRANCH',
+  'template-instances': 'instantiate TEMPLATE --project PROJECT',
   backups: 'backup DATABASE',
   restores: 'restore BACKUP',
   'backup-schedules': 'backup DATABASE --every "30 3 * * *"',
