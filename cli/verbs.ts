@@ -211,7 +211,10 @@ export const verbs: readonly Verb[] = [
       ...destinationOptions,
       ...webhookOptions,
       new Option('--secret', 'of a webhook: it is asked for, or read from standard input; by default one is made'),
-      new Option('-f, --file <path>', 'of a template: its text, - for standard input; its name is by default that of the text'),
+      new Option(
+        '-f, --file <path>',
+        'of a template: its text, - for standard input; its name is by default that of the text',
+      ),
     ],
     run: async (client, [kind, name], options, signal) =>
       (await import('./verbs/create.ts')).create(client, kind, name, options, signal),

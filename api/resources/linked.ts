@@ -6,7 +6,10 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 export const Linked = z.object({ id: z.string(), name: z.string() });
 export type Linked = z.infer<typeof Linked>;
 
-export function linkTo({ meta, desired }: ReadonlyResource<'application' | 'database' | 'volume' | 'template_instance'>): Linked {
+export function linkTo({
+  meta,
+  desired,
+}: ReadonlyResource<'application' | 'database' | 'volume' | 'template_instance'>): Linked {
   return { id: meta.id, name: desired.name };
 }
 

@@ -84,7 +84,8 @@ export const TemplateImport = z.strictObject({
   format: z.literal(exportFormat),
   content: TemplateContent,
   on_conflict: z.enum(['fail', 'rename', 'replace']).default('fail').meta({
-    description: 'What becomes of it if there is one of that name: 409; a free name; or the one that there is gets its text',
+    description:
+      'What becomes of it if there is one of that name: 409; a free name; or the one that there is gets its text',
   }),
 });
 
@@ -132,7 +133,8 @@ export const ComposeConversion = z.strictObject({
   content: TemplateContent.meta({ description: 'A compose file, at most 256 KiB' }),
   name: TemplateFields.name.optional(),
   recognise_databases: z.boolean().optional().meta({
-    description: 'Services of images of known database engines become databases, and what refers to them refers to those',
+    description:
+      'Services of images of known database engines become databases, and what refers to them refers to those',
   }),
 });
 

@@ -11,6 +11,7 @@ import type { RouteName } from './permissions.ts';
 export function requireInProject(principal: Principal, route: RouteName, view: TenantView, projectId: string): void {
   const permission = permissions.get(route);
   const project = view.get('project', projectId);
-  if (permission === undefined || project === undefined) throw new Error(`Cannot judge ${route} in project ${projectId}`);
+  if (permission === undefined || project === undefined)
+    throw new Error(`Cannot judge ${route} in project ${projectId}`);
   authorize(principal, permission, { tenant: view, project });
 }

@@ -52,7 +52,16 @@ const meantElsewise: Readonly<Record<string, string>> = {
   deploy: 'replicas and limits are those of the application',
   healthcheck: 'it is the health check of the application',
 };
-const withParts = new Set(['environment', 'ports', 'volumes', 'depends_on', 'networks', 'deploy', 'healthcheck', 'labels']);
+const withParts = new Set([
+  'environment',
+  'ports',
+  'volumes',
+  'depends_on',
+  'networks',
+  'deploy',
+  'healthcheck',
+  'labels',
+]);
 const variablePattern = /\$(?:\$|\{([A-Za-z_]\w*)(:?[-?+])?([^}]*)\}|([A-Za-z_]\w*))/g;
 /** Stands around the name of a variable in a text that has it. */
 const mark = '\u0001';
@@ -136,7 +145,8 @@ class Conversion {
     // secrets that have a name of their own are known before texts that hold them
     const raw = new Map(services.map((it) => [it.name, this.#environmentOf(it.name)]));
     for (const [, env] of raw)
-      for (const [key, { text }] of env) if (isSecretName(key) && isLiteral(text)) this.#secrets.nameOf(text, key);
+      for (const [key, { text }] of env)
+        if (isSecretName(key) && isLiteral(text)) this.#secrets.nameOf(plainOf(text), key);
     const env = new Map(services.map((it) => [it.name, this.#envOf(it.name, raw.get(it.name) ?? new Map(), hosts)]));
     const printed: Printed = {
       metadata: { name },
@@ -145,15 +155,24 @@ class Conversion {
         if (type === undefined) return [];
         const made = convertDatabase(keyOf(it.name), type, env.get(it.name) ?? {});
         for (const [key] of this.#keysOf(it.name))
-          this.#note(it.name, key, 'approximated', `it is a database of ${engines[type.type].word} with a volume, a health check and a password of its own`);
+          this.#note(
+            it.name,
+            key,
+            'approximated',
+            `it is a database of ${engines[type.type].word} with a volume, a health check and a password of its own`,
+          );
         return [made];
       }),
-      applications: services.flatMap((it) => (databases.has(it.name) ? [] : this.#application(it, env.get(it.name) ?? {}, databases))),
+      applications: services.flatMap((it) =>
+        databases.has(it.name) ? [] : this.#application(it, env.get(it.name) ?? {}, databases),
+      ),
       volumes: [...this.#mounted.keys()].map((volume) => ({ name: keyOf(volume) })),
       variables: [],
     };
     const variables = [
-      ...[...this.#variables].filter(([variable]) => this.#used.has(variable)).map(([variable, it]) => declared(variable, it)),
+      ...[...this.#variables]
+        .filter(([variable]) => this.#used.has(variable))
+        .map(([variable, it]) => declared(variable, it)),
       ...this.#secrets.variables().filter((it) => this.#used.has(it.name)),
     ];
     return answer(name, { ...printed, variables }, this.#account());
@@ -201,10 +220,13 @@ class Conversion {
         continue;
       }
       if (isSecretName(key) && isLiteral(text)) {
-        const name = this.#secrets.nameOf(text, key);
+        const name = this.#secrets.nameOf(plainOf(text), key);
         this.#used.add(name);
         env[key] = `\${${name}}`;
-        this.#notes.set(at.path, { outcome: 'approximated', message: `the secret is the variable ${name}, which is generated` });
+        this.#notes.set(at.path, {
+          outcome: 'approximated',
+          message: `the secret is the variable ${name}, which is generated`,
+        });
         continue;
       }
       const marked = interpolate(text, new Map([...this.#variables.keys()].map((one) => [one, mark + one + mark])));
@@ -212,7 +234,7 @@ class Conversion {
         this.#notes.set(at.path, { outcome: 'refused', message: marked.fault });
         continue;
       }
-      env[key] = this.#expression(marked.text, { at, hosts, service });
+      env[key] = this.#expression(marked.text, { key, at, hosts, service });
     }
     return env;
   }
@@ -224,7 +246,7 @@ class Conversion {
 
   #expression(
     text: string,
-    { at, hosts, service }: { at: Node; hosts: ReadonlyMap<string, string>; service: string },
+    { key, at, hosts, service }: { key: string; at: Node; hosts: ReadonlyMap<string, string>; service: string },
   ): string {
     const replaced: string[] = [];
     const written = text
@@ -240,6 +262,12 @@ class Conversion {
           replaced.push(`a secret is \${${name}}`);
           rest = rest.replaceAll(value, `\${${name}}`);
         }
+        rest = rest.replaceAll(credentials, (_, start: string, password: string) => {
+          const name = this.#secrets.nameOf(password, `${key}_PASSWORD`);
+          this.#used.add(name);
+          replaced.push(`its password is \${${name}}`);
+          return `${start}\${${name}}@`;
+        });
         for (const [name, target] of hosts) {
           if (name === service) continue;
           const host = new RegExp(`(^|[/@,= ])${name.replaceAll(/[.-]/g, String.raw`\$&`)}(?=$|[:/,? ])`, 'g');
@@ -250,8 +278,7 @@ class Conversion {
         return rest;
       })
       .join('');
-    if (replaced.length > 0)
-      this.#notes.set(at.path, { outcome: 'approximated', message: replaced.join(', ') });
+    if (replaced.length > 0) this.#notes.set(at.path, { outcome: 'approximated', message: replaced.join(', ') });
     return written;
   }
 
@@ -267,13 +294,24 @@ class Conversion {
     if (it.image === undefined) {
       for (const key of keys.keys())
         if (!this.#notes.has(`services.${it.name}.${key}`))
-          this.#note(it.name, key, 'refused', 'the service has no image that is known, so that no application is made of it');
+          this.#note(
+            it.name,
+            key,
+            'refused',
+            'the service has no image that is known, so that no application is made of it',
+          );
       return [];
     }
     const [port, ...others] = it.ports.map((one) => one.port);
     if (others.length > 0)
-      this.#note(it.name, 'ports', 'approximated', `port ${String(port)} is that of the application; ${others.join(', ')} are reached within its environment only`);
-    else if (keys.has('ports')) this.#note(it.name, 'ports', 'approximated', 'it is exposed_port; a domain leads to it');
+      this.#note(
+        it.name,
+        'ports',
+        'approximated',
+        `port ${String(port)} is that of the application; ${others.join(', ')} are reached within its environment only`,
+      );
+    else if (keys.has('ports'))
+      this.#note(it.name, 'ports', 'approximated', 'it is exposed_port; a domain leads to it');
     const limits = limitsOf(it);
     const after = it.depends_on.map(({ service }) => service).filter((name) => !databases.has(name));
     return [
@@ -300,7 +338,12 @@ class Conversion {
       if (mount.type !== 'volume') return [];
       const holder = this.#mounted.get(mount.volume);
       if (holder !== undefined) {
-        this.#note(it.name, 'volumes', 'refused', `${mount.volume} is mounted by ${holder}, and one application mounts a volume`);
+        this.#note(
+          it.name,
+          'volumes',
+          'refused',
+          `${mount.volume} is mounted by ${holder}, and one application mounts a volume`,
+        );
         return [];
       }
       this.#mounted.set(mount.volume, it.name);
@@ -335,16 +378,24 @@ class Conversion {
   }
 
   #outcomeOf({ path, key }: Node, around: string): Outcome {
-    const below = (it: Finding): boolean => it.path === path || it.path.startsWith(`${path}.`) || it.path.startsWith(`${path}[`);
+    const below = (it: Finding): boolean =>
+      it.path === path || it.path.startsWith(`${path}.`) || it.path.startsWith(`${path}[`);
     const own = this.#notes.get(path);
-    const error = this.#parsed.errors.find((it) => below(it) && !(path.includes('.environment') && ofVariables.test(it.message)));
+    const error = this.#parsed.errors.find(
+      (it) => below(it) && !(path.includes('.environment') && ofVariables.test(it.message)),
+    );
     if (error !== undefined && own?.outcome !== 'approximated') return { outcome: 'refused', message: error.message };
     if (own !== undefined) return own;
     const of = around === '' ? undefined : this.#notes.get(around);
     if (of?.outcome === 'refused') return of;
-    const warning = this.#parsed.warnings.find((it) => below(it) && !(path.includes('.environment') && ofVariables.test(it.message)));
+    const warning = this.#parsed.warnings.find(
+      (it) => below(it) && !(path.includes('.environment') && ofVariables.test(it.message)),
+    );
     if (warning !== undefined) return { outcome: 'approximated', message: warning.message };
-    return { outcome: 'kept', message: key.startsWith('x-') ? 'it has no effect, as compose has it' : 'it means the same' };
+    return {
+      outcome: 'kept',
+      message: key.startsWith('x-') ? 'it has no effect, as compose has it' : 'it means the same',
+    };
   }
 }
 
@@ -377,9 +428,20 @@ function declared(name: string, { fallback }: Written): Printed['variables'][num
   return fallback === undefined ? { name, type } : { name, type, default: fallback };
 }
 
+/** Whether a text has no variable in it. */
 function isLiteral(text: string): boolean {
-  return text !== '' && !text.includes('$');
+  return (
+    text !== '' && [...text.matchAll(variablePattern)].every(([, braced, , , bare]) => (braced ?? bare) === undefined)
+  );
 }
+
+/** The value that a literal text stands for. */
+function plainOf(text: string): string {
+  return text.replaceAll('$$', '$');
+}
+
+/** User and password in an address. */
+const credentials = /(:\/\/[^:@\s/]*:)([^@\s/$]+)@/g;
 
 function healthOf({ healthcheck }: PlainComposedService): object {
   if (healthcheck === undefined) return {};

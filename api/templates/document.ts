@@ -57,7 +57,10 @@ export type TemplateVolume = z.infer<typeof TemplateVolume>;
 export const TemplateFunction = z.strictObject({
   ...named,
   runtime: z.enum(['node20', 'python3', 'go', 'bun', 'deno']),
-  code: z.string().min(1).max(128 * 1024),
+  code: z
+    .string()
+    .min(1)
+    .max(128 * 1024),
   dependencies: z.string().max(16_384).optional(),
   trigger_type: z.enum(['http', 'cron']).optional(),
   exposed_port: z.int().min(1).max(65_535).optional(),
@@ -86,4 +89,3 @@ export const sections = {
 } as const;
 export type Section = keyof typeof sections;
 export const sectionNames = ['volumes', 'databases', 'applications', 'functions'] as const satisfies readonly Section[];
-

@@ -23,8 +23,7 @@ export const attributesOf: Readonly<Record<Mention['of'], readonly string[]>> = 
 
 const variableName = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const opening = /\$?\$\{/g;
-const form =
-  'write ${NAME}, ${NAME:-default} or a reference such as ${databases.db.host}; $${ is the text ${ itself';
+const form = 'write ${NAME}, ${NAME:-default} or a reference such as ${databases.db.host}; $${ is the text ${ itself';
 
 export function isVariableName(text: string): boolean {
   return variableName.test(text);
@@ -69,7 +68,8 @@ function partOf(inner: string): Use | Mention | { fault: string } {
   if (variableName.test(name)) return { variable: name, fallback: split === -1 ? undefined : inner.slice(split + 2) };
   const [, kind, of = '', attribute = ''] = /^([a-z]+)\.([a-z0-9-]+)\.([a-z_]+)$/.exec(inner) ?? [];
   const known = referableKinds.find((one) => one === kind);
-  if (known === undefined) return { fault: `has \${${inner.slice(0, 60)}}, which is no variable and no reference: ${form}` };
+  if (known === undefined)
+    return { fault: `has \${${inner.slice(0, 60)}}, which is no variable and no reference: ${form}` };
   if (!attributesOf[known].includes(attribute))
     return { fault: `has \${${inner}}: of ${known} one can refer to ${attributesOf[known].join(', ')}` };
   return { of: known, name: of, attribute };

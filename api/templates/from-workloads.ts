@@ -45,7 +45,9 @@ class Reverse {
   constructor(ctx: Context, { application_ids = [], database_ids = [], volume_ids = [] }: Sources) {
     this.#ctx = ctx;
     const { view } = ctx;
-    this.#applications = [...new Set(application_ids)].map((id) => this.#open(referred(view, 'application', id, 'application_ids')));
+    this.#applications = [...new Set(application_ids)].map((id) =>
+      this.#open(referred(view, 'application', id, 'application_ids')),
+    );
     for (const id of database_ids) this.#databases.set(id, this.#open(referred(view, 'database', id, 'database_ids')));
     for (const id of volume_ids) this.#volumes.set(id, this.#open(referred(view, 'volume', id, 'volume_ids')));
     for (const it of this.#applications) {
@@ -56,7 +58,11 @@ class Reverse {
     const all = [...this.#applications, ...this.#databases.values(), ...this.#volumes.values()];
     const places = new Set(all.map(({ desired }) => desired.environment_id));
     if (places.size > 1)
-      throw badField('application_ids', 'elsewhere', 'All of it must be in one environment: a template is instantiated in one');
+      throw badField(
+        'application_ids',
+        'elsewhere',
+        'All of it must be in one environment: a template is instantiated in one',
+      );
     for (const it of all) this.#keys.set(it.meta.id, this.#keyFor(it));
   }
 
@@ -145,10 +151,17 @@ class Reverse {
     };
     const domains = desired.domains.map((one, index) => {
       if (one.basic_auth.length > 0 || one.service !== undefined)
-        throw conflicting(`Cannot make a template of ${desired.name} as its domain ${one.host} has users or names a service`);
+        throw conflicting(
+          `Cannot make a template of ${desired.name} as its domain ${one.host} has users or names a service`,
+        );
       const variable = `${key.toUpperCase().replaceAll('-', '_')}_DOMAIN${index === 0 ? '' : `_${index + 1}`}`;
       this.#domains.push({ name: variable, type: 'domain', description: `Leads to ${key}` });
-      return { host: `\${${variable}}`, ...(one.path !== '/' && { path: one.path }), ...defined({ port: one.port }), tls: one.tls };
+      return {
+        host: `\${${variable}}`,
+        ...(one.path !== '/' && { path: one.path }),
+        ...defined({ port: one.port }),
+        tls: one.tls,
+      };
     });
     const volumes = desired.mounts.map(({ volume_id, path, read_only }) => ({
       volume: this.#key(volume_id),
@@ -196,7 +209,10 @@ class Reverse {
   #env({ desired }: Application, values: Readonly<Record<string, string>>): Record<string, string> {
     const isRead = desired.config.references !== undefined;
     return Object.fromEntries(
-      Object.entries(values).map(([name, value]) => [name, isRead ? this.#readValue(desired, name, value) : this.#plain(name, value)]),
+      Object.entries(values).map(([name, value]) => [
+        name,
+        isRead ? this.#readValue(desired, name, value) : this.#plain(name, value),
+      ]),
     );
   }
 

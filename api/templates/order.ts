@@ -38,9 +38,7 @@ export function orderOf(resources: readonly Declared[], findings: Findings): Dec
   for (const it of resources) checkNames(it, { byKey, mounted }, findings);
   const all = resources.map((it) => ({ it, level: levelOf(it) }));
   const used = [...new Set(all.map(({ level }) => level))].toSorted((a, b) => a - b);
-  return all
-    .map(({ it, level }) => ({ ...it, wave: used.indexOf(level) }))
-    .toSorted((a, b) => a.wave - b.wave);
+  return all.map(({ it, level }) => ({ ...it, wave: used.indexOf(level) })).toSorted((a, b) => a.wave - b.wave);
 }
 
 /** Keys of what a declaration needs before it. */
@@ -61,7 +59,9 @@ function itemsOf(node: Node | undefined): readonly Node[] {
 }
 
 function mountsOf({ node }: Declared): { at: Node; text: string }[] {
-  return itemsOf(node.fields.get('volumes')).flatMap((it) => (it.type === 'map' ? scalar(it.fields.get('volume')) : []));
+  return itemsOf(node.fields.get('volumes')).flatMap((it) =>
+    it.type === 'map' ? scalar(it.fields.get('volume')) : [],
+  );
 }
 
 function dependenciesOf({ node }: Declared): { at: Node; text: string }[] {
@@ -78,7 +78,8 @@ function checkNames(
     if (!byKey.has(`volumes.${text}`))
       findings.error(at, `names the volume ${text}, which the template does not declare`);
     const other = mounted.get(text);
-    if (other !== undefined) findings.error(at, `names the volume ${text}, which ${other} mounts: one application mounts it`);
+    if (other !== undefined)
+      findings.error(at, `names the volume ${text}, which ${other} mounts: one application mounts it`);
     mounted.set(text, keyOf(it));
   }
   for (const { at, text } of dependenciesOf(it))

@@ -156,7 +156,12 @@ class Planner {
         return { kind: 'volume', id: this.#ctx.random.id(), key, wave, desired: { ...whose, name: this.#nameOf(key) } };
       case 'databases': {
         const body = this.#body(it, TemplateDatabase);
-        const { id, desired } = newDatabase(this.#ctx, fields, { ...body, name: this.#nameOf(key) }, this.#ctx.random.id());
+        const { id, desired } = newDatabase(
+          this.#ctx,
+          fields,
+          { ...body, name: this.#nameOf(key) },
+          this.#ctx.random.id(),
+        );
         return { kind: 'database', id, key, wave, desired: { ...desired, ...whose } };
       }
       case 'applications':
@@ -169,7 +174,14 @@ class Planner {
   async #application(it: Declared): Promise<InstanceChild> {
     const ctx = this.#ctx;
     const { fields, server, project } = this.#ground.place;
-    const { env = {}, volumes = [], depends_on: _after, domains, labels: _labels, ...body } = this.#body(it, TemplateApplication);
+    const {
+      env = {},
+      volumes = [],
+      depends_on: _after,
+      domains,
+      labels: _labels,
+      ...body
+    } = this.#body(it, TemplateApplication);
     const source_type = body.source_type ?? (typeof body.repository_url === 'string' ? 'git' : 'image');
     const { id, desired } = newApplication(
       ctx,
@@ -249,7 +261,8 @@ function databaseText(desired: DesiredOf<'database'>, attribute: string): string
 function applicationText({ internal_id: host, config }: DesiredOf<'application'>, attribute: string): string {
   const port = config.exposed_port;
   if (attribute === 'host') return host;
-  if (port === undefined) throw conflicting(`The template refers to the ${attribute} of an application that has no exposed_port`);
+  if (port === undefined)
+    throw conflicting(`The template refers to the ${attribute} of an application that has no exposed_port`);
   return attribute === 'port' ? String(port) : `http://${host}:${port}`;
 }
 
@@ -277,7 +290,11 @@ function requireFreeNames({ view }: RequestContext, { environment }: Place, chil
     );
     const isTaken = others.some((it) => foldName(it.desired.name) === folded && !('database_id' in it.desired));
     if (isTaken)
-      taken.push({ field: 'name', reason: 'taken', message: `The environment has a ${kind} named ${desired.name} already` });
+      taken.push({
+        field: 'name',
+        reason: 'taken',
+        message: `The environment has a ${kind} named ${desired.name} already`,
+      });
   }
   const [first] = taken;
   if (first !== undefined) throw conflicting(`${first.message}: choose another name for the instance`, taken);
@@ -293,7 +310,9 @@ function requirePorts(ctx: RequestContext, { fields, server }: Place, children: 
     requirePort(ctx, { projectId: fields.project_id, serverId: fields.server_id, port });
     const owner = owners.get(port);
     if (owner !== undefined && server.desired.direct_ports_enabled)
-      throw conflicting(`Port ${port} of the server would belong to ${owner} and to ${key}: the server opens ports, and each leads to one`);
+      throw conflicting(
+        `Port ${port} of the server would belong to ${owner} and to ${key}: the server opens ports, and each leads to one`,
+      );
     owners.set(port, key);
   }
 }

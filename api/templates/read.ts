@@ -46,7 +46,10 @@ export function readTemplate(text: string): ReadTemplate {
   const found = sectionNames.flatMap((section) => readSection(section, top.fields.get(section), findings));
   if (found.length === 0) findings.error(top, `must declare something: ${sectionNames.join(', ')}`);
   if (found.length > templateLimits.resources)
-    findings.error(top, `must declare at most ${templateLimits.resources} volumes, databases, applications and functions`);
+    findings.error(
+      top,
+      `must declare at most ${templateLimits.resources} volumes, databases, applications and functions`,
+    );
   const resources = found.slice(0, templateLimits.resources);
   checkExpressions(resources, variables, findings);
   checkBodies(resources, variables, findings);
@@ -55,7 +58,8 @@ export function readTemplate(text: string): ReadTemplate {
 
 function expect(top: MapNode, key: string, value: string, findings: Findings): void {
   const node = top.fields.get(key);
-  if (node?.type !== 'scalar' || node.text !== value) findings.error(node ?? { ...top, key }, `must have ${key}: ${value}`);
+  if (node?.type !== 'scalar' || node.text !== value)
+    findings.error(node ?? { ...top, key }, `must have ${key}: ${value}`);
 }
 
 /** The items of a list that may be absent. */
@@ -124,7 +128,8 @@ function checkExpressions(resources: readonly Declared[], variables: readonly Va
       }
     }
   for (const { name } of variables)
-    if (!used.has(name)) findings.warn({ path: 'variables', key: name, line: 1, column: 1 }, `declares ${name}, which nothing uses`);
+    if (!used.has(name))
+      findings.warn({ path: 'variables', key: name, line: 1, column: 1 }, `declares ${name}, which nothing uses`);
 }
 
 function useFault({ variable }: Use, declared: ReadonlySet<string>): string | undefined {
@@ -132,7 +137,11 @@ function useFault({ variable }: Use, declared: ReadonlySet<string>): string | un
   return `uses the variable ${variable}, which variables does not declare: declare it, or write $\${${variable}} for the text itself`;
 }
 
-function mentionFault({ of, name, attribute }: Mention, known: ReadonlySet<string>, isSecret: boolean): string | undefined {
+function mentionFault(
+  { of, name, attribute }: Mention,
+  known: ReadonlySet<string>,
+  isSecret: boolean,
+): string | undefined {
   if (!known.has(`${of}.${name}`)) return `refers to ${of}.${name}, which the template does not declare`;
   const isPassword = of === 'databases' && (attribute === 'password' || attribute === 'url');
   return isPassword && !isSecret

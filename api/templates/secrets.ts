@@ -2,7 +2,8 @@ import type { z } from 'zod';
 import type { Variable } from './variables.ts';
 
 /** Names of variables whose values are taken for secrets. */
-const secretName = /(?:pass(?:word|wd|phrase)?|secret|token|salt|(?:api|private|encryption|access|secret|app|master)_?key|key_base)$/i;
+const secretName =
+  /(?:pass(?:word|wd|phrase)?|secret|token|salt|(?:api|private|encryption|access|secret|app|master)_?key|key_base)$/i;
 
 export function isSecretName(name: string): boolean {
   return secretName.test(name);
@@ -25,7 +26,10 @@ export class Secrets {
   nameOf(value: string, name: string): string {
     const known = this.#names.get(value);
     if (known !== undefined) return known;
-    const start = name.replaceAll(/[^A-Za-z0-9_]/g, '_').replace(/^(?=\d)/, '_').slice(0, 56);
+    const start = name
+      .replaceAll(/[^A-Za-z0-9_]/g, '_')
+      .replace(/^(?=\d)/, '_')
+      .slice(0, 56);
     let free = start;
     for (let suffix = 2; this.#taken.has(free); suffix += 1) free = `${start}_${suffix}`;
     this.#taken.add(free);

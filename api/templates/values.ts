@@ -30,7 +30,8 @@ export function valuesFrom(
     const text = sent ?? variable.default;
     if (text === undefined) {
       const generator = generatorOf(variable);
-      if (generator !== undefined) values.set(name, { variable, text: generated(generator, random), isGenerated: true });
+      if (generator !== undefined)
+        values.set(name, { variable, text: generated(generator, random), isGenerated: true });
       else if (isNeeded(variable)) faults.push(fault(name, 'required', `The variable ${name} needs a value`));
       continue;
     }

@@ -143,7 +143,8 @@ function drawn(letters: string, length: number, random: Random): string {
   const most = 256 - (256 % letters.length);
   let text = '';
   while (text.length < length)
-    for (const byte of random.bytes(length)) if (byte < most && text.length < length) text += letters[byte % letters.length];
+    for (const byte of random.bytes(length))
+      if (byte < most && text.length < length) text += letters[byte % letters.length];
   return text;
 }
 

@@ -27,7 +27,10 @@ export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'con
   if (refusal !== undefined) throw refused('port_not_allowed', refusal);
   const owner = portOwner(view, it);
   if (owner !== undefined)
-    throw refused('port_taken', `Port ${port} of the server belongs to ${owner}: choose another, or stop that one first`);
+    throw refused(
+      'port_taken',
+      `Port ${port} of the server belongs to ${owner}: choose another, or stop that one first`,
+    );
 }
 
 /** Checks the port of an application as it will become. @throws what `requirePort` throws */

@@ -25,7 +25,10 @@ export async function deleteObject(
     throw new Error('--keep-data is for a template instance: its volumes and databases stay');
   const it = await findObject(client, kind, name, options.project);
   const what = `${typedKind(kind)} ${it.name ?? it.id}`;
-  if (options.yes !== true) await confirm(`Delete ${what}${options.force === true ? takesByForce : ''}${keepsData ? ' and its applications' : takes}?`);
+  if (options.yes !== true)
+    await confirm(
+      `Delete ${what}${options.force === true ? takesByForce : ''}${keepsData ? ' and its applications' : takes}?`,
+    );
   const query = [
     options.force === true ? 'force=true' : '',
     keepsData ? 'keep_data=true' : '',

@@ -100,7 +100,8 @@ async function check(client: Client, options: TemplatesOptions): Promise<void> {
     ['error', report.errors],
     ['warning', report.warnings],
   ] as const)
-    for (const { line, column, message } of findings) console.log(cell(`${file}:${line}:${column}: ${word}: ${message}`));
+    for (const { line, column, message } of findings)
+      console.log(cell(`${file}:${line}:${column}: ${word}: ${message}`));
   if (!report.valid) return;
   const variables = report.variables.map((it) => [
     it.name,
@@ -108,7 +109,13 @@ async function check(client: Client, options: TemplatesOptions): Promise<void> {
     it.required ? 'needed' : it.generated ? 'generated' : `by default ${it.default ?? 'empty'}`,
     it.description ?? '',
   ]);
-  if (variables.length > 0) console.log(table(['variable', 'type', 'value', 'description'], variables.map((row) => row.map(cell))));
+  if (variables.length > 0)
+    console.log(
+      table(
+        ['variable', 'type', 'value', 'description'],
+        variables.map((row) => row.map(cell)),
+      ),
+    );
   console.log(
     table(
       ['wave', 'kind', 'name'],
@@ -156,7 +163,9 @@ export async function instantiate(client: Client, template: string, options: Ins
     table(
       ['wave', 'kind', 'name', 'state', ''],
       made.children.map((child) =>
-        [String(child.wave + 1), child.kind, child.name, child.state, child.state === 'up' ? '' : child.message].map(cell),
+        [String(child.wave + 1), child.kind, child.name, child.state, child.state === 'up' ? '' : child.message].map(
+          cell,
+        ),
       ),
     ),
   );
@@ -170,7 +179,9 @@ export async function instantiate(client: Client, template: string, options: Ins
 
 const Converted = z.looseObject({
   content: z.string(),
-  keys: z.array(z.object({ path: z.string(), line: z.int(), column: z.int(), outcome: z.string(), message: z.string() })),
+  keys: z.array(
+    z.object({ path: z.string(), line: z.int(), column: z.int(), outcome: z.string(), message: z.string() }),
+  ),
   report: z.object({ valid: z.boolean(), errors: z.array(Finding) }),
 });
 
@@ -187,8 +198,11 @@ export async function convertCompose(
   const { content, keys, report } = Converted.parse(answer);
   for (const { path, line, column, outcome, message } of keys)
     if (outcome !== 'kept') console.error(cell(`${file}:${line}:${column}: ${outcome}: ${path}: ${message}`));
-  console.error(`${keys.filter(({ outcome }) => outcome === 'kept').length} of ${keys.length} keys are kept as they are`);
-  for (const { line, message } of report.errors) console.error(cell(`The template is to be completed: line ${line}: ${message}`));
+  console.error(
+    `${keys.filter(({ outcome }) => outcome === 'kept').length} of ${keys.length} keys are kept as they are`,
+  );
+  for (const { line, message } of report.errors)
+    console.error(cell(`The template is to be completed: line ${line}: ${message}`));
   if (!report.valid) process.exitCode = 1;
   console.log(content.trimEnd());
 }

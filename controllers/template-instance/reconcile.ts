@@ -98,8 +98,7 @@ function worldOf(instance: Instance, ctx: Context, settings: TemplateInstanceSet
 function lackOf(child: Child, { view, clock }: Context, settings: TemplateInstanceSettings): Lack | undefined {
   const { project_id: projectId, server_id: serverId, name } = child.desired;
   const server = view.get('server', serverId);
-  const credentials =
-    child.kind === 'application' ? credentialsOf(view, child.desired, child.desired.source) : [];
+  const credentials = child.kind === 'application' ? credentialsOf(view, child.desired, child.desired.source) : [];
   const unusable = deployLack({ name, project_id: projectId }, server, credentials);
   if (unusable !== undefined) return unusable;
   const holder = namesake(view, child);
@@ -115,7 +114,10 @@ function lackOf(child: Child, { view, clock }: Context, settings: TemplateInstan
     const refusal = refusedPort(policy, { port, project: projectId, held: false });
     if (refusal !== undefined) return { reason: 'PortNotUsable', message: refusal };
     if (owner !== undefined)
-      return { reason: 'PortNotUsable', message: `Port ${port} of the server belongs to ${owner}: stop that one first` };
+      return {
+        reason: 'PortNotUsable',
+        message: `Port ${port} of the server belongs to ${owner}: stop that one first`,
+      };
   }
   if (child.kind !== 'application') return undefined;
   const full = serverLack(view, [{ server: serverId, desired: child.desired }]);

@@ -71,7 +71,9 @@ export const templateInstance = defineKind({
     server: (d) => d.server_id,
     template: (d) => d.template_id,
   },
-  clone: { never: 'Its children are copied as what they are: the copies belong to nobody, and each can be changed and deleted' },
+  clone: {
+    never: 'Its children are copied as what they are: the copies belong to nobody, and each can be changed and deleted',
+  },
   finalizers: ['template-instance'],
   keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
 });

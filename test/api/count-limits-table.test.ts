@@ -325,7 +325,11 @@ const rows: Record<string, Row> = {
     make: (unit, { place }, n) => {
       if (n === 0) unit.create('template', shopTemplate, desiredState('template', { name: 'shop' }));
       const at = { project_id: place.project, environment_id: place.environment, server_id: place.server };
-      unit.create('template_instance', crypto.randomUUID(), desiredState('template_instance', { ...at, name: `i${n}` }));
+      unit.create(
+        'template_instance',
+        crypto.randomUUID(),
+        desiredState('template_instance', { ...at, name: `i${n}` }),
+      );
     },
     ask: ({ owner, place: { project, environment, server } }, name) =>
       owner.post(`/templates/${shopTemplate}/instantiate`, {

@@ -108,7 +108,13 @@ describe('POST /templates/validate', () => {
     const { status, data } = await owner.post('/templates/validate', { content: example });
     expect(status).toBe(200);
     expect(data).toMatchObject({ valid: true, errors: [], warnings: [] });
-    expect(data.variables[1]).toMatchObject({ name: 'API_TOKEN', type: 'secret', required: false, secret: true, generated: true });
+    expect(data.variables[1]).toMatchObject({
+      name: 'API_TOKEN',
+      type: 'secret',
+      required: false,
+      secret: true,
+      generated: true,
+    });
     expect(data.resources).toEqual([
       { kind: 'volume', name: 'uploads', wave: 0 },
       { kind: 'database', name: 'db', wave: 1 },
@@ -120,8 +126,16 @@ describe('POST /templates/validate', () => {
   it('says what is wrong with it and where, and refuses what is hostile', async () => {
     const { status, data } = await owner.post('/templates/validate', { content: `${templateText}colour: red` });
     expect(status).toBe(200);
-    expect(data).toMatchObject({ valid: false, errors: [{ path: 'colour', line: 5, column: 1, message: 'colour is not known' }] });
-    for (const content of [`${templateText}---\n${templateText}`, `${templateText}x: !!js/function a`, 'a'.repeat(300_000), 'b'.repeat(10_000_000)])
+    expect(data).toMatchObject({
+      valid: false,
+      errors: [{ path: 'colour', line: 5, column: 1, message: 'colour is not known' }],
+    });
+    for (const content of [
+      `${templateText}---\n${templateText}`,
+      `${templateText}x: !!js/function a`,
+      'a'.repeat(300_000),
+      'b'.repeat(10_000_000),
+    ])
       expect((await owner.post('/templates/validate', { content })).status).toBe(400);
   });
 });
@@ -173,7 +187,12 @@ describe('an instance that is asked for', () => {
     ['without a variable that is needed', {}, 400, 'DOMAIN needs a value'],
     ['with an unknown variable', { variables: { DOMAIN: 'a.example.org', COLOUR: 'red' } }, 400, 'no variable COLOUR'],
     ['with a wrong value', { variables: { DOMAIN: 'no domain' } }, 400, 'DOMAIN must be a host name'],
-    ['with a value that a field does not take', { variables: { DOMAIN: 'a.example.org', WORKERS: '1.5' } }, 400, 'applications.worker is not valid'],
+    [
+      'with a value that a field does not take',
+      { variables: { DOMAIN: 'a.example.org', WORKERS: '1.5' } },
+      400,
+      'applications.worker is not valid',
+    ],
     ['in a project that there is not', { project_id: randomUUID() }, 404, 'Project not found'],
   ])('%s is refused', async (_, body, status, words) => {
     const refused = await instantiate({ ...(await shop()), ...body });
@@ -217,11 +236,19 @@ describe('an instance that is asked for', () => {
       'databases: [{name: db, type: redis}]',
       'applications: [{name: web, image_url: web:1, env: {A: "${TEXT}", B: "x ${databases.db.host}"}}]',
     ].join('\n');
-    const made = await instantiate({ ...(await shop()), name: 'n', variables: { TEXT: '${databases.other.password}' } }, content);
+    const made = await instantiate(
+      { ...(await shop()), name: 'n', variables: { TEXT: '${databases.other.password}' } },
+      content,
+    );
     const [, web] = (await world.repo.get('template_instance', made.data.id))!.desired.children;
     if (web?.kind !== 'application') throw new Error('It is no application');
     const valueOf = (name: string) =>
-      world.keyring.unseal(web.desired.config.env[name]!, { tenant: 'default', kind: 'application', id: web.id, path: `config.env.${name}` });
+      world.keyring.unseal(web.desired.config.env[name]!, {
+        tenant: 'default',
+        kind: 'application',
+        id: web.id,
+        path: `config.env.${name}`,
+      });
     expect(valueOf('A')).toBe('$${databases.other.password}');
     expect(valueOf('B')).toBe('x ${databases.n-db.host}');
     expect(web.desired.config.references).toEqual(['${databases.n-db.host}']);
@@ -234,12 +261,31 @@ describe('POST /templates/from-workloads', () => {
     const at = { project_id: project, environment_id: environment, server_id: server };
     await owner.post('/databases', { ...at, name: 'Orders', type: 'postgres', database_name: 'orders' });
     const { data: volume } = await owner.post('/volumes', { ...at, name: 'Files' });
-    const fields = { source_type: 'image', image_url: 'web:1', exposed_port: 8080, healthcheck_path: '/ready', memory_limit: '64m' };
+    const fields = {
+      source_type: 'image',
+      image_url: 'web:1',
+      exposed_port: 8080,
+      healthcheck_path: '/ready',
+      memory_limit: '64m',
+    };
     const env = { DATABASE: '${databases.Orders.url}', API_KEY: 'a-very-secret-value', GREETING: 'costs ${5}' };
     const domain = `${randomUUID()}.example.org`;
-    const { data: app } = await owner.post('/applications', { ...at, ...fields, name: 'My Shop', env, domains: [{ host: domain }] });
-    await owner.post(`/volumes/${volume.id}/bind`, { workload_type: 'application', workload_id: app.id, mount_path: '/data' });
-    const made = await owner.post('/templates/from-workloads', { name: `copy-${randomUUID()}`, application_ids: [app.id] });
+    const { data: app } = await owner.post('/applications', {
+      ...at,
+      ...fields,
+      name: 'My Shop',
+      env,
+      domains: [{ host: domain }],
+    });
+    await owner.post(`/volumes/${volume.id}/bind`, {
+      workload_type: 'application',
+      workload_id: app.id,
+      mount_path: '/data',
+    });
+    const made = await owner.post('/templates/from-workloads', {
+      name: `copy-${randomUUID()}`,
+      application_ids: [app.id],
+    });
     expect(made.status).toBe(201);
     expect(made.data.content).not.toContain('a-very-secret-value');
     const report = (await owner.post('/templates/validate', { content: made.data.content })).data;
@@ -264,7 +310,12 @@ describe('POST /templates/from-workloads', () => {
     if (copy.kind !== 'application') throw new Error('It is no application');
     expect(copy.desired).toMatchObject({ source: { type: 'image', image_url: 'web:1' }, mounts: [{ path: '/data' }] });
     const { env: sealed, references, ...config } = copy.desired.config;
-    expect(config).toEqual({ exposed_port: 8080, healthcheck_path: '/ready', memory_limit: '64m', restart_policy: 'always' });
+    expect(config).toEqual({
+      exposed_port: 8080,
+      healthcheck_path: '/ready',
+      memory_limit: '64m',
+      restart_policy: 'always',
+    });
     expect(references).toEqual(['${databases.copy-orders.url}']);
     const place = { tenant: 'default', kind: 'application', id: copy.id, path: 'config.env.GREETING' };
     expect(world.keyring.unseal(sealed['GREETING']!, place)).toBe('costs ${5}');
@@ -272,7 +323,12 @@ describe('POST /templates/from-workloads', () => {
 
   it('needs the right to change each of them', async () => {
     const { project, environment, server } = await world.place(owner);
-    const { data: volume } = await owner.post('/volumes', { project_id: project, environment_id: environment, server_id: server, name: 'v' });
+    const { data: volume } = await owner.post('/volumes', {
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: 'v',
+    });
     const client = await world.user();
     await client.post('/projects', { name: `own-${randomUUID()}` });
     const body = { name: `copy-${randomUUID()}`, volume_ids: [volume.id] };

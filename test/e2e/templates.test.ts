@@ -80,10 +80,11 @@ describe('a template', () => {
     await town.client.request('DELETE', `/api/v1/template-instances/${instance.id}`);
     await town.until(
       'the instance is gone',
-      () => read().then(
-        () => false,
-        () => true,
-      ),
+      () =>
+        read().then(
+          () => false,
+          () => true,
+        ),
       60_000,
     );
     expect([await instancesOf(application), await instancesOf(database)]).toEqual([[], []]);

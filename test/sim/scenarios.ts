@@ -386,7 +386,10 @@ applications:
       await gone(world, 'application', web.id);
       expect((await world.repo.get('volume', files.id))?.meta.deletionRequestedAt).toBeUndefined();
       expect((await world.repo.get('database', db.id))?.desired.template_instance_id).toBeUndefined();
-      const { data: other } = await world.must('POST', `/templates/${template.id}/instantiate`, { ...body, name: 'two' });
+      const { data: other } = await world.must('POST', `/templates/${template.id}/instantiate`, {
+        ...body,
+        name: 'two',
+      });
       await world.must('DELETE', `/template-instances/${other.id}`);
       await gone(world, 'template_instance', other.id);
       expect((await world.must('GET', '/volumes')).data).toHaveLength(2);

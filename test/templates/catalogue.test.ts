@@ -12,7 +12,9 @@ it('has templates', () => {
 });
 
 it.each(names)('%s is valid, described, of pinned images, and says when it is ready', (name) => {
-  const { metadata, variables, resources, findings } = readTemplate(readFileSync(join(folder, name, 'template.yaml'), 'utf8'));
+  const { metadata, variables, resources, findings } = readTemplate(
+    readFileSync(join(folder, name, 'template.yaml'), 'utf8'),
+  );
   expect(findings.errors).toEqual([]);
   expect(findings.warnings).toEqual([]);
   expect(metadata).toMatchObject({
@@ -28,5 +30,6 @@ it.each(names)('%s is valid, described, of pinned images, and says when it is re
     expect(image_url).toMatch(/:v?\d[\w.-]*$/);
     expect(healthcheck ?? healthcheck_path).toBeDefined();
   }
-  for (const it of variables) if (['password', 'secret'].includes(it.type)) expect([it.name, it.generate]).not.toContain(undefined);
+  for (const it of variables)
+    if (['password', 'secret'].includes(it.type)) expect([it.name, it.generate]).not.toContain(undefined);
 });

@@ -103,16 +103,21 @@ describe('a compose file', () => {
   it('that is no YAML or no compose file gives an account, and one that is hostile is refused', () => {
     expect(convertCompose({ content: 'services: [' }).keys).toMatchObject([{ outcome: 'refused' }]);
     expect(convertCompose({ content: 'services: {}' }).report.valid).toBe(false);
-    expect(() => convertCompose({ content: 'services: {}\nservices: {}' })).toThrow(expect.objectContaining({ status: 400 }));
+    expect(() => convertCompose({ content: 'services: {}\nservices: {}' })).toThrow(
+      expect.objectContaining({ status: 400 }),
+    );
   });
 });
 
 const folder = join(import.meta.dirname, '../compose/ordinary');
 
-it.each(readdirSync(folder).filter((name) => /\.ya?ml$/.test(name)))('the ordinary file %s is accounted for, key by key', (name) => {
-  const content = readFileSync(join(folder, name), 'utf8');
-  const { content: text, keys } = convertCompose({ content, recognise_databases: true });
-  expect(keys.length).toBeGreaterThan(0);
-  expect(new Set(keys.map(({ path }) => path)).size).toBe(keys.length);
-  expect(readTemplate(text).findings.isRefused).toBe(false);
-});
+it.each(readdirSync(folder).filter((name) => /\.ya?ml$/.test(name)))(
+  'the ordinary file %s is accounted for, key by key',
+  (name) => {
+    const content = readFileSync(join(folder, name), 'utf8');
+    const { content: text, keys } = convertCompose({ content, recognise_databases: true });
+    expect(keys.length).toBeGreaterThan(0);
+    expect(new Set(keys.map(({ path }) => path)).size).toBe(keys.length);
+    expect(readTemplate(text).findings.isRefused).toBe(false);
+  },
+);

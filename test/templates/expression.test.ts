@@ -31,7 +31,9 @@ it.each([
 it('reads a text that was escaped as exactly that text', () => {
   const pieces = ['$', '{', '}', '$$', '${', '$${', 'A', 'databases.db.host', ':-', ' '];
   for (let seed = 0; seed < 2000; seed++) {
-    const text = Array.from({ length: 6 }, (_, at) => pieces[(seed * 7 + at * 13 + (seed >> at)) % pieces.length]).join('');
+    const text = Array.from({ length: 6 }, (_, at) => pieces[(seed * 7 + at * 13 + (seed >> at)) % pieces.length]).join(
+      '',
+    );
     const parsed = parseExpression(escapeExpression(text));
     expect('parts' in parsed && parsed.parts.join('')).toBe(text);
   }

@@ -38,19 +38,51 @@ describe('what is wrong is named by path, line and column:', () => {
     ['nothing', template(), 'must declare something'],
     ['an unknown key', template('volume: []', 'volumes: [{name: a}]'), '3:1 volume is not known'],
     ['a name with capitals', template('volumes:', '  - name: Data'), '4:5 volumes.0.name must be 1 to 40'],
-    ['a name twice', template('volumes:', '  - name: a', '  - name: a'), '5:5 volumes.1.name is the name of another one'],
+    [
+      'a name twice',
+      template('volumes:', '  - name: a', '  - name: a'),
+      '5:5 volumes.1.name is the name of another one',
+    ],
     ['an unknown field', application(['colour: red']), '6:5 applications.0.colour is not known'],
     ['a wrong port', application(['exposed_port: 70000']), '6:5 applications.0.exposed_port must be'],
-    ['a missing image', template('applications:', '  - name: web', '    image_url: "no image"'), 'applications.0.image_url'],
+    [
+      'a missing image',
+      template('applications:', '  - name: web', '    image_url: "no image"'),
+      'applications.0.image_url',
+    ],
     ['a compose source', application(['source_type: compose']), 'must be git or image'],
-    ['an undeclared variable', application(['env:', '  A: ${B}']), '7:7 applications.0.env.A uses the variable B, which'],
-    ['an unknown reference', application(['env:', '  A: ${databases.db.host}']), 'refers to databases.db, which the template'],
-    ['a password in a command', application(['start_command: run ${databases.db.password}'], 'databases: [{name: db, type: postgres}]'), 'which only variables may have'],
+    [
+      'an undeclared variable',
+      application(['env:', '  A: ${B}']),
+      '7:7 applications.0.env.A uses the variable B, which',
+    ],
+    [
+      'an unknown reference',
+      application(['env:', '  A: ${databases.db.host}']),
+      'refers to databases.db, which the template',
+    ],
+    [
+      'a password in a command',
+      application(['start_command: run ${databases.db.password}'], 'databases: [{name: db, type: postgres}]'),
+      'which only variables may have',
+    ],
     ['an unknown volume', application(['volumes: [{volume: a, path: /a}]']), 'names the volume a, which'],
     ['an unknown dependency', application(['depends_on: [a]']), 'names the application a, which'],
-    ['a wrong default', application(['env: {A: "${B}"}'], 'variables: [{name: B, type: port, default: x}]'), 'variables.0.name has a default that must be a port'],
-    ['an unknown type', template('variables: [{name: B, type: colour}]', 'volumes: [{name: a}]'), 'variables.0.type must be'],
-    ['a default that does not fit', application(['exposed_port: ${P}'], 'variables: [{name: P, default: x}]'), 'applications.0.exposed_port must be'],
+    [
+      'a wrong default',
+      application(['env: {A: "${B}"}'], 'variables: [{name: B, type: port, default: x}]'),
+      'variables.0.name has a default that must be a port',
+    ],
+    [
+      'an unknown type',
+      template('variables: [{name: B, type: colour}]', 'volumes: [{name: a}]'),
+      'variables.0.type must be',
+    ],
+    [
+      'a default that does not fit',
+      application(['exposed_port: ${P}'], 'variables: [{name: P, default: x}]'),
+      'applications.0.exposed_port must be',
+    ],
   ])('%s', (_, text, message) => {
     expect(errorsOf(text).join('\n')).toContain(message);
   });
@@ -62,7 +94,9 @@ describe('what is wrong is named by path, line and column:', () => {
       '    image_url: api:1',
       '    depends_on: [web]',
     );
-    expect(errorsOf(text).join('\n')).toContain('in a circle of references: applications.web → applications.api → applications.web');
+    expect(errorsOf(text).join('\n')).toContain(
+      'in a circle of references: applications.web → applications.api → applications.web',
+    );
   });
 
   it('a volume that two applications would mount', () => {
@@ -94,7 +128,8 @@ it('warns of a variable that nothing uses', () => {
 });
 
 it('takes functions, whose fields are judged', () => {
-  const functions = (more: string) => template('functions:', '  - name: f', '    runtime: node20', '    code: x', ...(more === '' ? [] : [more]));
+  const functions = (more: string) =>
+    template('functions:', '  - name: f', '    runtime: node20', '    code: x', ...(more === '' ? [] : [more]));
   expect(errorsOf(functions(''))).toEqual([]);
   expect(errorsOf(functions('    timeout_seconds: 901')).join('\n')).toContain('functions.0.timeout_seconds must be');
 });

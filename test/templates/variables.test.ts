@@ -88,7 +88,8 @@ describe('the values of an instance', () => {
   });
 
   it('name each that is missing, unknown or wrong', () => {
-    const wrong = () => valuesFrom([...variables, variable({ name: 'PORT', type: 'port' })], { OTHER: 'x', PORT: 'y' }, { random, now });
+    const wrong = () =>
+      valuesFrom([...variables, variable({ name: 'PORT', type: 'port' })], { OTHER: 'x', PORT: 'y' }, { random, now });
     expect(wrong).toThrow(
       expect.objectContaining({
         status: 400,
