@@ -9,7 +9,8 @@ import { readYaml } from '../../compose/read-yaml.ts';
 import type { PlainComposedService } from '../../store/kinds/composed-service.ts';
 import { shellWord } from '../../store/shell-word.ts';
 import type { ConvertedTemplate } from '../resources/template.ts';
-import { convertDatabase, recognised } from './convert-database.ts';
+import { convertDatabase, databaseField, recognised } from './convert-database.ts';
+import type { Recognised } from './convert-database.ts';
 import { escapeExpression } from './expression.ts';
 import { printTemplate } from './print.ts';
 import type { Printed, PrintedApplication } from './print.ts';
@@ -51,6 +52,19 @@ const meantElsewise: Readonly<Record<string, string>> = {
   restart: 'it is restart_policy',
   deploy: 'replicas and limits are those of the application',
   healthcheck: 'it is the health check of the application',
+};
+/** Keys of a service that becomes a database, and what they are there. */
+const ofDatabases: Readonly<Record<string, string>> = {
+  image: 'it is the type and the version of a database, whose image is that of its engine',
+  environment: 'user, password and name are those of the database',
+  volumes: 'a database has a volume of its own',
+  healthcheck: 'a database is asked by its own client',
+  restart: 'a database is started again whenever it ends',
+  networks: 'all of an environment reach it',
+  expose: 'all of its environment reach it at the port of its engine',
+  ports: 'all of its environment reach it; exposed_port opens a port of the server',
+  container_name: 'it is named by Setpoint',
+  hostname: 'it is named by Setpoint',
 };
 const withParts = new Set([
   'environment',
@@ -119,6 +133,8 @@ class Conversion {
   readonly #used = new Set<string>();
   /** What became of keys beyond what the reader of compose files says. */
   readonly #notes = new Map<string, Outcome>();
+  /** Keys whose value does not matter, so that it cannot be refused. */
+  readonly #certain = new Set<string>();
   readonly #mounted = new Map<string, string>();
 
   constructor(content: string, top: MapNode, isRecognising: boolean) {
@@ -154,13 +170,7 @@ class Conversion {
         const type = databases.get(it.name);
         if (type === undefined) return [];
         const made = convertDatabase(keyOf(it.name), type, env.get(it.name) ?? {});
-        for (const [key] of this.#keysOf(it.name))
-          this.#note(
-            it.name,
-            key,
-            'approximated',
-            `it is a database of ${engines[type.type].word} with a volume, a health check and a password of its own`,
-          );
+        this.#noteDatabase(it.name, type, raw.get(it.name) ?? new Map());
         return [made];
       }),
       applications: services.flatMap((it) =>
@@ -185,6 +195,27 @@ class Conversion {
 
   #note(service: string, key: string, outcome: Outcome['outcome'], message: string): void {
     this.#notes.set(`services.${service}.${key}`, { outcome, message });
+  }
+
+  /** What becomes of the keys of a service that becomes a database. */
+  #noteDatabase(service: string, { type }: Recognised, env: ReadonlyMap<string, RawVariable>): void {
+    for (const [key, { path }] of this.#keysOf(service)) {
+      const how = ofDatabases[key];
+      if (how === undefined) {
+        this.#note(service, key, 'refused', `a database of ${engines[type].word} has no such setting`);
+        continue;
+      }
+      this.#note(service, key, 'approximated', how);
+      this.#certain.add(path);
+    }
+    for (const [key, { at }] of env) {
+      const field = databaseField(key);
+      const outcome: Outcome =
+        field === undefined
+          ? { outcome: 'refused', message: 'a database is told its user, its password and its name only' }
+          : { outcome: 'approximated', message: `it is ${field} of the database` };
+      this.#notes.set(at.path, outcome);
+    }
   }
 
   /** The variables of a service as they are written. */
@@ -384,10 +415,12 @@ class Conversion {
     const error = this.#parsed.errors.find(
       (it) => below(it) && !(path.includes('.environment') && ofVariables.test(it.message)),
     );
-    if (error !== undefined && own?.outcome !== 'approximated') return { outcome: 'refused', message: error.message };
+    const isCertain = this.#certain.has(path) || this.#certain.has(around) || path.includes('.environment');
+    if (error !== undefined && !(isCertain && (own ?? this.#notes.get(around))?.outcome === 'approximated'))
+      return { outcome: 'refused', message: error.message };
     if (own !== undefined) return own;
     const of = around === '' ? undefined : this.#notes.get(around);
-    if (of?.outcome === 'refused') return of;
+    if (of !== undefined && (of.outcome === 'refused' || this.#certain.has(around))) return of;
     const warning = this.#parsed.warnings.find(
       (it) => below(it) && !(path.includes('.environment') && ofVariables.test(it.message)),
     );

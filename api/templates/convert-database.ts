@@ -47,6 +47,11 @@ const fields: Readonly<Record<string, 'database_user' | 'password' | 'database_n
   MARIADB_DATABASE: 'database_name',
 };
 
+/** The field of a database that a variable of an official image tells; `undefined`: none. */
+export function databaseField(variable: string): string | undefined {
+  return Object.hasOwn(fields, variable) ? fields[variable] : undefined;
+}
+
 /** A database with what its variables say of user, password and name. */
 export function convertDatabase(
   name: string,

@@ -81,7 +81,7 @@ export function isMention(part: Part): part is Mention {
 
 /** The text that is read as exactly this text. */
 export function escapeExpression(text: string): string {
-  return text.replaceAll('${', '$${');
+  return text.replaceAll('${', () => '$${'); // in a text, `$$` would be a single one
 }
 
 /** The text of a reference. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
+import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, typedKind } from '../objects.ts';
 import { placeOf } from '../place.ts';
 import { createDatabase } from './db.ts';
@@ -37,18 +38,20 @@ export interface ServerOptions {
   wait?: boolean;
 }
 
+type Options = { project?: string; on?: string; file?: string } & ServerOptions &
+  SshKeyOptions &
+  GitCredentialOptions &
+  RegistryOptions &
+  WebhookOptions &
+  DatabaseOptions &
+  DestinationOptions;
+
 /** Creates an object of a kind; for a server it prints how its agent joins, for a webhook its address and its secret. */
 export async function create(
   client: Client,
   word: string,
   named: string | undefined,
-  options: { project?: string; on?: string; file?: string } & ServerOptions &
-    SshKeyOptions &
-    GitCredentialOptions &
-    RegistryOptions &
-    WebhookOptions &
-    DatabaseOptions &
-    DestinationOptions,
+  options: Options,
   signal: AbortSignal,
 ): Promise<void> {
   const kind = kindOf(word);
@@ -57,7 +60,16 @@ export async function create(
     return;
   }
   if (named === undefined) throw new Error(`Say what it is called: setpoint create ${word} NAME`);
-  const name = named;
+  await createNamed(client, kind, named, options, signal);
+}
+
+async function createNamed(
+  client: Client,
+  kind: Exclude<CliKind, 'templates'>,
+  name: string,
+  options: Options,
+  signal: AbortSignal,
+): Promise<void> {
   switch (kind) {
     case 'projects':
       await client.request('POST', '/api/v1/projects', { name });

@@ -52,8 +52,8 @@ describe('a template', () => {
     const refused = await owner.post('/templates', { name: 'x', content: `${templateText}colour: red\nsize: big\n` });
     expect(refused.status).toBe(400);
     expect(refused.body.error?.details).toEqual([
-      { field: 'content', reason: 'invalid', message: 'line 5, column 1: colour is not known' },
-      { field: 'content', reason: 'invalid', message: 'line 6, column 1: size is not known' },
+      { field: 'content', reason: 'invalid', message: 'line 5, column 9: colour is not known' },
+      { field: 'content', reason: 'invalid', message: 'line 6, column 7: size is not known' },
     ]);
     expect((await owner.post('/templates', { content: templateText })).body.error?.details?.[0]).toMatchObject({
       field: 'name',
@@ -128,7 +128,7 @@ describe('POST /templates/validate', () => {
     expect(status).toBe(200);
     expect(data).toMatchObject({
       valid: false,
-      errors: [{ path: 'colour', line: 5, column: 1, message: 'colour is not known' }],
+      errors: [{ path: 'colour', line: 5, column: 9, message: 'colour is not known' }],
     });
     for (const content of [
       `${templateText}---\n${templateText}`,

@@ -90,7 +90,7 @@ describe('a compose file', () => {
 
   it('has applications alone where databases are not asked for', () => {
     const { report } = convertCompose({ content: shop });
-    expect(report.valid).toBe(true);
+    expect(report.errors).toEqual([]);
     expect(report.resources.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
       'volume uploads',
       'volume data',

@@ -34,17 +34,17 @@ describe('what is wrong is named by path, line and column:', () => {
   it.each([
     ['an empty text', '', '1:1 The template must not be empty'],
     ['a list', '[]', '1:1 The template must be a map'],
-    ['another kind', 'apiVersion: setpoint/v1\nkind: Application\n', '2:1 kind must have kind: Template'],
+    ['another kind', 'apiVersion: setpoint/v1\nkind: Application\n', '2:7 kind must have kind: Template'],
     ['nothing', template(), 'must declare something'],
     ['an unknown key', template('volume: []', 'volumes: [{name: a}]'), '3:1 volume is not known'],
-    ['a name with capitals', template('volumes:', '  - name: Data'), '4:5 volumes.0.name must be 1 to 40'],
+    ['a name with capitals', template('volumes:', '  - name: Data'), '4:11 volumes.0.name must be 1 to 40'],
     [
       'a name twice',
       template('volumes:', '  - name: a', '  - name: a'),
-      '5:5 volumes.1.name is the name of another one',
+      '5:11 volumes.1.name is the name of another one',
     ],
-    ['an unknown field', application(['colour: red']), '6:5 applications.0.colour is not known'],
-    ['a wrong port', application(['exposed_port: 70000']), '6:5 applications.0.exposed_port must be'],
+    ['an unknown field', application(['colour: red']), '6:13 applications.0.colour is not known'],
+    ['a wrong port', application(['exposed_port: 70000']), '6:19 applications.0.exposed_port must be'],
     [
       'a missing image',
       template('applications:', '  - name: web', '    image_url: "no image"'),
@@ -54,7 +54,7 @@ describe('what is wrong is named by path, line and column:', () => {
     [
       'an undeclared variable',
       application(['env:', '  A: ${B}']),
-      '7:7 applications.0.env.A uses the variable B, which',
+      '7:10 applications.0.env.A uses the variable B, which',
     ],
     [
       'an unknown reference',
