@@ -78,15 +78,11 @@ function progressOfApplication(view: View, it: ReadonlyResource<'application'> |
   if (it?.desired.run === 'stopped') return stopped;
   const id = it?.desired.deployment_id;
   const target = id === undefined ? undefined : view.get('deployment', id);
-  const phase = target?.observed?.phase;
-  if (phase !== undefined && phase !== 'succeeded' && hasDeploymentEnded(phase)) {
-    const number = target?.desired.number ?? 0;
-    const why = target?.observed?.error?.message ?? 'deploy it again';
-    return { state: 'failed', message: `Deployment ${number} ${phase}: ${why}` };
-  }
+  const failure = failureOf(target);
+  if (failure !== undefined) return failure;
   switch (it?.observed?.phase) {
     case 'running':
-      return phase === 'succeeded' ? up : starting;
+      return target?.observed?.phase === 'succeeded' ? up : starting;
     case 'failed':
     case 'error':
       return { state: 'failed', message: words(it, 'It does not run') };
@@ -96,4 +92,12 @@ function progressOfApplication(view: View, it: ReadonlyResource<'application'> |
     case undefined:
       return starting;
   }
+}
+
+/** What a deployment that ended without success came to. */
+function failureOf(it: ReadonlyResource<'deployment'> | undefined): Progress | undefined {
+  const phase = it?.observed?.phase;
+  if (it === undefined || phase === undefined || phase === 'succeeded' || !hasDeploymentEnded(phase)) return undefined;
+  const why = it.observed?.error?.message ?? 'deploy it again';
+  return { state: 'failed', message: `Deployment ${it.desired.number} ${phase}: ${why}` };
 }

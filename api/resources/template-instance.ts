@@ -48,7 +48,7 @@ export type TemplateInstance = z.infer<typeof TemplateInstance>;
 
 type It = ReadonlyResource<'template_instance'>;
 
-export function instanceStatus(it: It): TemplateInstancePhase {
+function instanceStatus(it: It): TemplateInstancePhase {
   return isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending');
 }
 

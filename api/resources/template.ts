@@ -44,7 +44,7 @@ export const TemplateFields = {
     .nullish(),
 };
 
-export const TemplateContent = z
+const TemplateContent = z
   .string()
   .refine((text) => Buffer.byteLength(text) <= maxTemplateBytes, `Must be at most ${maxTemplateBytes / 1024} KiB`)
   .meta({ description: `YAML, at most ${maxTemplateBytes / 1024} KiB` });
@@ -62,7 +62,7 @@ export const TemplateUpdate = z
   .strictObject({ ...fields, content: TemplateContent.nullish().meta({ description: 'null: as it is' }) })
   .partial();
 
-export const exportFormat = 'setpoint/template/v1';
+const exportFormat = 'setpoint/template/v1';
 
 /** A template as a file that every installation takes. */
 export const TemplateExport = z

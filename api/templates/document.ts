@@ -54,7 +54,7 @@ export type TemplateDatabase = z.infer<typeof TemplateDatabase>;
 export const TemplateVolume = z.strictObject(named);
 export type TemplateVolume = z.infer<typeof TemplateVolume>;
 
-export const TemplateFunction = z.strictObject({
+const TemplateFunction = z.strictObject({
   ...named,
   runtime: z.enum(['node20', 'python3', 'go', 'bun', 'deno']),
   code: z

@@ -15,7 +15,7 @@ export interface Use {
 export type Part = string | Use | Mention;
 
 /** What may be taken of each kind. */
-export const attributesOf: Readonly<Record<Mention['of'], readonly string[]>> = {
+const attributesOf: Readonly<Record<Mention['of'], readonly string[]>> = {
   applications: ['host', 'port', 'url'],
   databases: ['host', 'port', 'user', 'password', 'name', 'url'],
   volumes: ['id'],

@@ -72,35 +72,48 @@ export function valueFault(it: Variable, value: string, now: Date): string | und
   return matches(it.pattern, value) ? undefined : `must match ${it.pattern}`;
 }
 
-function typeFault({ type, options = [], min, max }: Variable, value: string, now: Date): string | undefined {
-  switch (type) {
+function typeFault(it: Variable, value: string, now: Date): string | undefined {
+  switch (it.type) {
     case 'string':
       return undefined;
-    case 'secret':
-      return value === '' ? 'must not be empty' : undefined;
-    case 'password':
-      return /^[\x20-\x7e]{8,128}$/.test(value) ? undefined : 'must be 8 to 128 printable characters of ASCII';
     case 'number':
-      return numberFault(value, min, max);
-    case 'boolean':
-      return value === 'true' || value === 'false' ? undefined : 'must be true or false';
+      return numberFault(value, it.min, it.max);
     case 'enum':
-      return options.includes(value) ? undefined : `must be one of ${options.join(', ')}`;
+      return it.options?.includes(value) === true ? undefined : `must be one of ${(it.options ?? []).join(', ')}`;
+    case 'secret':
+    case 'password':
+    case 'boolean':
     case 'domain':
-      return HostName.safeParse(value).success ? undefined : 'must be a host name such as www.example.org';
     case 'email':
-      return z.email().safeParse(value).success ? undefined : 'must be an e-mail address';
     case 'port':
-      return /^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= 65_535
-        ? undefined
-        : 'must be a port from 1 to 65535';
     case 'size':
-      return 'fault' in parseMemory(value) ? 'must be a size of at least 6m, such as 512m or 1.5g' : undefined;
-    case 'cron':
-      return cronFault({ expression: value, timezone: 'UTC' }, now) === undefined
-        ? undefined
-        : 'must be five fields of times, such as "30 3 * * *"';
+    case 'cron': {
+      const { is, rule } = forms[it.type];
+      return is(value, now) ? undefined : rule;
+    }
   }
+}
+
+/** What values of the other types look like. */
+const forms = {
+  secret: { is: (value) => value !== '', rule: 'must not be empty' },
+  password: {
+    is: (value) => /^[\x20-\x7e]{8,128}$/.test(value),
+    rule: 'must be 8 to 128 printable characters of ASCII',
+  },
+  boolean: { is: (value) => value === 'true' || value === 'false', rule: 'must be true or false' },
+  domain: { is: (value) => HostName.safeParse(value).success, rule: 'must be a host name such as www.example.org' },
+  email: { is: (value) => z.email().safeParse(value).success, rule: 'must be an e-mail address' },
+  port: { is: isPort, rule: 'must be a port from 1 to 65535' },
+  size: { is: (value) => 'bytes' in parseMemory(value), rule: 'must be a size of at least 6m, such as 512m or 1.5g' },
+  cron: {
+    is: (value, now) => cronFault({ expression: value, timezone: 'UTC' }, now) === undefined,
+    rule: 'must be five fields of times, such as "30 3 * * *"',
+  },
+} as const satisfies Partial<Record<Variable['type'], { is: (value: string, now: Date) => boolean; rule: string }>>;
+
+function isPort(value: string): boolean {
+  return /^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= 65_535;
 }
 
 function numberFault(value: string, min = -Infinity, max = Infinity): string | undefined {

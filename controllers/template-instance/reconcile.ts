@@ -44,7 +44,7 @@ const childKinds = ['volume', 'database', 'application'] as const satisfies read
  */
 export function templateInstanceController(settings: TemplateInstanceSettings): Controller<'template_instance'> {
   return {
-    name: 'template-instance',
+    name: 'template_instance',
     kind: 'template_instance',
     reads: [...childKinds, 'deployment', 'project', 'environment', 'server', 'settings', 'registry', 'git_credential'],
     children: [...childKinds, 'deployment'],
@@ -189,7 +189,7 @@ async function make(instance: Instance, child: Child, ctx: Context): Promise<voi
         }
       }
     },
-    { audited: 'controller template-instance' },
+    { audited: 'controller template_instance' },
   );
 }
 
@@ -204,7 +204,7 @@ async function remove(instance: Instance, ctx: Context): Promise<ReadonlyResourc
   for (const it of owned) {
     const { kind, id } = it.meta;
     if (isKept && kind !== 'application' && !isDeleting(it))
-      await ctx.amend(kind, id, leave, { audited: 'controller template-instance' });
+      await ctx.amend(kind, id, leave, { audited: 'controller template_instance' });
     else left.push(it);
   }
   const last = Math.max(...left.map(({ meta }) => waves.get(meta.id) ?? 0));

@@ -74,6 +74,6 @@ export const templateInstance = defineKind({
   clone: {
     never: 'Its children are copied as what they are: the copies belong to nobody, and each can be changed and deleted',
   },
-  finalizers: ['template-instance'],
+  finalizers: ['template_instance'],
   keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
 });

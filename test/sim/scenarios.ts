@@ -1,4 +1,5 @@
 import '../../api/templates/plan.ts'; // as the next one
+import '../../api/templates/report.ts'; // as the next one
 import '../../compose/parse.ts'; // a request loads it, which takes real time at the first one only
 import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
