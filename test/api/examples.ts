@@ -747,7 +747,7 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'GET /previews/:id/events': { path: at('/previews/:preview/events'), before: addPreview },
   'GET /templates': { path: at('/templates'), before: addTemplate, item: places.template },
-  'POST /templates': { path: at('/templates'), body: () => ({ name: 'shop', content: templateText }) },
+  'POST /templates': { path: at('/templates'), body: () => ({ name: randomUUID(), content: templateText }) },
   'GET /templates/:id': { path: at('/templates/:template'), before: addTemplate },
   'PUT /templates/:id': {
     path: at('/templates/:template'),
@@ -758,7 +758,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'GET /templates/:id/export': { path: at('/templates/:template/export'), before: addTemplate },
   'POST /templates/import': {
     path: at('/templates/import'),
-    body: () => ({ format: 'setpoint/template/v1', name: 'shop', content: templateText }),
+    body: () => ({ format: 'setpoint/template/v1', name: randomUUID(), content: templateText }),
   },
   'POST /templates/validate': { path: at('/templates/validate'), body: () => ({ content: templateText }) },
   'POST /templates/convert-compose': {
@@ -767,7 +767,7 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'POST /templates/from-workloads': {
     path: at('/templates/from-workloads'),
-    body: ({ application }) => ({ name: 'copy', application_ids: [application] }),
+    body: ({ application }) => ({ name: randomUUID(), application_ids: [application] }),
   },
   'POST /templates/:id/instantiate': {
     path: at('/templates/:template/instantiate'),
