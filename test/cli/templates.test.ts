@@ -40,7 +40,7 @@ it('a template is checked, created, exported, imported and instantiated, and wha
   const wrong = await run(['templates', 'check', '-f', '-'], 'kind: Template\n');
   expect(wrong).toMatchObject({
     code: 1,
-    out: expect.stringContaining('-:1:1: error: apiVersion must have apiVersion'),
+    out: expect.stringContaining('-:1:1: error: The template must have apiVersion: setpoint/v1'),
   });
 
   expect(await run(['create', 'template', '-f', example])).toMatchObject({
