@@ -21,6 +21,7 @@ import { restoreController } from '../controllers/restore/reconcile.ts';
 import { runController } from '../controllers/run/reconcile.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
 import type { ServerSettings } from '../controllers/server/reconcile.ts';
+import { templateInstanceController } from '../controllers/template-instance/reconcile.ts';
 import { volumeController } from '../controllers/volume/reconcile.ts';
 import { webhookDeliveryController } from '../controllers/webhook-delivery/reconcile.ts';
 import type { Sealer, Transplanter, Unsealer } from '../store/seal.ts';
@@ -39,6 +40,8 @@ export interface ControllerOptions
   ingressImage?: string | undefined;
   buildDeadlineMs: number;
   rolloutDeadlineMs: number;
+  /** Ports of this machine that the control plane itself listens on. */
+  ownPorts: readonly number[];
 }
 
 const defaultIngressImage = 'docker.io/library/caddy:2.11-alpine';
@@ -53,6 +56,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     ingressImage = defaultIngressImage,
     buildDeadlineMs,
     rolloutDeadlineMs,
+    ownPorts,
   } = options;
   return [
     projectController,
@@ -71,6 +75,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     runController,
     webhookDeliveryController,
     previewController({ buildDeadlineMs }),
+    templateInstanceController({ buildDeadlineMs, ownPorts }),
     inviteController({
       mailer,
       isOnlyLogged: isMailOnlyLogged,

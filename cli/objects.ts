@@ -13,6 +13,8 @@ import { previewVerbs } from '../rules/preview.ts';
 import { restoreVerbs } from '../rules/restore.ts';
 import { registryVerbs } from '../rules/registry.ts';
 import { serverVerbs } from '../rules/server.ts';
+import { templateInstanceVerbs } from '../rules/template-instance.ts';
+import { templateVerbs } from '../rules/template.ts';
 import { sshKeyVerbs } from '../rules/ssh-key.ts';
 import type { VerbTable } from '../rules/verb-table.ts';
 import { volumeVerbs } from '../rules/volume.ts';
@@ -151,6 +153,20 @@ const kinds = {
     hasEvents: true,
     takes: ' with its environment and all that is in it',
     verbs: previewVerbs,
+  },
+  templates: {
+    names: ['template'],
+    path: '/api/v1/templates',
+    takes: '; what was made of it stays',
+    verbs: templateVerbs,
+  },
+  'template-instances': {
+    names: ['template_instance', 'template-instance', 'instance', 'instances'],
+    path: '/api/v1/template-instances',
+    parent: 'projects',
+    isInEnvironment: true,
+    takes: ' with all that it made, data included',
+    verbs: templateInstanceVerbs,
   },
   registries: {
     names: ['registry'],

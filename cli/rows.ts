@@ -83,6 +83,21 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     expires: field('expires_at'),
     address: (it) => z.array(z.string()).parse(it['urls'])[0] ?? '',
   },
+  templates: {
+    name: field('name'),
+    title: field('display_name'),
+    tags: (it) => z.array(z.string()).parse(it['tags']).join(', '),
+    instances: field('instance_count'),
+  },
+  'template-instances': {
+    name: field('name'),
+    project: parent,
+    environment,
+    template: field('template_name'),
+    status: field('status'),
+    up: (it) => `${text(it['ready_children'])}/${z.array(z.unknown()).parse(it['children']).length}`,
+    ready,
+  },
   backups: {
     of: field('name'),
     kind: field('kind'),

@@ -15,6 +15,7 @@ import type { DestinationOptions } from './verbs/destination.ts';
 import type { GitCredentialOptions } from './verbs/git-credential.ts';
 import type { RegistryOptions } from './verbs/registry.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
+import type { InstantiateOptions } from './verbs/template.ts';
 import type { WebhookOptions } from './verbs/webhook.ts';
 
 /** One subcommand of `setpoint` that calls the API. */
@@ -166,8 +167,8 @@ export const verbs: readonly Verb[] = [
       (await import('./verbs/members.ts')).members(client, action, project, rest),
   }),
   verb<
-    [kind: string, name: string],
-    Scope & { on?: string } & ServerOptions &
+    [kind: string, name?: string],
+    Scope & { on?: string; file?: string } & ServerOptions &
       SshKeyOptions &
       GitCredentialOptions &
       RegistryOptions &
@@ -175,7 +176,7 @@ export const verbs: readonly Verb[] = [
       DatabaseOptions &
       DestinationOptions
   >({
-    use: 'create <kind> <name>',
+    use: 'create <kind> [name]',
     text: 'create an object of a kind, such as a project; prints how the agent of a server joins, the public half of an SSH key or a deploy key, and the address and secret of a webhook',
     options: [
       new Option('--direct-ports', 'ports of applications are open on the server itself'),
@@ -210,6 +211,10 @@ export const verbs: readonly Verb[] = [
       ...destinationOptions,
       ...webhookOptions,
       new Option('--secret', 'of a webhook: it is asked for, or read from standard input; by default one is made'),
+      new Option(
+        '-f, --file <path>',
+        'of a template: its text, - for standard input; its name is by default that of the text',
+      ),
     ],
     run: async (client, [kind, name], options, signal) =>
       (await import('./verbs/create.ts')).create(client, kind, name, options, signal),
@@ -527,10 +532,54 @@ export const verbs: readonly Verb[] = [
     options: [new Option('--back <volume>', 'the id of a former volume of it, to go back to'), yes],
     run: async (client, [name], options) => (await import('./verbs/recover.ts')).switchTo(client, name, options),
   }),
-  verb<[kind: string, name: string], Waiting & { yes?: boolean; force?: boolean }>({
+  verb<[action?: string, name?: string], { file?: string; onConflict?: string; output?: string }>({
+    use: 'templates [action] [name]',
+    text: 'list; check: what the text of --file declares and what is wrong with it; export NAME: print it as a file for import; import: that of --file',
+    inProject: false,
+    options: [
+      new Option('-f, --file <path>', 'check, import: the file, - for standard input'),
+      new Option('--on-conflict <what>', 'import: what becomes of it if there is one of that name').choices([
+        'fail',
+        'rename',
+        'replace',
+      ]),
+      output,
+    ],
+    run: async (client, [action, name], options, signal) =>
+      (await import('./verbs/template.ts')).templates(client, action ?? 'list', name, options, signal),
+  }),
+  verb<[template: string], Waiting & InstantiateOptions>({
+    use: 'instantiate <template>',
+    text: 'make what a template declares, in --project, and print how far each part of it is',
+    options: [
+      new Option('--set <pairs...>', 'values of its variables: NAME=VALUE').argParser(variable),
+      new Option('--name <name>', 'what the names of all that is made begin with; by default that of the template'),
+      new Option('--environment <name>', 'by default the default one of the project'),
+      new Option('--on <server>', 'by default that of the project'),
+      noWait,
+    ],
+    run: async (client, [name], options) => (await import('./verbs/template.ts')).instantiate(client, name, options),
+  }),
+  verb<[], { file: string; name?: string; recogniseDatabases?: boolean }>({
+    use: 'convert-compose',
+    text: 'print a compose file as a template, and what became of each of its keys on standard error',
+    inProject: false,
+    options: [
+      new Option('-f, --file <path>', 'the compose file, - for standard input').makeOptionMandatory(),
+      new Option('--name <name>', 'what the template is called'),
+      new Option('--recognise-databases', 'services of images of known engines become databases'),
+    ],
+    run: async (client, _, options) => (await import('./verbs/template.ts')).convertCompose(client, options),
+  }),
+  verb<[kind: string, name: string], Waiting & { yes?: boolean; force?: boolean; keepData?: boolean }>({
     use: 'delete <kind> <name>',
     text: 'delete an object with what belongs to it; asks before it does',
-    options: [yes, new Option('--force', 'also an environment or a server that is in use'), noWait],
+    options: [
+      yes,
+      new Option('--force', 'also an environment or a server that is in use'),
+      new Option('--keep-data', 'of a template instance: its volumes and databases stay'),
+      noWait,
+    ],
     run: async (client, [kind, name], options) =>
       (await import('./verbs/delete.ts')).deleteObject(client, kind, name, options),
   }),

@@ -3,6 +3,7 @@ import { dependencyFault } from './dependencies.ts';
 import { readContents } from './files.ts';
 import { Findings } from './findings.ts';
 import type { Finding } from './findings.ts';
+import { interpolate } from './interpolate.ts';
 import type { Variables } from './interpolate.ts';
 import { isBlank } from './node.ts';
 import type { Node, Place } from './node.ts';
@@ -45,7 +46,7 @@ const volumeName = /^[A-Za-z0-9][\w.-]{0,62}$/;
  */
 export function parseCompose({ text, variables, inRepository, folder = '.' }: ComposeInput): Composition {
   const findings = new Findings();
-  const top = readYaml(text, variables, findings);
+  const top = readYaml(text, (value) => interpolate(value, variables), findings);
   const composition = top === undefined ? empty : read(top, { findings, variables, inRepository, folder });
   return { ...composition, errors: findings.errors, warnings: findings.warnings };
 }

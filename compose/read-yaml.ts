@@ -2,8 +2,6 @@ import { isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument } fr
 import type { Document, Pair, ParsedNode } from 'yaml';
 import { maxComposeBytes } from '../store/kinds/composed-service.ts';
 import type { Findings } from './findings.ts';
-import { interpolate } from './interpolate.ts';
-import type { Variables } from './interpolate.ts';
 import type { MapNode, Node, Place } from './node.ts';
 import { pathBelow } from '../store/faults.ts';
 
@@ -16,25 +14,28 @@ const maxParts = 80_000;
 /** Most characters of all values together, with their variables. */
 const maxChars = 2 * 1024 * 1024;
 
+/** What stands for a text, such as the text with its variables; `blank`: variables without a value. */
+export type Replace = (text: string) => { text: string; blank: readonly string[] } | { fault: string };
+
 const root: Place = { path: '', key: '', line: 1, column: 1 };
 const coreTag = /^tag:yaml\.org,2002:(?:str|int|float|bool|null|map|seq)$/;
 
 /**
  * Reads a text as YAML 1.2 with the core schema: no other tags, no duplicate keys, one document. Aliases and merge keys
- * are resolved, variables in values replaced. Returns `undefined` if the text as a whole is refused; `findings` has the
+ * are resolved, texts in values replaced by `replace`. Returns `undefined` if the text as a whole is refused; `findings` has the
  * reason then. Its time and memory are bounded for any text.
  */
-export function readYaml(text: string, variables: Variables, findings: Findings): Node | undefined {
+export function readYaml(text: string, replace: Replace, findings: Findings): Node | undefined {
   if (Buffer.byteLength(text) > maxComposeBytes)
-    return findings.error(root, `must be at most ${maxComposeBytes / 1024} KiB`);
+    return findings.refuse(root, `must be at most ${maxComposeBytes / 1024} KiB`);
   const hidden = /[^\P{Cc}\n\r\t]/u.exec(text);
   if (hidden !== null || !text.isWellFormed())
-    return findings.error(
+    return findings.refuse(
       root,
       `must not have control characters${hidden === null ? '' : placeIn(text, hidden.index)}`,
     );
   const tooMuch = shapeFault(text);
-  if (tooMuch !== undefined) return findings.error(root, tooMuch);
+  if (tooMuch !== undefined) return findings.refuse(root, tooMuch);
   const lines = new LineCounter();
   const document = parseDocument(text, {
     version: '1.2',
@@ -49,15 +50,16 @@ export function readYaml(text: string, variables: Variables, findings: Findings)
   const [fault] = document.errors;
   if (fault !== undefined) {
     const { line, col } = lines.linePos(fault.pos[0]);
-    if (/call stack/.test(fault.message)) return findings.error(root, `must not be nested deeper than ${maxDepth}`);
-    const what = fault.code === 'MULTIPLE_DOCS' ? 'must be one document' : `is no YAML: ${fault.message}`;
-    return findings.error({ ...root, line, column: col }, what);
+    if (/call stack/.test(fault.message)) return findings.refuse(root, `must not be nested deeper than ${maxDepth}`);
+    const at = { ...root, line, column: col };
+    if (fault.code === 'MULTIPLE_DOCS') return findings.refuse(at, 'must be one document');
+    return findings.error(at, `is no YAML: ${fault.message}`);
   }
   if (document.contents === null) return findings.error(root, 'must not be empty');
   try {
-    return new Reader(document, lines, variables, findings).read(document.contents, root, 0);
+    return new Reader(document, lines, replace, findings).read(document.contents, root, 0);
   } catch (error) {
-    if (error instanceof TooMuch) return findings.error(error.place, error.message);
+    if (error instanceof TooMuch) return findings.refuse(error.place, error.message);
     throw error;
   }
 }
@@ -93,16 +95,16 @@ type Entry = readonly [key: string, at: Place, value: unknown];
 class Reader {
   readonly #document: Document.Parsed;
   readonly #lines: LineCounter;
-  readonly #variables: Variables;
+  readonly #replace: Replace;
   readonly #findings: Findings;
   #nodes = 0;
   #aliases = 0;
   #chars = 0;
 
-  constructor(document: Document.Parsed, lines: LineCounter, variables: Variables, findings: Findings) {
+  constructor(document: Document.Parsed, lines: LineCounter, replace: Replace, findings: Findings) {
     this.#document = document;
     this.#lines = lines;
-    this.#variables = variables;
+    this.#replace = replace;
     this.#findings = findings;
   }
 
@@ -132,7 +134,7 @@ class Reader {
   }
 
   #text(value: string, place: Place): Node {
-    const result = interpolate(value, this.#variables);
+    const result = this.#replace(value);
     if ('fault' in result) this.#findings.error(place, result.fault);
     const { text, blank } = 'fault' in result ? { text: '', blank: [] } : result;
     this.#chars += text.length;
@@ -146,7 +148,7 @@ class Reader {
     const fields = new Map<string, Node>();
     for (const [key, at, value] of this.#entries(pairs, place, depth)) {
       const child = below(at, key, place);
-      if (key === '__proto__') this.#findings.error(child, 'is no name of anything');
+      if (key === '__proto__') this.#findings.refuse(child, 'is no name of anything');
       else fields.set(key, this.read(value, child, depth + 1));
     }
     return { ...place, type: 'map', fields };
@@ -166,7 +168,7 @@ class Reader {
       }
       if (isScalar(written)) this.#checkTag(written.tag, below(at, key, place));
       if (key === '<<') merged.push(...this.#merged(value, place, depth));
-      else if (own.has(key)) this.#findings.error(below(at, key, place), 'is there twice');
+      else if (own.has(key)) this.#findings.refuse(below(at, key, place), 'is there twice');
       else own.set(key, [key, at, value]);
     }
     for (const entry of merged) if (!own.has(entry[0])) own.set(entry[0], entry);
@@ -191,7 +193,7 @@ class Reader {
 
   #checkTag(tag: string | undefined, place: Place): void {
     if (tag === undefined || coreTag.test(tag)) return;
-    this.#findings.error(place, `has the tag ${tag.slice(0, 60)}, which is refused: write the value itself`);
+    this.#findings.refuse(place, `has the tag ${tag.slice(0, 60)}, which is refused: write the value itself`);
   }
 
   #placeOf(written: unknown, around: Place): Place {

@@ -1836,6 +1836,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/applications/{id}/capabilities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Say which further capabilities of the kernel the instances of an application have; they are replaced */
+        put: operations["grantCapabilities"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/applications/{id}/restart": {
         parameters: {
             query?: never;
@@ -2619,6 +2636,180 @@ export interface paths {
         };
         /** What happened to a preview, newest first */
         get: operations["listPreviewEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Templates of the tenant, without their texts */
+        get: operations["listTemplates"];
+        put?: never;
+        /** Keep a text as a template, once it is valid */
+        post: operations["createTemplate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A template with its text */
+        get: operations["getTemplate"];
+        /** Change a template: its instances stay as they are */
+        put: operations["updateTemplate"];
+        post?: never;
+        /** Delete a template; what was made of it stays */
+        delete: operations["deleteTemplate"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A template as a file that POST /templates/import takes */
+        get: operations["exportTemplate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a template of an exported one */
+        post: operations["importTemplate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates/convert-compose": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A compose file as a template, with an account of each of its keys. Changes nothing */
+        post: operations["convertCompose"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What a text declares as a template, and what is wrong with it, by line and column. Changes nothing */
+        post: operations["validateTemplate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates/from-workloads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a template of applications, databases and volumes that there are; secrets become variables */
+        post: operations["templateFromWorkloads"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/template-instances/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was made of a template, and how far each part of it is */
+        get: operations["getTemplateInstance"];
+        put?: never;
+        post?: never;
+        /** Delete what was made of a template, the last first; with keep_data=true volumes and databases stay */
+        delete: operations["deleteTemplateInstance"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/templates/{id}/instantiate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make what a template declares, in waves: volumes, databases, then applications by their references */
+        post: operations["instantiateTemplate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/template-instances": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was made of templates in the projects that one may see */
+        get: operations["listTemplateInstances"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3951,6 +4142,8 @@ export interface components {
                     hard: number;
                 };
             } | null;
+            /** @description Capabilities of the kernel that its instances have beyond the usual ones: an admin grants them */
+            capabilities: ("IPC_LOCK" | "NET_RAW" | "SYS_NICE")[];
             /** @description Instances beyond replicas while others take their place */
             max_surge: number;
             /** @description How long an instance is ready before it replaces another one */
@@ -4698,6 +4891,152 @@ export interface components {
             urls: string[];
             /** @enum {string} */
             status: "awaiting_approval" | "creating" | "deploying" | "ready" | "failed" | "deleting";
+        };
+        Template: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            name: string;
+            display_name: string | null;
+            description: string | null;
+            icon: string | null;
+            color: string | null;
+            tags: string[];
+            /** @description The text itself; null in lists and in /ws/watch */
+            content: string | null;
+            /** @description Who made it, and may change it */
+            author_id: string;
+            instance_count: number;
+            /**
+             * @description used: there are instances of it
+             * @enum {string}
+             */
+            status: "unused" | "used";
+        };
+        TemplateExport: {
+            /** @constant */
+            format: "setpoint/template/v1";
+            name: string;
+            display_name: string | null;
+            description: string | null;
+            icon: string | null;
+            color: string | null;
+            tags: string[];
+            labels: {
+                [key: string]: string;
+            };
+            content: string;
+        };
+        ConvertedTemplate: {
+            name: string;
+            /** @description The template, as YAML */
+            content: string;
+            /** @description Every key of the file, in its order */
+            keys: components["schemas"]["ConvertedKey"][];
+            report: components["schemas"]["TemplateReport"];
+        };
+        ConvertedKey: {
+            path: string;
+            line: number;
+            column: number;
+            /** @enum {string} */
+            outcome: "kept" | "approximated" | "refused";
+            /** @description How, or why */
+            message: string;
+        };
+        TemplateReport: {
+            valid: boolean;
+            /** @description At most 100 */
+            errors: components["schemas"]["TemplateFinding"][];
+            /** @description At most 100 */
+            warnings: components["schemas"]["TemplateFinding"][];
+            variables: components["schemas"]["TemplateVariable"][];
+            resources: components["schemas"]["TemplateResource"][];
+        };
+        TemplateFinding: {
+            path: string;
+            line: number;
+            column: number;
+            message: string;
+        };
+        TemplateVariable: {
+            name: string;
+            /** @enum {string} */
+            type: "string" | "number" | "boolean" | "enum" | "domain" | "email" | "password" | "secret" | "port" | "size" | "cron";
+            display_name: string | null;
+            description: string | null;
+            /** @description Whether there must be a value when it is instantiated */
+            required: boolean;
+            secret: boolean;
+            default: string | null;
+            pattern: string | null;
+            options: string[] | null;
+            /** @description Without a value, one is made */
+            generated: boolean;
+        };
+        TemplateResource: {
+            /** @enum {string} */
+            kind: "volume" | "database" | "application" | "function";
+            name: string;
+            /** @description What it is made with; each wave waits until those before are up */
+            wave: number;
+        };
+        TemplateInstance: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            server_id: string;
+            name: string;
+            /** @description The template may be gone */
+            template_id: string;
+            template_name: string;
+            /** @description What it was made with, without the values */
+            variables: {
+                name: string;
+                /** @enum {string} */
+                type: "string" | "number" | "boolean" | "enum" | "domain" | "email" | "password" | "secret" | "port" | "size" | "cron";
+                generated: boolean;
+            }[];
+            /** @description What it makes, in the order in which it makes them */
+            children: components["schemas"]["TemplateInstanceChild"][];
+            waves: number;
+            ready_children: number;
+            requested_by: string;
+            /** @enum {string} */
+            status: "pending" | "deploying" | "running" | "degraded" | "failed" | "deleting";
+        };
+        TemplateInstanceChild: {
+            /** @enum {string} */
+            kind: "volume" | "database" | "application";
+            id: string;
+            /** @description What the template calls it */
+            key: string;
+            name: string;
+            wave: number;
+            /**
+             * @description waiting: it is not made yet; gone: it was deleted
+             * @enum {string}
+             */
+            state: "waiting" | "starting" | "up" | "stopped" | "failed" | "gone";
+            message: string;
         };
         NewGitWebhook: {
             id: string;
@@ -12068,6 +12407,8 @@ export interface operations {
                     build_secret_ids?: string[];
                     /** @description Read-only: it may be sent back, and changes nothing */
                     ready_replicas?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    capabilities?: ("IPC_LOCK" | "NET_RAW" | "SYS_NICE")[];
                     /**
                      * @description Read-only: it may be sent back, and changes nothing
                      * @enum {string}
@@ -12887,6 +13228,59 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Deployment"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    grantCapabilities: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description NET_RAW: raw packets, as ping sends them; IPC_LOCK: memory that is never swapped; SYS_NICE: priorities of its processes. []: none */
+                    capabilities: ("IPC_LOCK" | "NET_RAW" | "SYS_NICE")[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Application"];
                     };
                 };
             };
@@ -15754,6 +16148,732 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listTemplates: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("unused" | "used")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description By default that of the text, as with the fields below */
+                    name?: string;
+                    display_name?: string | null;
+                    description?: string | null;
+                    /** @description A name or an address */
+                    icon?: string | null;
+                    color?: string | null;
+                    tags?: string[] | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description YAML, at most 256 KiB */
+                    content: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getTemplate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    display_name?: string | null;
+                    description?: string | null;
+                    /** @description A name or an address */
+                    icon?: string | null;
+                    color?: string | null;
+                    tags?: string[] | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description null: as it is */
+                    content?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    author_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    instance_count?: number;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "unused" | "used";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    exportTemplate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateExport"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    importTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name: string;
+                    display_name?: string | null;
+                    description?: string | null;
+                    /** @description A name or an address */
+                    icon?: string | null;
+                    color?: string | null;
+                    tags?: string[] | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @constant */
+                    format: "setpoint/template/v1";
+                    /** @description YAML, at most 256 KiB */
+                    content: string;
+                    /**
+                     * @description What becomes of it if there is one of that name: 409; a free name; or the one that there is gets its text
+                     * @default fail
+                     * @enum {string}
+                     */
+                    on_conflict?: "fail" | "rename" | "replace";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    convertCompose: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description A compose file, at most 256 KiB */
+                    content: string;
+                    name?: string;
+                    /** @description Services of images of known database engines become databases, and what refers to them refers to those */
+                    recognise_databases?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ConvertedTemplate"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    validateTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description YAML, at most 256 KiB */
+                    content: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateReport"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    templateFromWorkloads: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name: string;
+                    display_name?: string | null;
+                    description?: string | null;
+                    /** @description A name or an address */
+                    icon?: string | null;
+                    color?: string | null;
+                    tags?: string[] | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    application_ids?: string[];
+                    database_ids?: string[];
+                    /** @description Those that applications mount come along */
+                    volume_ids?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Template"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getTemplateInstance: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateInstance"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteTemplateInstance: {
+        parameters: {
+            query?: {
+                keep_data?: "true" | "false";
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateInstance"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    instantiateTemplate: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    environment_id?: string | null;
+                    server_id?: string | null;
+                    /** @description What the names of all that is made begin with; by default that of the template */
+                    name?: string | null;
+                    variables?: {
+                        [key: string]: string | number | boolean;
+                    } | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateInstance"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listTemplateInstances: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "deploying" | "running" | "degraded" | "failed" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+                environmentId?: string;
+                serverId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["TemplateInstance"][];
+                        meta: components["schemas"]["ListMeta"];
                     };
                 };
             };

@@ -30,6 +30,8 @@ export interface Objects {
   git_credential: Schemas['GitCredential'];
   git_webhook: Schemas['GitWebhook'];
   preview: Schemas['Preview'];
+  template: Schemas['Template'];
+  template_instance: Schemas['TemplateInstance'];
   registry: Schemas['Registry'];
   backup_destination: Schemas['BackupDestination'];
   backup_schedule: Schemas['BackupSchedule'];
@@ -53,6 +55,8 @@ const watched: Readonly<Record<Kind, true>> = {
   git_credential: true,
   git_webhook: true,
   preview: true,
+  template: true,
+  template_instance: true,
   registry: true,
   backup_destination: true,
   backup_schedule: true,

@@ -4,6 +4,7 @@ import type { KeyMeaning } from '../../store/keys.ts';
 import { isKindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ObjectEffect, UnitEffect } from '../../store/unit-of-work.ts';
+import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Write } from '../../store/store.ts';
 import { bytesOf, holderOf, isCounted, objectBytes } from '../../store/usage.ts';
@@ -57,6 +58,8 @@ export function costOf(
       sums.add(holderOf(it.meta.kind, it.meta.id, it.desired), { bytes: 0, objects: 1 });
     if (isEnvironment(it) && action === 'create' && isUnfinishedClone(it))
       sums.add({ project: it.desired.project_id }, contentAmount(view, usage, it));
+    if (isKind(it, 'template_instance') && action === 'create')
+      sums.add({ project: it.desired.project_id }, childrenAmount(it));
     if (isProject(it) && isProject(before) && before.desired.owner_id !== it.desired.owner_id)
       sums.addUser(it.desired.owner_id, usage.ofProject(view.tenant, it.meta.id));
   }
@@ -66,6 +69,12 @@ export function costOf(
 function keyOf(write: Write): [string, KeyMeaning | undefined] {
   const key = 'put' in write ? write.put : write.delete;
   return [key, parseKey(key)];
+}
+
+/** What a new instance is going to make: its children, the volumes of databases, and a deployment of each application. */
+function childrenAmount({ desired: { children } }: ReadonlyResource<'template_instance'>): Amount {
+  const objects = children.reduce((sum, { kind }) => sum + (kind === 'volume' ? 1 : 2), 0);
+  return { objects, bytes: Buffer.byteLength(JSON.stringify(children)) + objects * objectBytes };
 }
 
 /** Sums what a transaction adds, by scope. */

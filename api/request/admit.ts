@@ -62,10 +62,13 @@ function placeOf(
 ): Place {
   if (it !== undefined) {
     const id = projectIdOf(it);
-    if (id === undefined) return tenantPlace(view, it);
-    const project = view.get('project', id);
-    if (project === undefined) throw notFound(wordOf(it.meta.kind));
-    return { tenant: view, project };
+    if (id !== undefined) {
+      const project = view.get('project', id);
+      if (project === undefined) throw notFound(wordOf(it.meta.kind));
+      return { tenant: view, project };
+    }
+    // what belongs to no project may be put to use in one that the request names
+    if (endpoint.projectFrom === undefined) return tenantPlace(view, it);
   }
   const from = endpoint.projectFrom;
   if (from === undefined) return { tenant: view };

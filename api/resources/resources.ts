@@ -21,6 +21,8 @@ import { settings } from './settings.ts';
 import { registries } from './registry.ts';
 import { gitCredentials } from './git-credential.ts';
 import { sshKeys } from './ssh-key.ts';
+import { templateInstances } from './template-instance.ts';
+import { templates } from './template.ts';
 import { serviceKeys, sessions, users } from './user.ts';
 import { volumes } from './volume.ts';
 
@@ -39,6 +41,8 @@ export const resources = {
   git_webhook: gitWebhooks,
   webhook_delivery: webhookDeliveries,
   preview: previews,
+  template: templates,
+  template_instance: templateInstances,
   registry: registries,
   backup_destination: backupDestinations,
   backup_schedule: backupSchedules,

@@ -1,4 +1,5 @@
 import { maxPreviews, maxUnapproved } from '../../store/kinds/preview.ts';
+import { maxInstances } from '../../store/kinds/template-instance.ts';
 import { maxEnvironments } from '../../store/kinds/project.ts';
 import { conflicting, tooMany } from '../ground/api-error.ts';
 
@@ -36,6 +37,8 @@ export const countLimits = {
   gitCredentialsPerTenant: 500,
   registriesPerTenant: 500,
   backupDestinationsPerTenant: 100,
+  templatesPerTenant: 500,
+  templateInstancesPerProject: maxInstances,
   schedulesPerObject: 10,
   backupsPerObject: 1000,
   /** Backups of one object that have not ended. */

@@ -53,6 +53,10 @@ import * as registries from './registries.ts';
 import * as gitCredentials from './git-credentials.ts';
 import * as sshKeys from './ssh-keys.ts';
 import * as streamTickets from './auth/stream-tickets.ts';
+import * as templateInstances from './templates/instances.ts';
+import * as templates from './templates/object.ts';
+import * as templateTexts from './templates/texts.ts';
+import * as templateWorkloads from './templates/from-workloads.ts';
 import * as twoFactor from './auth/two-factor.ts';
 import * as userInvites from './users/invites.ts';
 import * as users from './users/object.ts';
@@ -111,6 +115,8 @@ const areas = {
   runs,
   volumes,
   previews,
+  templates: { ...templates, ...templateTexts, ...templateWorkloads },
+  'template-instances': templateInstances,
   webhooks: { ...webhooks, ...webhookCalls, ...webhookDeliveries },
   notifications,
   audit,

@@ -84,6 +84,22 @@ export function unsealEnv(ctx: Context, applicationId: string, env: Env): Record
   );
 }
 
+/** @throws Error if a value cannot be unsealed */
+export function unsealBuildArgs(
+  ctx: Context,
+  applicationId: string,
+  args: DeepReadonly<BuildArgs>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(args).map(([name, value]) => [
+      name,
+      typeof value === 'string'
+        ? value
+        : ctx.unsealer.unseal(value, placeOf(ctx.tenant, applicationId, buildArgsPath, name)),
+    ]),
+  );
+}
+
 export function maskEnv(env: Env): Record<string, string> {
   return Object.fromEntries(Object.keys(env).map((name) => [name, mask]));
 }

@@ -147,9 +147,9 @@ export function databaseCredentials(
   return { username: desired.database_user, password, database: desired.database_name };
 }
 
-/** Requires that one more database may be created in a project. @throws ApiError CONFLICT */
-export function requireDatabaseRoom(view: TenantView, projectId: string): void {
-  requireRoom(view.by('database', 'project', projectId).length, countLimits.databasesPerProject, {
+/** Requires that so many more databases may be created in a project. @throws ApiError CONFLICT */
+export function requireDatabaseRoom(view: TenantView, projectId: string, { adding }: { adding: number }): void {
+  requireRoom(view.by('database', 'project', projectId).length + adding - 1, countLimits.databasesPerProject, {
     where: 'The project',
     what: 'databases',
     remedy: 'delete one that is not needed, or use another project',

@@ -3,22 +3,13 @@ import { defined } from '../../store/defined.ts';
 import { directPortsOf, portPolicyOf } from '../../store/direct-ports.ts';
 import type { DirectPorts } from '../../store/direct-ports.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
-import { isDeleting } from '../../store/resource.ts';
+import { isPortHeld, portOwner } from '../../store/port-owner.ts';
+import type { WantedPort } from '../../store/port-owner.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { servingDeployment } from '../../store/serving.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { referred } from './references.ts';
-
-/** An application or a database as it is, or as it will become. */
-interface Wanting {
-  /** Absent: it is about to be created. */
-  id?: string;
-  projectId: string;
-  serverId: string;
-  port: number | undefined;
-}
 
 /**
  * Checks that an application or a database may take a port of its server. It does nothing if the server opens no ports.
@@ -27,20 +18,19 @@ interface Wanting {
  * @throws ApiError CONFLICT if the server does not give the port to the project, or if another workload that is set to
  *   run has it.
  */
-export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'config'>, it: Wanting): void {
+export function requirePort({ view, config }: Pick<RequestContext, 'view' | 'config'>, it: WantedPort): void {
   const { port, projectId } = it;
   const server = view.get('server', it.serverId);
   if (port === undefined || server?.desired.direct_ports_enabled !== true) return;
   const policy = portPolicyOf(server.desired, config.ownPorts);
-  const refusal = refusedPort(policy, { port, project: projectId, held: isHeld(it, view) });
+  const refusal = refusedPort(policy, { port, project: projectId, held: isPortHeld(view, it) });
   if (refusal !== undefined) throw refused('port_not_allowed', refusal);
-  const owner = (['application', 'database'] as const)
-    .flatMap((kind): readonly Workload[] => view.by(kind, 'server', it.serverId))
-    .find((other) => other.meta.id !== it.id && isOwner(other, port));
-  if (owner === undefined) return;
-  const { kind } = owner.meta;
-  const who = owner.desired.project_id === projectId ? `the ${kind} ${owner.desired.name}` : `another ${kind}`;
-  throw refused('port_taken', `Port ${port} of the server belongs to ${who}: choose another, or stop that one first`);
+  const owner = portOwner(view, it);
+  if (owner !== undefined)
+    throw refused(
+      'port_taken',
+      `Port ${port} of the server belongs to ${owner}: choose another, or stop that one first`,
+    );
 }
 
 /** Checks the port of an application as it will become. @throws what `requirePort` throws */
@@ -54,30 +44,6 @@ export function requirePortOf(
 
 function refused(reason: string, message: string) {
   return conflicting(message, [{ field: 'exposed_port', reason, message }]);
-}
-
-type Workload = ReadonlyResource<'application' | 'database'>;
-
-/** A port belongs to the workload that is set to run with it, until it is stopped or takes another port. */
-function isOwner(it: Workload, port: number): boolean {
-  return it.desired.run === 'running' && portOf(it) === port && !isDeleting(it);
-}
-
-function portOf({ desired }: Workload): number | undefined {
-  return 'exposed_port' in desired
-    ? desired.exposed_port
-    : 'source' in desired
-      ? desired.config.exposed_port
-      : undefined;
-}
-
-/** Whether the workload already serves with the port. */
-function isHeld({ id, port }: Wanting, view: TenantView): boolean {
-  if (id === undefined) return false;
-  const database = view.get('database', id);
-  if (database !== undefined) return port !== undefined && isOwner(database, port);
-  if (view.get('application', id)?.desired.run !== 'running') return false;
-  return servingDeployment(view, id)?.desired.config.exposed_port === port;
 }
 
 /**

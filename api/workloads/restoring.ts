@@ -63,7 +63,7 @@ export async function intoNew(
   if (source.kind !== 'database') throw conflicting('Cannot restore the backup as it is of a volume');
   const { engine, credentials } = source;
   const place = placeFrom(view, { project_id, ...backup.desired.place });
-  requireDatabaseRoom(view, project_id);
+  requireDatabaseRoom(view, project_id, { adding: 1 });
   requireVolumeRoom(view, project_id, { adding: 2 });
   const [emptyId, volumeId] = [ctx.random.id(), ctx.random.id()];
   const of = view.get('database', source.id)?.desired;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
+import type { CliKind } from '../objects.ts';
 import { findObject, kindOf, typedKind } from '../objects.ts';
 import { placeOf } from '../place.ts';
 import { createDatabase } from './db.ts';
@@ -14,6 +15,7 @@ import { createWebhook } from './webhook.ts';
 import type { WebhookOptions } from './webhook.ts';
 import { createRegistry } from './registry.ts';
 import type { RegistryOptions } from './registry.ts';
+import { createTemplate } from './template.ts';
 import { createSshKey } from './ssh-key.ts';
 import type { SshKeyOptions } from './ssh-key.ts';
 
@@ -36,21 +38,38 @@ export interface ServerOptions {
   wait?: boolean;
 }
 
+type Options = { project?: string; on?: string; file?: string } & ServerOptions &
+  SshKeyOptions &
+  GitCredentialOptions &
+  RegistryOptions &
+  WebhookOptions &
+  DatabaseOptions &
+  DestinationOptions;
+
 /** Creates an object of a kind; for a server it prints how its agent joins, for a webhook its address and its secret. */
 export async function create(
   client: Client,
   word: string,
-  name: string,
-  options: { project?: string; on?: string } & ServerOptions &
-    SshKeyOptions &
-    GitCredentialOptions &
-    RegistryOptions &
-    WebhookOptions &
-    DatabaseOptions &
-    DestinationOptions,
+  named: string | undefined,
+  options: Options,
   signal: AbortSignal,
 ): Promise<void> {
   const kind = kindOf(word);
+  if (kind === 'templates') {
+    await createTemplate(client, named, options);
+    return;
+  }
+  if (named === undefined) throw new Error(`Say what it is called: setpoint create ${word} NAME`);
+  await createNamed(client, kind, named, options, signal);
+}
+
+async function createNamed(
+  client: Client,
+  kind: Exclude<CliKind, 'templates'>,
+  name: string,
+  options: Options,
+  signal: AbortSignal,
+): Promise<void> {
   switch (kind) {
     case 'projects':
       await client.request('POST', '/api/v1/projects', { name });
@@ -91,6 +110,7 @@ export async function create(
     case 'deployments':
     case 'runs':
     case 'previews':
+    case 'template-instances':
     case 'backups':
     case 'backup-schedules':
     case 'restores':
@@ -104,6 +124,7 @@ const otherwise = {
   deployments: 'deploy APPLICATION',
   runs: 'run APPLICATION -- COMMAND',
   previews: 'preview create NAME --branch BRANCH',
+  'template-instances': 'instantiate TEMPLATE --project PROJECT',
   backups: 'backup DATABASE',
   restores: 'restore BACKUP',
   'backup-schedules': 'backup DATABASE --every "30 3 * * *"',

@@ -12,7 +12,7 @@ export async function deleteObject(
   client: Client,
   word: string,
   name: string,
-  options: { project?: string; yes?: boolean; force?: boolean; wait?: boolean },
+  options: { project?: string; yes?: boolean; force?: boolean; keepData?: boolean; wait?: boolean },
 ): Promise<void> {
   const kind = kindOf(word);
   const { takes, takesByForce = '', parent } = rowOfKind(kind);
@@ -20,10 +20,20 @@ export async function deleteObject(
     const instead = parent === undefined ? '' : `: it goes with its ${typedKind(parent)}`;
     throw new Error(`Cannot delete ${aKind(kind)} by itself${instead}`);
   }
+  const keepsData = options.keepData === true;
+  if (keepsData && kind !== 'template-instances')
+    throw new Error('--keep-data is for a template instance: its volumes and databases stay');
   const it = await findObject(client, kind, name, options.project);
   const what = `${typedKind(kind)} ${it.name ?? it.id}`;
-  if (options.yes !== true) await confirm(`Delete ${what}${options.force === true ? takesByForce : ''}${takes}?`);
-  const query = [options.force === true ? 'force=true' : '', options.wait === false ? '' : waiting].filter(Boolean);
+  if (options.yes !== true)
+    await confirm(
+      `Delete ${what}${options.force === true ? takesByForce : ''}${keepsData ? ' and its applications' : takes}?`,
+    );
+  const query = [
+    options.force === true ? 'force=true' : '',
+    keepsData ? 'keep_data=true' : '',
+    options.wait === false ? '' : waiting,
+  ].filter(Boolean);
   const answer = client.request('DELETE', `${pathOf(kind, it)}?${query.join('&')}`).catch(byOption);
   await whileServerIsAway(client, it, answer);
   const left = await stillThere(client, kind, it);

@@ -2,6 +2,8 @@ import { defined } from '../../store/defined.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { CloneLack } from '../../store/clone-lack.ts';
 import { isUnfinishedClone } from '../../store/copying.ts';
+import { deployLack } from '../../store/deploy-lack.ts';
+import type { DeployLack } from '../../store/deploy-lack.ts';
 import { hasDeploymentEnded, repositoryOf } from '../../store/kinds/application.ts';
 import { isAwaitingApproval, isInlineCompose } from '../../store/preview.ts';
 import { isSameRepository } from '../../store/repository-address.ts';
@@ -11,7 +13,6 @@ import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { urlsOf } from '../../store/routed-hosts.ts';
 import { branchCondition, branchGone } from '../polling/look.ts';
 import { uuidv5 } from '../../store/uuid.ts';
-import { grants } from '../../store/grants.ts';
 
 /** Namespace of the ids of the environments and deployments of previews (UUIDv5). */
 const namespace = '5f0c7d0e-3f68-4b1a-9a2f-4f8d2a6f8c11';
@@ -118,25 +119,18 @@ export function isOfBranch({ desired: { source } }: App, { desired }: Preview): 
 
 /** Why an application cannot be deployed. */
 interface Fault {
-  reason: 'ServerNotUsable' | 'CredentialNotUsable' | 'ComposeNotPossible';
+  reason: DeployLack['reason'] | 'ComposeNotPossible';
   message: string;
 }
 
 function fault(app: App, { server, credentials }: World): Fault | undefined {
-  const { name, server_id, project_id, source } = app.desired;
+  const { name, server_id, source } = app.desired;
   if (isInlineCompose(source))
     return {
       reason: 'ComposeNotPossible',
       message: `${name} has an inline compose file, which only a request deploys`,
     };
-  const it = server(server_id);
-  if (!isStaying(it)) return { reason: 'ServerNotUsable', message: `the server of ${name} was deleted` };
-  if (!grants(it, project_id))
-    return { reason: 'ServerNotUsable', message: `the server of ${name} is not for this project` };
-  const foreign = credentials(app).find((one) => !grants(one.it, project_id));
-  if (foreign === undefined) return undefined;
-  const message = `the ${foreign.word} ${foreign.it.desired.name} of ${name} is not for this project any more`;
-  return { reason: 'CredentialNotUsable', message };
+  return deployLack(app.desired, server(server_id), credentials(app));
 }
 
 export interface State {

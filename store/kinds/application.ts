@@ -6,6 +6,7 @@ import type { Kept } from './define.ts';
 import { Domain, domainName, maxDomains } from './domain.ts';
 import { composedPath, StoredComposedService, sealedWords } from './composed-service.ts';
 import { BuildArgs, Id, Name, Port, Resolved, Sealed } from './fields.ts';
+import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 import { internalId } from './internal-id.ts';
 import { releaseSettings } from './release-settings.ts';
 
@@ -172,6 +173,7 @@ export const application = defineKind({
     project_id: Id,
     environment_id: Id,
     server_id: Id,
+    template_instance_id: InstanceId,
     /** What its images are pulled with, now and not only from the next deployment on; absent: nothing. */
     registry_id: Id.optional(),
     name: Name,
@@ -236,7 +238,7 @@ export const application = defineKind({
     ...(d.host_name === undefined ? [] : [{ scope: hostScope(d.environment_id), name: d.host_name }]),
     ...d.domains.map((domain) => ({ scope: `domains/${d.server_id}`, name: domainName(domain) })),
   ],
-  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
+  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }, ...instanceOwner(d)],
   populates: {
     environment: 'environment',
     server: 'server',
@@ -248,6 +250,7 @@ export const application = defineKind({
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,
+    template_instance: (d) => d.template_instance_id,
     server: (d) => d.server_id,
     internal_id: (d) => d.internal_id,
     volume: (d) => d.mounts.map(({ volume_id }) => volume_id),
@@ -265,11 +268,12 @@ export const application = defineKind({
       delete draft.restart_token;
       delete draft.unpublished;
       delete draft.adopted_image;
+      delete draft.template_instance_id;
       delete draft.deployment_id;
     },
   },
   finalizers: ['application'],
-  keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
+  keep: { untilDeleted: 'A user deletes it, or it goes with its environment', ...outlivesInstance },
 });
 
 export const DeploymentPhase = z.enum([

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { RunState } from './application.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Sealed } from './fields.ts';
+import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 import { internalId } from './internal-id.ts';
 
 export const DatabaseType = z.enum(['postgres', 'mysql', 'mariadb', 'redis', 'mongodb']);
@@ -17,6 +18,7 @@ export const database = defineKind({
     project_id: Id,
     environment_id: Id,
     server_id: Id,
+    template_instance_id: InstanceId,
     name: Name,
     display_name: z.string().min(1).max(100).optional(),
     /** Slug of the name and 6 hex digits: container and DNS name, never changed by a rename. */
@@ -84,11 +86,12 @@ export const database = defineKind({
     notified: z.literal(true).optional(),
   }),
   unique: (d) => [{ scope: d.environment_id, name: d.name }],
-  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
+  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }, ...instanceOwner(d)],
   populates: { backup_destination: 'destination', environment: 'environment', server: 'server', project: 'project' },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,
+    template_instance: (d) => d.template_instance_id,
     server: (d) => d.server_id,
     internal_id: (d) => d.internal_id,
     volume: (d) => d.data_volume_id,
@@ -109,8 +112,9 @@ export const database = defineKind({
       delete draft.archive;
       delete draft.restart_token;
       delete draft.restore_token;
+      delete draft.template_instance_id;
     },
   },
   finalizers: ['database'],
-  keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
+  keep: { untilDeleted: 'A user deletes it, or it goes with its environment', ...outlivesInstance },
 });

@@ -18,6 +18,8 @@ import { registry } from './registry.ts';
 import { server } from './server.ts';
 import { settings } from './settings.ts';
 import { sshKey } from './ssh-key.ts';
+import { template } from './template.ts';
+import { templateInstance } from './template-instance.ts';
 import { walArchive } from './wal-archive.ts';
 import { volume } from './volume.ts';
 
@@ -52,6 +54,8 @@ export const kinds = {
   backup_schedule: backupSchedule,
   restore,
   wal_archive: walArchive,
+  template,
+  template_instance: templateInstance,
 } as const;
 
 export type KindName = keyof typeof kinds;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineKind } from './define.ts';
 import { Id, Name, Timestamp } from './fields.ts';
+import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 
 export const VolumePhase = z.enum(['pending', 'available', 'bound', 'error', 'deleting']);
 export type VolumePhase = z.infer<typeof VolumePhase>;
@@ -25,6 +26,7 @@ export const volume = defineKind({
     project_id: Id,
     environment_id: Id,
     server_id: Id,
+    template_instance_id: InstanceId,
     name: Name,
     copy_from: CopyFrom.optional(),
     /** The database whose data it has: it goes with that one, and nothing else mounts it. */
@@ -49,11 +51,13 @@ export const volume = defineKind({
     d.database_id === undefined
       ? { kind: 'environment', id: d.environment_id, blocks: true }
       : { kind: 'database', id: d.database_id, blocks: true },
+    ...instanceOwner(d),
   ],
   populates: { environment: 'environment', server: 'server', project: 'project' },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,
+    template_instance: (d) => d.template_instance_id,
     server: (d) => d.server_id,
     database: (d) => d.database_id,
   },
@@ -65,11 +69,15 @@ export const volume = defineKind({
       delete draft.data_id;
       delete draft.restore_token;
       delete draft.expires_at;
+      delete draft.template_instance_id;
     },
   },
   finalizers: ['volume'],
   /** One without an end stays until a user deletes it, or it goes with its environment or its database. */
-  keep: { until: ({ desired }) => (desired.expires_at === undefined ? undefined : Date.parse(desired.expires_at)) },
+  keep: {
+    until: ({ desired }) => (desired.expires_at === undefined ? undefined : Date.parse(desired.expires_at)),
+    ...outlivesInstance,
+  },
 });
 
 /** Name at the engine of the volume that has the data of this one. */

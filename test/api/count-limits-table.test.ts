@@ -4,7 +4,7 @@ import { countLimits } from '../../api/rights/count-limits.ts';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
-import { desiredState, ofDatabase } from '../harness/states.ts';
+import { desiredState, ofDatabase, templateText } from '../harness/states.ts';
 
 /** Each number of what users make: one below it there is room for one more, at it and above there is none. */
 let world: ApiWorld | undefined;
@@ -84,6 +84,7 @@ function makeData(unit: Unit, { project, environment, server }: Scene['place']):
 /** The application whose commands are counted. */
 const runner = crypto.randomUUID();
 const runnable = crypto.randomUUID();
+const shopTemplate = crypto.randomUUID();
 
 /** What a preview is built of. */
 const shown = {
@@ -308,6 +309,36 @@ const rows: Record<string, Row> = {
     ask: ({ owner, place: { project } }, name) =>
       owner.post('/previews', { project_id: project, name, branch: 'one', ...fork }),
   },
+  'templates of a tenant': {
+    route: 'POST /templates',
+    cap: countLimits.templatesPerTenant,
+    where: 'The tenant',
+    before: 0,
+    make: (unit, _, n) => unit.create('template', crypto.randomUUID(), desiredState('template', { name: `t${n}` })),
+    ask: ({ owner }, name) => owner.post('/templates', { name, content: templateText }),
+  },
+  'template instances of a project': {
+    route: 'POST /templates/:id/instantiate',
+    cap: countLimits.templateInstancesPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) => {
+      if (n === 0) unit.create('template', shopTemplate, desiredState('template', { name: 'shop' }));
+      const at = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+      unit.create(
+        'template_instance',
+        crypto.randomUUID(),
+        desiredState('template_instance', { ...at, name: `i${n}` }),
+      );
+    },
+    ask: ({ owner, place: { project, environment, server } }, name) =>
+      owner.post(`/templates/${shopTemplate}/instantiate`, {
+        project_id: project,
+        environment_id: environment,
+        server_id: server,
+        name,
+      }),
+  },
   'volumes of a project': {
     route: 'POST /volumes',
     cap: countLimits.volumesPerProject,
@@ -396,6 +427,8 @@ const rows: Record<string, Row> = {
 
 /** Routes that make something and are no rows of this table, and what bounds them. */
 const elsewhere: Record<string, string> = {
+  'POST /templates/import': 'countLimits.templatesPerTenant',
+  'POST /templates/from-workloads': 'countLimits.templatesPerTenant',
   'POST /auth/register': 'It makes the first account alone',
   'POST /auth/stream-tickets': 'A ticket is used once and ends after seconds; requests have a rate',
   'POST /settings/service-keys': 'countLimits.serviceKeysPerUser',

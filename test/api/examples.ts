@@ -13,7 +13,7 @@ import { agentIsThere, instanceOf } from '../harness/running-instance.ts';
 import type { Stage } from '../harness/stage.ts';
 import { openRepository } from '../../store/repo.ts';
 import { commit } from '../../store/unit.ts';
-import { desiredState, ofDatabase } from '../harness/states.ts';
+import { desiredState, ofDatabase, templateText } from '../harness/states.ts';
 
 /** One request that its route grants: to the owner of the project, or to whom the table lets. */
 export interface Example {
@@ -65,6 +65,8 @@ export const places = {
   schedule: (it: Stage) => ownBackups.get(it)?.schedule ?? '',
   restore: (it: Stage) => ownBackups.get(it)?.restore ?? '',
   preview: (it: Stage) => ownPreviews.get(it) ?? '',
+  template: (it: Stage) => ownTemplates.get(it)?.template ?? '',
+  instance: (it: Stage) => ownTemplates.get(it)?.instance ?? '',
   webhook: (it: Stage) => ownWebhooks.get(it)?.webhook ?? '',
   delivery: (it: Stage) => ownWebhooks.get(it)?.delivery ?? '',
   ownInvite: (it: Stage) => ownInvites.get(it) ?? '',
@@ -120,6 +122,21 @@ async function inviteActor(stage: Stage): Promise<void> {
 }
 
 const ownWebhooks = new WeakMap<Stage, { webhook: string; delivery: string }>();
+
+const ownTemplates = new WeakMap<Stage, { template: string; instance: string }>();
+
+/** A template of the actor, and what was made of it. */
+async function addTemplate(stage: Stage): Promise<void> {
+  const { world, tenant, project, environment, server, actor } = stage;
+  const [template, instance] = [crypto.randomUUID(), crypto.randomUUID()];
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  unit.create('template', template, desiredState('template', { author_id: actor.id }));
+  const place = { project_id: project, environment_id: environment, server_id: server };
+  unit.create('template_instance', instance, desiredState('template_instance', { ...place, template_id: template }));
+  await commit(unit);
+  await world.settled();
+  ownTemplates.set(stage, { template, instance });
+}
 
 const ownPreviews = new WeakMap<Stage, string>();
 
@@ -729,6 +746,42 @@ export const examples: Readonly<Record<string, Example>> = {
     body: () => ({ commit: 'a'.repeat(40) }),
   },
   'GET /previews/:id/events': { path: at('/previews/:preview/events'), before: addPreview },
+  'GET /templates': { path: at('/templates'), before: addTemplate, item: places.template },
+  'POST /templates': { path: at('/templates'), body: () => ({ name: randomUUID(), content: templateText }) },
+  'GET /templates/:id': { path: at('/templates/:template'), before: addTemplate },
+  'PUT /templates/:id': {
+    path: at('/templates/:template'),
+    before: addTemplate,
+    body: () => ({ display_name: 'Shop' }),
+  },
+  'DELETE /templates/:id': { path: at('/templates/:template'), before: addTemplate },
+  'GET /templates/:id/export': { path: at('/templates/:template/export'), before: addTemplate },
+  'POST /templates/import': {
+    path: at('/templates/import'),
+    body: () => ({ format: 'setpoint/template/v1', name: randomUUID(), content: templateText }),
+  },
+  'POST /templates/validate': { path: at('/templates/validate'), body: () => ({ content: templateText }) },
+  'POST /templates/convert-compose': {
+    path: at('/templates/convert-compose'),
+    body: () => ({ content: 'services: { web: { image: "web:1", restart: always } }' }),
+  },
+  'POST /templates/from-workloads': {
+    path: at('/templates/from-workloads'),
+    body: ({ application }) => ({ name: randomUUID(), application_ids: [application] }),
+  },
+  'POST /templates/:id/instantiate': {
+    path: at('/templates/:template/instantiate'),
+    before: addTemplate,
+    body: ({ project, environment, server }) => ({
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: 'shop',
+    }),
+  },
+  'GET /template-instances': { path: at('/template-instances'), before: addTemplate, item: places.instance },
+  'GET /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
+  'DELETE /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
   'GET /webhooks/git': {
     path: at('/webhooks/git'),
     before: addWebhook,

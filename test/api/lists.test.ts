@@ -21,6 +21,7 @@ beforeAll(async () => {
   await examples['GET /webhooks/git/:id/deliveries']?.before?.(stage);
   await examples['GET /volumes/:id/backups']?.before?.(stage);
   await examples['GET /databases/:id/backups']?.before?.(stage);
+  await examples['GET /template-instances']?.before?.(stage);
 });
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -52,6 +53,7 @@ const byProject = [
   'GET /backup-schedules',
   'GET /restores',
   'GET /previews',
+  'GET /template-instances',
   'GET /webhooks/git',
   'GET /webhooks/git/:id/deliveries',
   'GET /settings/service-keys',

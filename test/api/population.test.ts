@@ -21,6 +21,7 @@ beforeAll(async () => {
     wrap: (inner) => (store = new InterruptibleStore(inner)),
   });
   owner = await world.owner();
+  await world.create('template', template, desiredState('template'));
 });
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -40,11 +41,14 @@ const parents = {
 } as const;
 const places = ['environment', 'server'] as const;
 
+const template = crypto.randomUUID();
+
 /** How a user makes an object of each kind that environments and servers hold. */
 const creations = {
   application: { path: '/applications', fields: { source_type: 'image', image_url: 'ghcr.io/example/web:1' } },
   volume: { path: '/volumes', fields: {} },
   database: { path: '/databases', fields: { type: 'redis' } },
+  template_instance: { path: `/templates/${template}/instantiate`, fields: {} },
 } as const satisfies Partial<Record<KindName, { path: string; fields: object }>>;
 type Created = keyof typeof creations;
 const cases = places.flatMap((kind) =>

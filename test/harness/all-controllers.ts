@@ -29,4 +29,5 @@ export const allControllers: readonly AnyController[] = controllersOf({
   publicUrl: '',
   buildDeadlineMs: 0,
   rolloutDeadlineMs: 0,
+  ownPorts: [],
 });

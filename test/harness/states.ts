@@ -5,6 +5,8 @@ import { randomId } from './random-id.ts';
 import { serviceSpec } from './wire-items.ts';
 
 const at = '2030-01-01T00:00:00.000Z';
+/** A template of one volume. */
+export const templateText = 'apiVersion: setpoint/v1\nkind: Template\nvolumes:\n  - name: data\n';
 const source = { type: 'image', image_url: 'example/web:1' } as const;
 
 /** What the schema of each kind requires; it adds the rest. */
@@ -168,6 +170,14 @@ const required: { readonly [K in KindName]: () => object } = {
     username: 'reader',
     password: { $sealed: 'key.nonce.text', for: 'registry/id/password' },
   }),
+  template: () => ({ name: `template-${randomId()}`, content: templateText, author_id: randomId() }),
+  template_instance: () => {
+    const place = { project_id: randomId(), environment_id: randomId(), server_id: randomId() };
+    const name = `instance-${randomId()}`;
+    const volume = { kind: 'volume', id: randomId(), key: 'data', wave: 0, desired: { ...place, name } };
+    const of = { template_id: randomId(), template_name: 'shop', variables: {}, requested_by: randomId() };
+    return { ...place, name, ...of, children: [volume] };
+  },
   ssh_key: () => ({
     name: `key-${randomId()}`,
     credential: { type: 'password', password: { $sealed: 'key.nonce.text', for: 'ssh_key/id/credential.password' } },

@@ -1,3 +1,5 @@
+import '../../api/templates/plan.ts'; // as the next one
+import '../../api/templates/report.ts'; // as the next one
 import '../../compose/parse.ts'; // a request loads it, which takes real time at the first one only
 import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
@@ -7,6 +9,7 @@ import type { DatabasePhase } from '../../store/kinds/database.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { DestinationPhase } from '../../store/kinds/backup-destination.ts';
 import type { PreviewPhase } from '../../store/kinds/preview.ts';
+import type { TemplateInstancePhase } from '../../store/kinds/template-instance.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { commit } from '../../store/unit.ts';
 import { createTenant, requestTenantDeletion } from '../../store/tenants.ts';
@@ -335,6 +338,62 @@ export const scenarios: readonly Scenario[] = [
       for (const id of [data.id, other.id]) await gone(world, 'preview', id);
       expect((await world.must('GET', `/projects/${project}/environments`)).data).toHaveLength(1);
       expect(machine.engine.containers).toHaveLength(1);
+    },
+  },
+  {
+    name: 'instantiate a template in three waves, one of which has to be mended, and delete it but for its data',
+    running: 3,
+    prepare: place,
+    async run(world, at) {
+      const content = `apiVersion: setpoint/v1
+kind: Template
+metadata: {name: notes}
+variables: [{name: TOKEN, type: secret, generate: true}, {name: IMAGE, default: "web:1"}]
+databases: [{name: db, type: postgres, version: "17"}]
+volumes: [{name: files}]
+applications:
+  - name: web
+    image_url: \${IMAGE}
+    exposed_port: 8080
+    healthcheck_path: /health
+    env: {DATABASE_URL: "\${databases.db.url}", TOKEN: "\${TOKEN}"}
+    volumes: [{volume: files, path: /files}]
+`;
+      const { data: template } = await world.must('POST', '/templates', { content });
+      const body = { project_id: at.project, server_id: at.machine.server, name: 'notes' };
+      const { data } = await world.must('POST', `/templates/${template.id}/instantiate`, {
+        ...body,
+        variables: { IMAGE: 'web:gone' },
+      });
+      const is = (phase: TemplateInstancePhase): Promise<void> =>
+        world.until(
+          `the instance is ${phase}`,
+          async () => (await world.repo.get('template_instance', data.id))?.observed?.phase === phase,
+        );
+      await is('failed');
+      const childOf = async (key: string): Promise<{ id: string; state: string }> =>
+        (await world.must('GET', `/template-instances/${data.id}`)).data.children.find(
+          (it: { key: string }) => it.key === key,
+        );
+      const [files, db, web] = [await childOf('files'), await childOf('db'), await childOf('web')];
+      expect([files.state, db.state, web.state]).toEqual(['up', 'up', 'failed']);
+      await world.must('PUT', `/applications/${web.id}`, { image_url: 'web:1' });
+      await deployed(world, web.id);
+      await is('running');
+      const { data: deployments } = await world.must('GET', `/applications/${web.id}/deployments`);
+      expect(deployments.at(-1)).toMatchObject({ trigger: 'template', number: 1 });
+      await world.must('DELETE', `/template-instances/${data.id}?keep_data=true`);
+      await gone(world, 'template_instance', data.id);
+      await gone(world, 'application', web.id);
+      expect((await world.repo.get('volume', files.id))?.meta.deletionRequestedAt).toBeUndefined();
+      expect((await world.repo.get('database', db.id))?.desired.template_instance_id).toBeUndefined();
+      const { data: other } = await world.must('POST', `/templates/${template.id}/instantiate`, {
+        ...body,
+        name: 'two',
+      });
+      await world.must('DELETE', `/template-instances/${other.id}`);
+      await gone(world, 'template_instance', other.id);
+      expect((await world.must('GET', '/volumes')).data).toHaveLength(2);
     },
   },
   {

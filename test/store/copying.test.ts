@@ -36,6 +36,7 @@ afterAll(async () => {
 
 /** Fields of copied kinds whose ids are the same in a copy, and why. */
 const staying: Readonly<Record<string, string>> = {
+  template_instance_id: 'The copy has none: an instance is not copied',
   data_id: 'A copied volume is new: it has no data of another one, and `reset` removes the id',
   'mounts.*.data_id': 'The same of what mounts it',
   project_id: 'a clone is in the project of its source',

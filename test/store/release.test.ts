@@ -21,7 +21,7 @@ function anObject<K extends KindName>(kind: K, desired: Partial<DesiredOf<K>> = 
   };
 }
 
-test('of the first release, a leader lacks volumes, settings, runs, webhooks, previews, databases, backups, their schedules and destinations, restores and archives, mounts and domains of applications, proxies, rules for ports, host keys, pinned commits, healings, validations, provisionings, generated Dockerfiles and comparisons that deploy', () => {
+test('of the first release, a leader lacks volumes, settings, runs, webhooks, previews, databases, backups, their schedules and destinations, restores and archives, template instances, mounts and domains of applications, proxies, rules for ports, host keys, pinned commits, healings, validations, provisionings, generated Dockerfiles and comparisons that deploy', () => {
   const gap = gapOf(firstRelease);
   expect([...(gap?.kinds ?? [])]).toEqual([
     'settings',
@@ -36,6 +36,7 @@ test('of the first release, a leader lacks volumes, settings, runs, webhooks, pr
     'backup_schedule',
     'restore',
     'wal_archive',
+    'template_instance',
   ]);
   const fields = [...(gap?.fields ?? [])].map(([kind, all]) => [
     kind,
@@ -46,6 +47,7 @@ test('of the first release, a leader lacks volumes, settings, runs, webhooks, pr
     [
       'application',
       [
+        'template_instance_id',
         'unpublished',
         'unpublished=true',
         'max_surge',

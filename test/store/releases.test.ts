@@ -128,6 +128,8 @@ const unknown: readonly string[] = [
   'backup_schedule',
   'restore',
   'wal_archive',
+  'template',
+  'template_instance',
 ];
 
 const both = Object.values(earlierKinds).map((earlier) => ({

@@ -10,7 +10,7 @@ import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { applications } from '../../resources/application.ts';
 import { deployments } from '../../resources/deployment.ts';
 import { ServiceName } from '../../resources/fields.ts';
-import { Linked, linkTo } from '../../resources/linked.ts';
+import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { orNull } from '../../resources/object-fields.ts';
 import { serverStatus } from '../../resources/status.ts';
 
@@ -116,7 +116,7 @@ const linked: { [K in 'database' | 'volume' | 'function' | 'template_instance']:
       return it === undefined ? [] : [linkTo(it)];
     }),
   function: 'no such kind',
-  template_instance: 'no such kind',
+  template_instance: ({ desired }, view) => instanceLinks(view, desired),
 };
 
 function find(finder: Finder | 'no such kind', it: ReadonlyResource<'application'>, view: TenantView): Linked[] {

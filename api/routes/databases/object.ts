@@ -40,7 +40,7 @@ export const createDatabase = defineEndpoint({
     const { view } = ctx;
     const place = placeFrom(view, body);
     const { project_id: projectId, server_id: serverId } = place.fields;
-    requireDatabaseRoom(view, projectId);
+    requireDatabaseRoom(view, projectId, { adding: 1 });
     requireVolumeRoom(view, projectId, { adding: 1 });
     requirePort(ctx, { projectId, serverId, port: body.exposed_port ?? undefined });
     const volumeId = ctx.random.id();

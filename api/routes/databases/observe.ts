@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { engines } from '../../../databases/engines.ts';
 import { parseMemory } from '../../../store/kinds/quantity.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { Linked, linkTo } from '../../resources/linked.ts';
+import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { databaseLogOf } from '../../workloads/database-log.ts';
 import { askDatabase, volumeBytes } from '../../workloads/database-queries.ts';
 import { databaseCredentials, isRotating } from '../../workloads/new-database.ts';
@@ -148,6 +148,6 @@ export const listDatabaseDependencies = defineEndpoint({
     databases: [],
     volumes: view.by('volume', 'database', it.meta.id).map(linkTo),
     functions: [],
-    template_instance: null,
+    template_instance: instanceLinks(view, it.desired)[0] ?? null,
   }),
 });

@@ -1,0 +1,12 @@
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Principal } from '../auth/principal.ts';
+import { forbidden } from '../ground/api-error.ts';
+import { isTenantWide } from './authorize.ts';
+
+/** Requires that the caller may change a template: its author may, and admins. @throws ApiError FORBIDDEN */
+export function requireOwnTemplate(principal: Principal, { desired }: ReadonlyResource<'template'>): void {
+  if (isTenantWide(principal) || desired.author_id === principal.user.meta.id) return;
+  throw forbidden(
+    'Not allowed: a template is changed by its author. Ask its author or an admin of the tenant, or make one of your own',
+  );
+}

@@ -1,0 +1,103 @@
+import { hasDeploymentEnded } from './kinds/application.ts';
+import type { InstanceChild } from './kinds/template-instance.ts';
+import type { DeepReadonly } from './deep-readonly.ts';
+import type { TenantView } from './mirror.ts';
+import { isDeleting } from './resource.ts';
+import type { ReadonlyResource } from './resource.ts';
+
+type View = Pick<TenantView, 'get'>;
+type Child = DeepReadonly<InstanceChild>;
+
+/** How far a child of a template instance is. `gone`: it was deleted by itself. */
+export interface Progress {
+  state: 'waiting' | 'starting' | 'up' | 'stopped' | 'failed' | 'gone';
+  message: string;
+}
+
+/** How far a child is, by the view. Pure. */
+export function childProgress(view: View, instance: ReadonlyResource<'template_instance'>, child: Child): Progress {
+  const { kind, id } = child;
+  const it = view.get(kind, id);
+  if (it === undefined) {
+    const wasMade = instance.observed?.made.includes(id) === true;
+    return wasMade
+      ? { state: 'gone', message: 'It was deleted, and is not made again' }
+      : { state: 'waiting', message: 'It is made once all of the waves before are up' };
+  }
+  if (isDeleting(it)) return { state: 'gone', message: 'It is being deleted' };
+  switch (kind) {
+    case 'volume':
+      return progressOfVolume(view.get('volume', id));
+    case 'database':
+      return progressOfDatabase(view.get('database', id));
+    case 'application':
+      return progressOfApplication(view, view.get('application', id));
+  }
+}
+
+const starting: Progress = { state: 'starting', message: 'It is being brought up' };
+const up: Progress = { state: 'up', message: 'It is up' };
+const stopped: Progress = { state: 'stopped', message: 'It was stopped: start it' };
+
+/** What its condition `Ready` says, else the text. */
+function words(it: ReadonlyResource | undefined, otherwise: string): string {
+  const message = it?.observed?.conditions.find(({ type }) => type === 'Ready')?.message;
+  return message === undefined || message === '' ? otherwise : message;
+}
+
+function progressOfVolume(it: ReadonlyResource<'volume'> | undefined): Progress {
+  switch (it?.observed?.phase) {
+    case 'available':
+    case 'bound':
+      return up;
+    case 'error':
+      return { state: 'failed', message: words(it, 'It cannot be made') };
+    case 'pending':
+    case 'deleting':
+    case undefined:
+      return starting;
+  }
+}
+
+function progressOfDatabase(it: ReadonlyResource<'database'> | undefined): Progress {
+  if (it?.desired.run === 'stopped') return stopped;
+  switch (it?.observed?.phase) {
+    case 'running':
+      return up;
+    case 'error':
+      return { state: 'failed', message: words(it, 'It does not run') };
+    case 'provisioning':
+    case 'stopped':
+    case 'deleting':
+    case undefined:
+      return starting;
+  }
+}
+
+function progressOfApplication(view: View, it: ReadonlyResource<'application'> | undefined): Progress {
+  if (it?.desired.run === 'stopped') return stopped;
+  const id = it?.desired.deployment_id;
+  const target = id === undefined ? undefined : view.get('deployment', id);
+  const failure = failureOf(target);
+  if (failure !== undefined) return failure;
+  switch (it?.observed?.phase) {
+    case 'running':
+      return target?.observed?.phase === 'succeeded' ? up : starting;
+    case 'failed':
+    case 'error':
+      return { state: 'failed', message: words(it, 'It does not run') };
+    case 'stopped':
+    case 'deploying':
+    case 'deleting':
+    case undefined:
+      return starting;
+  }
+}
+
+/** What a deployment that ended without success came to. */
+function failureOf(it: ReadonlyResource<'deployment'> | undefined): Progress | undefined {
+  const phase = it?.observed?.phase;
+  if (it === undefined || phase === undefined || phase === 'succeeded' || !hasDeploymentEnded(phase)) return undefined;
+  const why = it.observed?.error?.message ?? 'deploy it again';
+  return { state: 'failed', message: `Deployment ${it.desired.number} ${phase}: ${why}` };
+}

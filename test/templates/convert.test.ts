@@ -1,0 +1,123 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { convertCompose } from '../../api/templates/convert-compose.ts';
+import { readTemplate } from '../../api/templates/read.ts';
+
+const shop = `
+version: "3"
+services:
+  web:
+    image: example/shop:2.1
+    ports: ["8080:80", "9000"]
+    environment:
+      DATABASE_URL: postgres://shop:hunter2hunter2@db:5432/shop
+      DB_PASSWORD: hunter2hunter2
+      REDIS: cache:6379
+      TITLE: \${TITLE:-My shop}
+      MAIL: \${MAIL}
+      TEXT: costs $$5 and $\${X}
+      FROM_OUTSIDE:
+    depends_on: {db: {condition: service_healthy}, cache: {condition: service_started}}
+    volumes: ["uploads:/srv/uploads"]
+    user: "1000"
+    restart: unless-stopped
+  db:
+    image: postgres:17-alpine
+    restart: always
+    environment:
+      POSTGRES_USER: shop
+      POSTGRES_PASSWORD: hunter2hunter2
+      POSTGRES_DB: shop
+    volumes: ["data:/var/lib/postgresql/data"]
+  cache:
+    image: redis:8
+    restart: always
+    privileged: true
+volumes: {uploads: {}, data: {}}
+`;
+
+const outcomes = (keys: readonly { path: string; outcome: string }[]) =>
+  Object.fromEntries(keys.map(({ path, outcome }) => [path, outcome]));
+
+describe('a compose file', () => {
+  it('becomes a template that is valid, with variables in the place of secrets', () => {
+    const { content, report } = convertCompose({ content: shop, name: 'shop', recognise_databases: true });
+    expect(report).toMatchObject({ valid: true, errors: [], warnings: [] });
+    expect(content).not.toContain('hunter2');
+    expect(report.resources).toEqual([
+      { kind: 'volume', name: 'uploads', wave: 0 },
+      { kind: 'database', name: 'db', wave: 1 },
+      { kind: 'database', name: 'cache', wave: 1 },
+      { kind: 'application', name: 'web', wave: 2 },
+    ]);
+    expect(report.variables.map(({ name, generated, required }) => [name, generated, required])).toEqual([
+      ['TITLE', false, false],
+      ['MAIL', false, true],
+      ['FROM_OUTSIDE', false, true],
+      ['DB_PASSWORD', true, false],
+    ]);
+    for (const line of [
+      'DATABASE_URL: postgres://shop:${DB_PASSWORD}@${databases.db.host}:5432/shop',
+      'REDIS: ${databases.cache.host}:6379',
+      'TITLE: ${TITLE}',
+      'TEXT: costs $5 and $${X}',
+      'password: ${DB_PASSWORD}',
+      'exposed_port: 80',
+    ])
+      expect(content).toContain(line);
+  });
+
+  it('has an account of each of its keys', () => {
+    const { keys } = convertCompose({ content: shop, recognise_databases: true });
+    expect(outcomes(keys)).toMatchObject({
+      version: 'kept',
+      volumes: 'kept',
+      'services.web.image': 'kept',
+      'services.web.ports': 'approximated',
+      'services.web.environment.DATABASE_URL': 'approximated',
+      'services.web.environment.TITLE': 'kept',
+      'services.web.depends_on': 'approximated',
+      'services.web.user': 'refused',
+      'services.db.image': 'approximated',
+      'services.cache.privileged': 'refused',
+    });
+    for (const { message, line, column } of keys) {
+      expect(message).not.toBe('');
+      expect(line * column).toBeGreaterThan(0);
+    }
+  });
+
+  it('has applications alone where databases are not asked for', () => {
+    const { report } = convertCompose({ content: shop });
+    expect(report.errors).toEqual([]);
+    expect(report.resources.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      'volume uploads',
+      'volume data',
+      'application db',
+      'application cache',
+      'application web',
+    ]);
+  });
+
+  it('that is no YAML or no compose file gives an account, and one that is hostile is refused', () => {
+    expect(convertCompose({ content: 'services: [' }).keys).toMatchObject([{ outcome: 'refused' }]);
+    expect(convertCompose({ content: 'services: {}' }).report.valid).toBe(false);
+    expect(() => convertCompose({ content: 'services: {}\nservices: {}' })).toThrow(
+      expect.objectContaining({ status: 400 }),
+    );
+  });
+});
+
+const folder = join(import.meta.dirname, '../compose/ordinary');
+
+it.each(readdirSync(folder).filter((name) => /\.ya?ml$/.test(name)))(
+  'the ordinary file %s is accounted for, key by key',
+  (name) => {
+    const content = readFileSync(join(folder, name), 'utf8');
+    const { content: text, keys } = convertCompose({ content, recognise_databases: true });
+    expect(keys.length).toBeGreaterThan(0);
+    expect(new Set(keys.map(({ path }) => path)).size).toBe(keys.length);
+    expect(readTemplate(text).findings.isRefused).toBe(false);
+  },
+);
