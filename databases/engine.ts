@@ -1,7 +1,7 @@
 import type { Parameters, Values } from './parameters.ts';
 
 /** The types of databases, in the order in which lists show them. */
-export const databaseTypes = ['postgres', 'mysql', 'mariadb', 'redis', 'mongodb'] as const;
+const databaseTypes = ['postgres', 'mysql', 'mariadb', 'redis', 'mongodb'] as const;
 export type DatabaseType = (typeof databaseTypes)[number];
 
 /** Who uses a database, in plain text. */

@@ -45,7 +45,7 @@ export interface SegmentHead {
 }
 
 /** Bytes that {@link readSegmentHead} needs. */
-export const segmentHeadBytes = 40;
+const segmentHeadBytes = 40;
 /** The first page of a segment has the long form of a head. */
 const longHeader = 0x0002;
 

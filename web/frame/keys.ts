@@ -16,7 +16,7 @@ export const places: Readonly<Record<string, { readonly path: string; readonly w
 const togetherMs = 1500;
 
 /** Whether a key that was pressed belongs to a field, and so to nothing else. */
-export function isTyping(target: EventTarget | null): boolean {
+function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
     (target.isContentEditable ||

@@ -2,7 +2,7 @@ import type { Application, Environment } from '../model.ts';
 import { useConsole } from './context.ts';
 
 /** The parts of an application's address: by its project and environment, so that the address says where it is. */
-export function applicationParts(it: Application, environment: Environment | undefined): readonly string[] {
+function applicationParts(it: Application, environment: Environment | undefined): readonly string[] {
   return ['projects', it.project_id, environment?.name ?? it.environment_id, 'applications', it.id];
 }
 

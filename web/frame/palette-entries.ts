@@ -22,7 +22,7 @@ export interface Known {
   readonly rankIn: (projectId: string) => Rank | undefined;
 }
 
-export const shownEntries = 20;
+const shownEntries = 20;
 const tabs = ['logs', 'deployments', 'environment', 'settings', 'terminal'] as const;
 
 /** Entries for what was typed, the best first: every word must begin a word of the entry, or be part of its name. */

@@ -23,7 +23,7 @@ export interface Change {
 export interface ListAnswer<K extends Kind> {
   readonly kind: K;
   readonly objects: readonly ObjectOf<K>[];
-  covers(object: ObjectOf<K>): boolean;
+  covers(this: void, object: ObjectOf<K>): boolean;
 }
 
 /**
