@@ -18,6 +18,13 @@ export interface DatabaseOptions {
   exposed?: number;
 }
 
+/** What the command changes of a database. `none` takes a limit or the port away. */
+export interface DatabaseChange {
+  memory?: string;
+  cpus?: string;
+  exposed?: number | 'none';
+}
+
 /** How the writes of a database are archived. */
 export interface ArchiveOptions {
   /** Name of a destination. */
@@ -61,6 +68,22 @@ export async function createDatabase(
     ...(memory !== undefined && { memory_limit: memory }),
     ...(cpus !== undefined && { cpu_limit: cpus }),
     ...(exposed !== undefined && { exposed_port: exposed }),
+  });
+}
+
+/** Changes limits, port or name of a database, which is restarted where that is needed. */
+export async function setDatabase(
+  client: Client,
+  path: string,
+  renamed: object,
+  { memory, cpus, exposed }: DatabaseChange,
+): Promise<void> {
+  const orNull = <T>(value: T): T | null => (value === 'none' ? null : value);
+  await client.request('PUT', path, {
+    ...renamed,
+    ...(memory !== undefined && { memory_limit: orNull(memory) }),
+    ...(cpus !== undefined && { cpu_limit: orNull(cpus) }),
+    ...(exposed !== undefined && { exposed_port: orNull(exposed) }),
   });
 }
 

@@ -3,6 +3,8 @@ import type { Client } from '../client.ts';
 import { aKind, findObject, kindOf, pathOf } from '../objects.ts';
 import type { CliKind } from '../objects.ts';
 import { allowedProjects } from './allowed-projects.ts';
+import { setDatabase } from './db.ts';
+import type { DatabaseChange } from './db.ts';
 import { setDestination } from './destination.ts';
 import type { DestinationOptions } from './destination.ts';
 import { setGitCredential } from './git-credential.ts';
@@ -27,6 +29,7 @@ export interface ServerChange {
   acmeEmail?: string;
 }
 type Options = { name?: string; project?: string } & ServerChange &
+  DatabaseChange &
   SshKeyOptions &
   GitCredentialOptions &
   RegistryOptions &
@@ -53,6 +56,7 @@ const optionsOf = {
     'secretKey',
   ],
   'git-webhooks': ['provider', 'repository', 'previews', 'secret', 'newSecret'],
+  databases: ['memory', 'cpus', 'exposed'],
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
 const Reach = z.object({
@@ -69,8 +73,8 @@ function isSettable(kind: CliKind): kind is Settable {
 }
 
 /**
- * Changes a server, a webhook, a backup destination, or the name and the secret of an SSH key, a git credential or a
- * registry.
+ * Changes a server, a database, a webhook, a backup destination, or the name and the secret of an SSH key, a git
+ * credential or a registry.
  *
  * @throws Error if nothing is named that the kind has
  */
@@ -85,7 +89,7 @@ export async function set(client: Client, word: string, name: string, options: O
     client,
     kind,
     name,
-    kind === 'git-webhooks' ? options.project : undefined,
+    kind === 'git-webhooks' || kind === 'databases' ? options.project : undefined,
   );
   const path = pathOf(kind, { id });
   const renamed = options.name === undefined ? {} : { name: options.name };
@@ -110,6 +114,11 @@ export async function set(client: Client, word: string, name: string, options: O
   if (kind === 'backup-destinations') {
     await setDestination(client, path, renamed, options);
     console.log(`backup-destination ${now} is changed`);
+    return;
+  }
+  if (kind === 'databases') {
+    await setDatabase(client, path, renamed, options);
+    console.log(`database ${now} is changed`);
     return;
   }
   if (kind === 'git-webhooks') {

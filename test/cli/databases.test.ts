@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Town } from '../harness/command-line.ts';
 
@@ -30,6 +31,13 @@ describe('a database', () => {
     expect(described).toMatch(/Ready +[^]*PostgreSQL answers queries[^]*Events, newest first/);
     expect(described).toMatch(/memory_limit +512m\n/);
     expect(described).toMatch(/exposed_port +20001\n/);
+    const none = ['--exposed', 'none', '--cpus', 'none'];
+    expect(await run('set', 'database', 'orders', '--memory', '640m', ...none)).toEqual(
+      output('^database orders is changed\n$'),
+    );
+    const changed = (await run('describe', 'db', 'orders')).out;
+    expect(changed).toMatch(/memory_limit +640m\n/);
+    expect(changed).not.toContain('20001');
     expect((await run('events', 'database', 'orders')).out).toContain('PostgreSQL answers queries');
 
     expect(await run('db', 'stop', 'orders')).toEqual(output('^database orders is stopped\n$'));
@@ -42,6 +50,17 @@ describe('a database', () => {
     expect(await run('delete', 'database', 'orders', '--yes')).toEqual(output('^database orders is deleted\n$'));
     expect((await run('get', 'databases')).out).not.toContain('orders');
     expect((await run('get', 'volumes')).out).not.toContain('orders');
+  });
+
+  it('is used by the example of a manifest', async () => {
+    const made = ['create', 'database', 'orders', '--project', 'shop', '--on', 'one', '--type', 'postgres'];
+    expect((await run(...made)).code).toBe(0);
+    const example = await readFile(new URL('../../manifests/examples/database.yaml', import.meta.url), 'utf8');
+    const named = example.replace('project: demo', 'project: shop').replace('server: local', 'server: one');
+    const apply = ['apply', '--file', '-', '--no-deploy'];
+    expect(await town.cli.run(apply, named)).toEqual(output('^application shop created\n$'));
+    expect((await town.cli.run(apply, named)).out).toBe('application shop unchanged\n');
+    expect((await run('delete', 'database', 'orders', '--yes')).err).toContain('shop');
   });
 
   it('says how clients log in, and no other command shows its password', async () => {

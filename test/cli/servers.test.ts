@@ -102,7 +102,7 @@ it.each([
   [['server', 'one', '--log-retention-days', '0'], 'It must be a number of days from 1 to 365.'],
   [
     ['project', 'shop', '--name', 'other'],
-    'Cannot set a project: only a server or an ssh-key or a git-credential or a registry or a backup-destination or a git-webhook;',
+    'Cannot set a project: only a server or an ssh-key or a git-credential or a registry or a backup-destination or a git-webhook or a database;',
   ],
 ])('set %j is refused', async (argv, words) => {
   expect(await run('set', ...argv)).toMatchObject({ code: 1, out: '', err: expect.stringContaining(words) });
