@@ -180,9 +180,10 @@ export class Capture {
       instance: writer.instance,
     });
     using open = new OpenLines(this.#clock, (stream) => {
-      if (resume?.isOpen === true) return; // the record has the whole line
+      if (resume?.isOpen === true) return false; // the record may have the whole line
       const parts = entriesOf(splitters[stream].flush(), headOf(stream));
       void store(parts).catch(() => undefined); // the next line throws it
+      return true;
     });
     for await (const { stream, data, at } of output) {
       const splitter = splitters[stream];
@@ -211,11 +212,12 @@ export class Capture {
 /** Watches for text that no line feed ends. */
 class OpenLines implements Disposable {
   readonly #clock: Clock;
-  readonly #show: (stream: 'stdout' | 'stderr') => void;
+  /** Answers with false where it is to wait on. */
+  readonly #show: (stream: 'stdout' | 'stderr') => boolean;
   /** When the text began that waits, by the monotonic clock, and what ends the waiting. */
   readonly #waiting = new Map<string, { since: number; cancel: () => void }>();
 
-  constructor(clock: Clock, show: (stream: 'stdout' | 'stderr') => void) {
+  constructor(clock: Clock, show: (stream: 'stdout' | 'stderr') => boolean) {
     this.#clock = clock;
     this.#show = show;
   }
@@ -230,7 +232,7 @@ class OpenLines implements Disposable {
     const since = isNew ? now : (before?.since ?? now);
     const cancel = this.#clock.timer(Math.min(silenceMs, Math.max(0, since + progressMs - now)), () => {
       this.#waiting.delete(stream);
-      this.#show(stream);
+      if (!this.#show(stream)) this.came(stream, { isOpen: true, isNew: false });
     });
     this.#waiting.set(stream, { since, cancel });
   }

@@ -91,6 +91,27 @@ test('what was written while the agent was away is stored where the record ends,
   over.resolve();
 });
 
+test('a prompt that waits in a container that was found running is stored once the record has ended', async () => {
+  const [shown, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await using agent = await follow(async function* ({ recorded }, chunk, signal) {
+    for (const text of known) yield chunk(text, true);
+    yield { ...chunk('', true), data: Buffer.from('Continue? ') };
+    shown.resolve();
+    await goOn.promise;
+    recorded?.();
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  });
+  await shown.promise;
+  await agent.clock.advance(3000);
+  expect(await agent.stored()).toEqual(known);
+  goOn.resolve();
+  await until('the prompt is stored', async () => {
+    await agent.clock.advance(1000);
+    return (await agent.stored()).length > known.length;
+  });
+  expect((await agent.stored()).slice(known.length)).toEqual([expect.stringContaining('Continue?')]);
+});
+
 test('the output of a container whose start failed is not waited for', async () => {
   await using agent = await open(async function* ({ attached }, chunk, signal) {
     attached?.();
