@@ -31,7 +31,7 @@ interface Mounts {
   files: File[];
 }
 
-export const tmpfsBytes = 64 * 1024 ** 2;
+const tmpfsBytes = 64 * 1024 ** 2;
 const maxTmpfsBytes = 1024 ** 3;
 const readable = 0o444;
 

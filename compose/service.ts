@@ -30,6 +30,7 @@ import {
 } from './read-value.ts';
 import type { Keys } from './read-value.ts';
 import { refusedOfService } from './refused.ts';
+import { readUlimits } from './ulimits.ts';
 
 /** What a service is read with. */
 export interface Surroundings extends Declared {
@@ -114,7 +115,15 @@ export function readService(name: string, node: Node, found: Surroundings): Serv
         readMatching(it, /^SIG[A-Z0-9+-]{1,12}$/, 'must be a signal such as SIGINT', found),
       ),
     read_only: (it) => assign(service, 'read_only_root', readFlag(it, found)),
-    init: (it) => assign(service, 'init', readFlag(it, found)),
+    init(it) {
+      const wanted = readFlag(it, found);
+      assign(service, 'init', wanted);
+      if (wanted === false)
+        found.findings.warn(
+          it,
+          "has no effect: the first process of a container is the engine's own, unless the program is one itself",
+        );
+    },
     cap_drop: (it) => (service.capabilities.drop = readCapabilities(it, found)),
     cap_add: (it) => (service.capabilities.add = addedCapabilities(it, found)),
     mem_limit: (it) => assign(service.limits, 'memory_bytes', readMemory(it, found)),
@@ -124,7 +133,7 @@ export function readService(name: string, node: Node, found: Surroundings): Serv
     profiles: (it) => (profiles = texts(it, found)),
     security_opt: (it) => onlyNoNewPrivileges(it, found),
     labels: (it) => ownLabels(it, found),
-    ulimits: withoutEffect('instances have the limits of their server'),
+    ulimits: (it) => (service.limits.ulimits = readUlimits(it, found)),
     hostname: withoutEffect('a service is reached by its name, and a host name is that of its container'),
     tty: withoutEffect('an instance has no terminal; setpoint exec opens one in it'),
     stdin_open: withoutEffect('an instance has no terminal; setpoint exec opens one in it'),

@@ -3,6 +3,7 @@ import { defined } from '../defined.ts';
 import type { DeepReadonly } from '../deep-readonly.ts';
 import type { SealedValue, WordsName } from './define.ts';
 import { Id, Port, Sealed } from './fields.ts';
+import { Ulimits } from './ulimits.ts';
 
 /** Most bytes of a compose file. Its record, and that of each deployment, is below the limit of the store. */
 export const maxComposeBytes = 256 * 1024;
@@ -90,6 +91,7 @@ const composedService = <Value extends z.ZodType, Words extends z.ZodType>(value
       nano_cpus: z.int().optional(),
       processes: z.int().optional(),
       shm_bytes: z.int().optional(),
+      ulimits: Ulimits.optional(),
     }),
     networks: z.array(z.object({ name: z.string(), aliases: z.array(z.string()) })),
     user: z.string().optional(),

@@ -92,7 +92,7 @@ const specification: Readonly<Record<string, readonly Row[]>> = {
     ['sysctls', '{net.core.somaxconn: 1024}', 'refused'],
     ['tmpfs', '/run', 'kept'],
     ['tty', 'true', 'no effect'],
-    ['ulimits', '{nofile: 20000}', 'no effect'],
+    ['ulimits', '{nofile: 20000}', 'kept'],
     ['use_api_socket', 'true', 'refused'],
     ['user', "'1000'", 'kept'],
     ['userns_mode', 'host', 'refused'],

@@ -159,7 +159,6 @@ const approximated: [what: string, text: string, message: string][] = [
     'hostname: a',
     'labels: {a: b}',
     'tty: true',
-    'ulimits: {nofile: 1}',
     'pull_policy: always',
     'mem_reservation: 1g',
     'deploy: {update_config: {parallelism: 2}}',
