@@ -1,5 +1,5 @@
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
-import type { Capability } from '../../agent-protocol/workload.ts';
+import type { Capability, GrantedCapability } from '../../agent-protocol/workload.ts';
 import type { SurveyedContainer, SurveyedVolume } from '../../agent-protocol/survey.ts';
 import type { ContextEntry } from './build-context.ts';
 import type { DockerfileSource } from './dockerfile-source.ts';
@@ -117,6 +117,8 @@ export interface ContainerDetail extends Container {
   /** Empty: root. */
   user: string;
   readOnlyRoot: boolean;
+  /** Ports at which the program of its image listens by its own account (`EXPOSE`), over TCP. */
+  exposed: readonly number[];
   /** Changes to the engine's default, in upper case without `CAP_`. */
   capabilities: { add: readonly string[]; drop: readonly string[] };
   /** Result of the health check of its image; absent if the image has none, and while the container does not run. */
@@ -149,14 +151,14 @@ export interface ContainerSpec {
   stopSeconds?: number;
   /** Where the process begins; absent: where the image says. */
   workingDir?: string;
-  /** Whether a first process passes signals on to the process and reaps what it leaves. */
-  init?: boolean;
+  /** Whether a first process passes signals on to the process and reaps what it leaves. `usual`: if the engine has one. */
+  init?: boolean | 'usual';
   /** Name or id, also with a group: `postgres`, `1000:1000`. */
   user?: string;
   /** Whether the container can write only into its mounts. */
   readOnlyRoot?: boolean;
   /** Changes to the capabilities that a container has by default, which are all of {@link Capability}. `drop` comes first. */
-  capabilities?: { add: readonly Capability[]; drop: readonly (Capability | 'ALL')[] };
+  capabilities?: { add: readonly (Capability | GrantedCapability)[]; drop: readonly (Capability | 'ALL')[] };
   mounts?: readonly Mount[];
   /**
    * The container joins all of them before it starts: it does not run without one. The default route leads through the
@@ -179,8 +181,8 @@ export interface LocalImage extends ImageInfo {
   labels: Readonly<Record<string, string>>;
   /** Instructions (`ONBUILD`) that run in a build from this image. */
   onBuild: readonly string[];
-  /** Ports at which its program listens by its own account (`EXPOSE`), over TCP. */
-  exposed: readonly number[];
+  /** What its containers run unless they are told otherwise: the words of its entrypoint and of its command. */
+  program: readonly string[];
 }
 
 /** An image as the runtime lists it. */

@@ -1,6 +1,7 @@
 import type { Limits, Mount as ServiceMount } from '../../agent-protocol/workload.ts';
 import type { ServiceItem } from './memory.ts';
 import type { ContainerSpec, Mount } from '../runtime/runtime.ts';
+import { isFirstProcess } from '../runtime/first-process.ts';
 import { labels } from '../runtime/runtime.ts';
 
 /**
@@ -10,11 +11,20 @@ import { labels } from '../runtime/runtime.ts';
  */
 export function containerSpec(
   item: ServiceItem,
-  it: { server: string; name: string; image: string; storageBytes: number; files: readonly Mount[] },
+  it: {
+    server: string;
+    name: string;
+    image: string;
+    /** What the image runs by itself. */
+    program: readonly string[];
+    storageBytes: number;
+    files: readonly Mount[];
+  },
 ): ContainerSpec {
   const { spec } = item;
   const { limits } = spec;
-  const { add, drop } = spec.capabilities;
+  const { drop } = spec.capabilities;
+  const add = [...spec.capabilities.add, ...(spec.granted_capabilities ?? [])];
   if (spec.configuration === undefined) throw new Error(`The configuration of assignment ${item.id} is not here`);
   const written = writtenVolumes(item);
   const mounts = [...spec.mounts.map(mountOf), ...it.files];
@@ -43,11 +53,18 @@ export function containerSpec(
     ...(spec.stop_signal !== undefined && { stopSignal: spec.stop_signal }),
     ...(spec.user !== undefined && { user: spec.user }),
     ...(spec.working_dir !== undefined && { workingDir: spec.working_dir }),
-    ...(spec.init === true && { init: true }),
+    ...initOf(item, it.program),
     ...(spec.read_only_root && { readOnlyRoot: true }),
     ...(mounts.length > 0 && { mounts }),
     ...(add.length + drop.length > 0 && { capabilities: { add, drop } }),
   };
+}
+
+/** Programs of users mostly do not expect to be the first process, which the kernel treats in its own way. */
+function initOf({ workload_kind: kind, spec }: ServiceItem, ofImage: readonly string[]): Pick<ContainerSpec, 'init'> {
+  if (spec.init !== undefined) return spec.init ? { init: true } : {};
+  const programs = [spec.entrypoint ?? ofImage, spec.command ?? []];
+  return kind !== 'application' || programs.some(isFirstProcess) ? {} : { init: 'usual' };
 }
 
 /** Names of the volumes that the service may write to. */

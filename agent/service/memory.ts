@@ -80,7 +80,7 @@ export interface Failure {
  */
 export interface Memory {
   /** The image that the reference of the spec resolved to; `of`: the key that it was resolved for, see `imageKey`. */
-  image: (ImageInfo & { of: string; exposed?: readonly number[] }) | undefined;
+  image: (ImageInfo & { of: string; program?: readonly string[] }) | undefined;
   /** Settings of a container that this process made or adopted, as the engine first showed them. */
   baseline: { container: string; settings: string; own: boolean } | undefined;
   /** The container that this process made last. */

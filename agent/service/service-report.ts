@@ -9,6 +9,8 @@ import type { Exit } from './memory.ts';
 import type { World } from './plan.ts';
 import { isFinished, keeper } from './plan.ts';
 import { anonymousVolumes } from '../runtime/anonymous.ts';
+import { unstarted } from '../runtime/first-process.ts';
+import { remedyOf } from '../runtime/start-remedies.ts';
 import type { ProxyProblem } from '../ingress/server-ingress.ts';
 import type { PortProblem } from '../ports/port-publisher.ts';
 import type { Health } from './readiness.ts';
@@ -111,17 +113,16 @@ const namedOfImage = 3;
 
 /** What its image has that nothing is set for: a port, and data that goes with the container. */
 function imageNotes(world: World): WireNote[] {
-  const { desired, memory } = world;
+  const { desired } = world;
   if (desired === undefined || desired.workload_kind !== 'application') return [];
   const notes: WireNote[] = [];
   const isComposed = desired.service !== mainService;
-  const ports = memory.image?.of === imageKey(desired) ? (memory.image.exposed ?? []) : [];
-  const [first] = ports.toSorted((a, b) => a - b);
+  const detail = keeper(world)?.detail;
+  const [first] = (detail?.exposed ?? []).toSorted((a, b) => a - b);
   if (first !== undefined && desired.spec.ports.length === 0 && !isComposed) {
     const message = `Its image has a program that listens on port ${first} by its own account, and no request reaches it: set exposed_port to ${first} if it is to serve`;
     notes.push({ type: 'PortNotSet', reason: 'ImageExposesPort', message });
   }
-  const detail = keeper(world)?.detail;
   const paths = detail === undefined ? [] : anonymousVolumes(detail).map(({ path }) => path);
   if (paths.length > 0) notes.push(dataNote(paths.slice(0, namedOfImage), isComposed));
   return notes;
@@ -168,6 +169,12 @@ function exitError({ code, outOfMemory }: Exit, { world, lastLines }: Circumstan
   if (outOfMemory) {
     const message = `The process was killed as it used more memory than ${memoryLimit(world.desired)}`;
     return { code: 'out_of_memory', message };
+  }
+  const refused = unstarted(lastLines);
+  if (refused !== undefined) {
+    const remedy = remedyOf(refused);
+    const why = remedy === undefined ? refused : `${refused}: ${remedy}`;
+    return { code: 'create_failed', message: `Cannot start the container: ${why}` };
   }
   const how = code === undefined ? 'The process exited' : `The process exited with code ${code}`;
   return { code: 'exited', message: lastLines === '' ? `${how} and wrote nothing` : `${how}: ${lastLines}` };

@@ -156,8 +156,8 @@ async function resolveImage(
     line,
   };
   try {
-    const { id, digest, exposed } = await images.resolve(wanted, limit.signal);
-    it.learn({ image: { id, digest, exposed, of: imageKey(desired) } });
+    const { id, digest, program } = await images.resolve(wanted, limit.signal);
+    it.learn({ image: { id, digest, program, of: imageKey(desired) } });
   } catch (error) {
     if (error instanceof RuntimeFailure) line(error.message);
     throw error;
@@ -207,7 +207,8 @@ async function create(name: string, it: StepSubject, deps: StepDeps, signal: Abo
   if (image === undefined) throw new Error(`Cannot create container ${name} before its image is known`);
   const storageBytes = storageLimit((await disk()).totalBytes);
   const files = [...(await deps.files.write(it.desired())), ...(await proxyMounts(it.desired(), deps))];
-  const spec = containerSpec(it.desired(), { server, name, image: image.id, storageBytes, files });
+  const { id: imageId, program = [] } = image;
+  const spec = containerSpec(it.desired(), { server, name, image: imageId, program, storageBytes, files });
   await ledger.intend(name, it.id);
   await starts.add(async () => {
     signal.throwIfAborted();

@@ -61,6 +61,7 @@ type Verbs = Pick<
 
 /** The container verbs of the runtime. */
 export function containers(engine: Engine, clock: Clock, limits: ContainerLimits): Verbs {
+  let hasInit: boolean | undefined;
   const remove: Verbs['remove'] = async (id, signal) => {
     const call = {
       method: 'DELETE',
@@ -105,7 +106,8 @@ export function containers(engine: Engine, clock: Clock, limits: ContainerLimits
 
     async create(spec, signal) {
       await checkVolumes(engine, spec, signal);
-      const id = await create(engine, spec, limits, signal);
+      if (spec.init === 'usual') hasInit ??= await initOf(engine, signal);
+      const id = await create(engine, creation(spec, limits, hasInit), spec.name, signal);
       if (spec.networks.length === 1) return id;
       try {
         await joinAll(engine, id, signal);
@@ -171,6 +173,14 @@ export function containers(engine: Engine, clock: Clock, limits: ContainerLimits
   };
 }
 
+const Init = z.object({ InitCommit: z.object({ ID: z.string() }).nullish() });
+
+/** Whether the engine has a program to begin containers with: of one that is missing it says so in place of its commit. */
+async function initOf(engine: Engine, signal: AbortSignal): Promise<boolean> {
+  const { InitCommit } = Init.parse(await engine.call({ method: 'GET', path: ['info'] }, signal));
+  return InitCommit?.ID !== 'N/A';
+}
+
 /** Waits for a removal that another client of the engine began. */
 async function removed(engine: Engine, id: string, signal: AbortSignal): Promise<void> {
   const path = ['containers', id, 'wait'];
@@ -186,29 +196,24 @@ async function ignoring(statuses: number[], call: Promise<unknown>, attempted: s
   }
 }
 
-async function create(
-  engine: Engine,
-  spec: ContainerSpec,
-  limits: ContainerLimits,
-  signal: AbortSignal,
-): Promise<string> {
+async function create(engine: Engine, body: object, name: string, signal: AbortSignal): Promise<string> {
   const call = {
     method: 'POST',
     path: ['containers', 'create'],
-    query: { name: spec.name },
-    body: creation(spec, limits),
+    query: { name },
+    body,
     timeoutMs: slowMs,
   } as const;
   try {
     return Created.parse(await engine.call(call, signal)).Id;
   } catch (error) {
     if (isStatus(error, 409)) {
-      const message = `A container named ${spec.name} exists already`;
+      const message = `A container named ${name} exists already`;
       throw new RuntimeFailure('name_taken', message, { retryable: true, cause: error });
     }
     return fail(error, {
       code: 'create_failed',
-      attempted: `Cannot create container ${spec.name}`,
+      attempted: `Cannot create container ${name}`,
       codes: ['no_space', 'image_not_found'],
     });
   }

@@ -16,8 +16,11 @@ export interface ContainerLimits {
   logFiles: number;
 }
 
-/** Returns the body of the request that makes a container, on its first network only: `joinAll` adds the others. */
-export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
+/**
+ * Returns the body of the request that makes a container, on its first network only: `joinAll` adds the others. `hasInit`:
+ * whether the engine has a first process to give.
+ */
+export function creation(spec: ContainerSpec, limits: ContainerLimits, hasInit = false): object {
   const { memoryBytes = limits.memoryBytes, nanoCpus = limits.nanoCpus } = spec;
   const given = [spec.memoryBytes === undefined ? memoryBytes : 0, spec.nanoCpus === undefined ? nanoCpus : 0];
   const defaults = given.some((it) => (it ?? 0) > 0) ? { [labels.defaults]: given.map((it) => it ?? 0).join(' ') } : {};
@@ -48,7 +51,7 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
       ...(nanoCpus !== undefined && { NanoCpus: nanoCpus }),
       ...(spec.shmBytes !== undefined && { ShmSize: spec.shmBytes }),
       ...ulimits(spec.ulimits),
-      ...(spec.init === true && { Init: true }),
+      ...firstProcess(spec.init, hasInit),
       ...(spec.readOnlyRoot !== undefined && { ReadonlyRootfs: spec.readOnlyRoot }),
       ...(spec.mounts !== undefined && { Mounts: spec.mounts.map(mount) }),
     },
@@ -56,10 +59,15 @@ export function creation(spec: ContainerSpec, limits: ContainerLimits): object {
   };
 }
 
-/** NET_RAW and MKNOD are dropped from every container, see `capabilities`. */
+function firstProcess(init: ContainerSpec['init'], hasInit: boolean): object {
+  return init === true || (init === 'usual' && hasInit) ? { Init: true } : {};
+}
+
+/** MKNOD is dropped from every container, and NET_RAW from each to which it was not granted, see `capabilities`. */
 function rights(changes: ContainerSpec['capabilities']): object {
   const { add = [], drop = [] } = changes ?? {};
-  return { CapDrop: ['NET_RAW', 'MKNOD', ...drop], ...(add.length > 0 && { CapAdd: add }) };
+  const always = add.includes('NET_RAW') ? ['MKNOD'] : ['NET_RAW', 'MKNOD'];
+  return { CapDrop: [...always, ...drop], ...(add.length > 0 && { CapAdd: add }) };
 }
 
 function ulimits(limits: ContainerSpec['ulimits']): object {

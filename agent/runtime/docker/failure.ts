@@ -1,5 +1,6 @@
 import type { FailureCode } from '../../../agent-protocol/failure-codes.ts';
 import { RuntimeFailure } from '../runtime.ts';
+import { remedyOf } from '../start-remedies.ts';
 import { EngineError } from './transport.ts';
 
 interface Rule {
@@ -21,7 +22,7 @@ const rules: readonly Rule[] = [
   },
   { text: /unauthorized|access .*denied|no basic auth/i, code: 'image_pull_failed', retryable: false },
   {
-    text: /executable file not found|no such file or directory|permission denied|exec format error|is a directory|no command specified/i,
+    text: /executable file not found|no such file or directory|permission denied|operation not permitted|exec format error|is a directory|no command specified/i,
     code: 'create_failed',
     retryable: false,
   },
@@ -31,31 +32,6 @@ const rules: readonly Rule[] = [
 const lostRules = /iptables failed|no chain\/target\/match by that name|failed to setup ip tables/i;
 const lostRulesWords =
   "the engine's rules were removed from the packet filter: on the server, systemctl restart docker sets them again, and with live-restore its containers go on";
-
-/** Names of processors as images have them. */
-const architectures: Partial<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
-
-/** What to do where a container cannot be made or started; the first match counts. */
-const remedies: readonly { text: RegExp; remedy: string }[] = [
-  {
-    text: /no command specified/i,
-    remedy: 'the image says of no program to start. Set start_command, or add CMD to its Dockerfile',
-  },
-  {
-    text: /exec format error/i,
-    remedy: `the program is for another processor than that of the server, or is a script without #! in its first line. Use an image for linux/${architectures[process.arch] ?? process.arch}, or begin the script with #!/bin/sh`,
-  },
-  {
-    text: /executable file not found/i,
-    remedy: 'the image has no such program. Correct start_command, or CMD of its Dockerfile',
-  },
-  {
-    text: /\bexec\b.*no such file or directory/i,
-    remedy:
-      'the image has no such file, or none by the name in its first line: lines of a script must not end as in Windows',
-  },
-  { text: /\bexec\b.*permission denied/i, remedy: 'the file is not executable. Set its mode, as by RUN chmod +x FILE' },
-];
 
 /** The failure if no rule matches, and the codes that make sense for the call. */
 export interface Fallback {
@@ -83,7 +59,7 @@ export function failureOf(
     ({ text, code }) => (code === fallback.code || fallback.codes.includes(code)) && text.test(message),
   );
   const code = rule?.code ?? fallback.code;
-  const remedy = code === 'create_failed' ? remedies.find(({ text }) => text.test(message))?.remedy : undefined;
+  const remedy = code === 'create_failed' ? remedyOf(message) : undefined;
   const why = remedy === undefined ? reason(message) : `${reason(message)}: ${remedy}`;
   return new RuntimeFailure(code, `${fallback.attempted}: ${why}`, {
     ...options,

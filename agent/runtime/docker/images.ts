@@ -16,7 +16,8 @@ const Inspected = z.object({
     .object({
       Labels: z.record(z.string(), z.string()).nullish(),
       OnBuild: z.array(z.string()).nullish(),
-      ExposedPorts: z.record(z.string(), z.unknown()).nullish(),
+      Entrypoint: z.array(z.string()).nullish(),
+      Cmd: z.array(z.string()).nullish(),
     })
     .nullish(),
 });
@@ -25,12 +26,6 @@ const Listed = z.array(
 );
 
 type Verbs = Pick<ContainerRuntime, 'image' | 'pull' | 'images' | 'removeImage'>;
-
-/** The port of a key such as `8080/tcp`. */
-function tcpPort(key: string): number[] {
-  const port = /^(\d{1,5})(\/tcp)?$/.exec(key)?.[1];
-  return port === undefined ? [] : [Number(port)];
-}
 
 /** The image verbs of the runtime. */
 export function images(engine: Engine): Verbs {
@@ -110,7 +105,7 @@ export async function inspectImage(
       digest: digests.find(isOwn) ?? Id,
       labels: Config?.Labels ?? {},
       onBuild: Config?.OnBuild ?? [],
-      exposed: Object.keys(Config?.ExposedPorts ?? {}).flatMap(tcpPort),
+      program: [...(Config?.Entrypoint ?? []), ...(Config?.Cmd ?? [])],
     };
   } catch (error) {
     if (isStatus(error, 404)) return undefined;

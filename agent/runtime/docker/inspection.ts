@@ -47,6 +47,7 @@ const Inspected = z.object({
     Cmd: Texts,
     User: z.string().nullish(),
     StopSignal: z.string().nullish(),
+    ExposedPorts: z.record(z.string(), z.unknown()).nullish(),
     Labels: z.record(z.string(), z.string()).nullable(),
   }),
   HostConfig: z.object({
@@ -122,6 +123,7 @@ function detail(it: Inspected): ContainerDetail {
     stopSignal: Config.StopSignal ?? '',
     user: Config.User ?? '',
     readOnlyRoot: HostConfig.ReadonlyRootfs ?? false,
+    exposed: Object.keys(Config.ExposedPorts ?? {}).flatMap(tcpPort),
     capabilities: { add: rights(HostConfig.CapAdd), drop: rights(HostConfig.CapDrop) },
     ...health(it.State),
   };
@@ -152,6 +154,12 @@ function mountDetail(
     readOnly: !RW,
     sizeBytes: options?.SizeBytes ?? 0,
   };
+}
+
+/** The port of a key such as `8080/tcp`. */
+function tcpPort(key: string): number[] {
+  const port = /^(\d{1,5})(\/tcp)?$/.exec(key)?.[1];
+  return port === undefined ? [] : [Number(port)];
 }
 
 /** Engines differ in how they show a right: as in the request, or in full. */

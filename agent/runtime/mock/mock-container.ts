@@ -52,6 +52,7 @@ export class MockContainer {
   readonly name: string;
   readonly networks: ContainerSpec['networks'];
   readonly imageId: string;
+  readonly exposed: readonly number[];
   readonly anonymousVolumes: readonly string[];
   readonly files: MockFiles;
   readonly mutable: Mutable;
@@ -89,6 +90,7 @@ export class MockContainer {
     anonymousVolumes: readonly string[];
     files: MockFiles;
     imageId: string;
+    exposed: readonly number[];
     script: Script;
     clock: Clock;
     changed: (action: string) => void;
@@ -98,6 +100,7 @@ export class MockContainer {
     this.name = spec.name;
     this.networks = spec.networks;
     this.imageId = what.imageId;
+    this.exposed = what.exposed;
     this.anonymousVolumes = what.anonymousVolumes;
     this.files = what.files;
     this.mutable = settings(spec);
@@ -161,6 +164,7 @@ export class MockContainer {
     return {
       ...this.summary(),
       ...shown,
+      exposed: this.exposed,
       env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
       exitCode: this.#state === 'running' || this.#state === 'paused' ? undefined : this.#exitCode,
       oomKilled: this.#oom,
@@ -393,7 +397,10 @@ function settings(spec: ContainerSpec): Mutable {
     stopSignal: spec.stopSignal ?? '',
     user: spec.user ?? '',
     readOnlyRoot: spec.readOnlyRoot ?? false,
-    capabilities: { add: add.toSorted(), drop: ['MKNOD', 'NET_RAW', ...drop].toSorted() },
+    capabilities: {
+      add: add.toSorted(),
+      drop: ['MKNOD', ...(add.includes('NET_RAW') ? [] : ['NET_RAW']), ...drop].toSorted(),
+    },
     writtenBytes: 0,
     restart: spec.restart,
   };

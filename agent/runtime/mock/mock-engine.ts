@@ -411,6 +411,7 @@ export class MockEngine {
       anonymousVolumes,
       files: new MockFiles({ volumes: this.volumes, mounts, isRootReadOnly: spec.readOnlyRoot ?? false, image }),
       imageId,
+      exposed: script.exposed ?? [],
       script: runs,
       clock: this.#clock,
       changed: (action) => this.#event(one, action),
@@ -476,5 +477,5 @@ function unavailable(): RuntimeFailure {
 }
 
 function shown({ id, digest, labels, script }: Image): LocalImage {
-  return { id, digest, labels, onBuild: [], exposed: script.exposed ?? [] };
+  return { id, digest, labels, onBuild: [], program: script.program ?? [] };
 }

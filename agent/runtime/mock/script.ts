@@ -71,6 +71,8 @@ export interface ImageScript {
   digest?: string;
   /** Its files, by path. */
   files?: Readonly<Record<string, string>>;
+  /** What its containers run. */
+  program?: readonly string[];
   /** Ports at which its program listens by its own account. */
   exposed?: readonly number[];
   /** Paths at which a container gets an anonymous volume. */

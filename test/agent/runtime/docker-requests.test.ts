@@ -27,11 +27,14 @@ async function created(it: ServiceItem): Promise<unknown> {
     server: 'server-1',
     name: 'sp-web-7c000000',
     image: `sha256:${'1'.repeat(64)}`,
+    program: ['/bin/web'],
     storageBytes: 10e9,
     files: [],
   };
   expect(await runtime.create(containerSpec(it, how), signal())).toBe(made);
-  return engine.requests;
+  const [asked, ...requests] = engine.requests;
+  expect(asked).toMatchObject({ method: 'GET', path: '/info' }); // whether there is a first process to give
+  return requests;
 }
 
 const ownLabels = {
@@ -65,6 +68,7 @@ test('the container of a service without settings is asked for as ever, by one r
           Memory: 536_870_912,
           MemorySwap: 536_870_912,
           NanoCpus: 1_600_000_000,
+          Init: true,
         },
         NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: ['web-abc123'] } } },
         StopTimeout: 10,
@@ -104,6 +108,7 @@ test('the container of a service with every setting is asked for as ever, by one
           Memory: 67_108_864,
           MemorySwap: 67_108_864,
           NanoCpus: 250_000_000,
+          Init: true,
         },
         NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: ['web-abc123'] } } },
         StopTimeout: 10,

@@ -31,6 +31,10 @@ test.each([
     'failed to create task for container: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "/app/run": exec format error: unknown',
     'for another processor than that of the server',
   ],
+  [
+    'OCI runtime create failed: runc create failed: unable to start container process: exec: "/bin/ping": operation not permitted: unknown',
+    'setpoint grant APPLICATION NET_RAW',
+  ],
   ['exec /app/run: exec format error', 'begin the script with #!/bin/sh'],
   ['exec: "serve": executable file not found in $PATH: unknown', 'Correct start_command'],
   ['exec /app/run.sh: no such file or directory', 'must not end as in Windows'],

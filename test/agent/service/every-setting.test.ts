@@ -96,7 +96,7 @@ const leavesOf = (schema: z.ZodType): Change[] => changesOf(z.toJSONSchema(schem
 /** The request that makes the container of a service. The hash of the settings is the same for all: it shows nothing. */
 function requestOf(value: unknown): string {
   const spec = WireService.parse(value);
-  const it = { server: 's', name: 'n', image: 'sha256:web', storageBytes: 1, files: [] };
+  const it = { server: 's', name: 'n', image: 'sha256:web', program: [], storageBytes: 1, files: [] };
   return JSON.stringify(creation(containerSpec({ ...wireItem('i'), spec }, it), defaultContainerLimits));
 }
 

@@ -49,6 +49,7 @@ function actual(item: ServiceItem, changes: Partial<ContainerDetail> = {}, origi
     stopSignal: '',
     user: '',
     readOnlyRoot: false,
+    exposed: [],
     capabilities: { add: [], drop: ['MKNOD', 'NET_RAW'] },
     ...changes,
   };
