@@ -119,7 +119,8 @@ export function imageStore({
         `Image ${reference} was not built for this project: deploy it from its source or from a registry`,
       );
     }
-    const message = `Image ${reference} (${pinned}) is not on this server any more, and it can only be built again`;
+    const way = reference.startsWith('setpoint/') ? 'it can only be built again' : 'no registry has it by this id';
+    const message = `Image ${reference} (${pinned}) is not on this server any more, and ${way}`;
     throw new RuntimeFailure('image_not_found', message, { retryable: false });
   }
 

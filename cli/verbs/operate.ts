@@ -1,6 +1,7 @@
 import { maxReplicas } from '../../store/kinds/application.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
+import { whileComing } from '../while-coming.ts';
 import { whileServerIsAway } from '../server-away.ts';
 import { openEnd, waiting } from '../settled.ts';
 import { followDeployment } from './deploy.ts';
@@ -40,11 +41,17 @@ export async function start(client: Client, name: string, options: Options, sign
   await bring(client, app, 'start', options);
 }
 
+/** Requests a change, and says while its answer is waited for why that takes long. */
+function answerOf(client: Client, app: ApiObject, what: string, { wait }: Options, body: object): Promise<ApiObject> {
+  const path = `/api/v1/applications/${app.id}/${what}`;
+  if (wait === false) return whileServerIsAway(client, app, client.object('POST', path, body));
+  const answer = client.object('POST', `${path}?${waiting}`, body);
+  return whileServerIsAway(client, app, whileComing(client, app, answer));
+}
+
 /** Requests a change and prints the result. @throws Error if the application did not reach the requested state. */
 async function bring(client: Client, app: ApiObject, what: string, options: Options, body = {}): Promise<void> {
-  const query = options.wait === false ? '' : `?${waiting}`;
-  const answer = client.object('POST', `/api/v1/applications/${app.id}/${what}${query}`, body);
-  const after = await whileServerIsAway(client, app, answer);
+  const after = await answerOf(client, app, what, options, body);
   const goal = what === 'stop' || after['replicas'] === 0 ? 'stopped' : 'running';
   const ready = goal === 'running' ? `, ${String(after['ready_replicas'])} of ${String(after['replicas'])} ready` : '';
   const is = `${app.name ?? app.id} is ${after.status ?? 'unknown'}${ready}`;

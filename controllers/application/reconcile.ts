@@ -6,6 +6,7 @@ import { perform } from '../rollout/actions.ts';
 import { uncopiedPart } from '../rollout/mounted.ts';
 import { alarmOf } from './alarm.ts';
 import { branchConditions } from './branch.ts';
+import { buildAgain, lostImageOf } from './lost-image.ts';
 import { plan } from './plan.ts';
 import { endingCertificates, planRoutes, readRoutes, routeConditions } from './routes.ts';
 import type { RoutesWorld } from './routes.ts';
@@ -26,7 +27,7 @@ export function applicationController(settings: ApplicationSettings): Controller
     name: 'application',
     kind: 'application',
     reads: ['deployment', 'assignment', 'server', 'volume', 'operation'],
-    children: ['assignment', 'deployment'],
+    children: ['application', 'assignment', 'deployment'],
     notifies: ['application_error', 'application_recovered', 'certificate_ends_soon'],
     wakes: [
       onChild('deployment', ({ desired }) => [desired.application_id]),
@@ -55,6 +56,8 @@ export function applicationController(settings: ApplicationSettings): Controller
       const read = readWorld(it, ctx.view);
       const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
       const world: World = { ...read, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
+      const lost = lostImageOf(world);
+      if (lost !== undefined) await buildAgain(world, lost, ctx);
       await perform(ctx, plan(world));
       const routes = readRoutes(it, ctx.view);
       await perform(ctx, planRoutes(routes));

@@ -157,7 +157,7 @@ function servingState(world: World, serving: Deployment): State {
       ? state('running', 'false', 'RolloutFailed', failureMessage(target))
       : state('running', 'true', 'Running', 'Every instance is ready');
   }
-  const why = hindrance(instances, world.mounted);
+  const why = hindrance(instances, world.mounted) + ofBuildAgain(world, instances);
   if (mainHealth(world, serving).ready > 0)
     return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
   if (instances.some((it) => hasCode(upToDate(it)?.error, 'data_lost')))
@@ -172,6 +172,12 @@ function servingState(world: World, serving: Deployment): State {
     default:
       return state('deploying', 'false', 'Starting', `Instances are starting${why}`);
   }
+}
+
+/** Why an image that is gone from the server could not be built again; empty if that is not so. */
+function ofBuildAgain({ target }: World, instances: readonly Assignment[]): string {
+  const isLost = instances.some((it) => hasCode(upToDate(it)?.error, 'image_not_found'));
+  return isLost && target?.observed?.phase === 'failed' ? `. ${failureMessage(target)}` : '';
 }
 
 /** The state of an application whose processes have come to an end that is meant; `undefined` while one runs or shall run. */

@@ -98,7 +98,7 @@ describe('an image that was built for a project', () => {
       digest: `registry.test/mine@sha256:${'a'.repeat(64)}`,
       labels: engine.imageInfo(id)?.labels ?? {},
       onBuild: [],
-      exposed: [],
+      program: [],
     });
     await expect(ask(eve, { reference: 'registry.test/mine:1' })).rejects.toMatchObject(refused);
   });
@@ -111,7 +111,7 @@ describe('an image that was built for a project', () => {
       digest: `registry.test/mine@sha256:${'a'.repeat(64)}`,
       labels: engine.imageInfo(older)?.labels ?? {},
       onBuild: [],
-      exposed: [],
+      program: [],
     });
     await expect(ask(eve, { reference: 'registry.test/mine:1' })).rejects.toMatchObject(refused);
   });
