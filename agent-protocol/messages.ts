@@ -33,6 +33,8 @@ export const agentCapabilities: readonly string[] = [
   'services',
   /** Services have a working directory and a first process. */
   'services.process',
+  /** Services have capabilities that were granted to them: `granted_capabilities`. */
+  'services.grants',
   /** Items may be volumes. */
   'volumes',
   /** Items may be volumes that begin as copies of volumes that no agent made: `copied_volume`. */

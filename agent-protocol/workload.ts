@@ -121,6 +121,14 @@ export const Capability = z.enum([
 ]);
 export type Capability = z.infer<typeof Capability>;
 
+/**
+ * Capabilities of the kernel that no instance has by itself, and that may be granted to those of one application.
+ * `NET_RAW`: raw packets, as `ping` sends them. `IPC_LOCK`: memory that is never swapped. `SYS_NICE`: the priority of its
+ * own processes. Others would let an instance leave its container, or reach what is not of its workload.
+ */
+export const GrantedCapability = z.enum(['IPC_LOCK', 'NET_RAW', 'SYS_NICE']);
+export type GrantedCapability = z.infer<typeof GrantedCapability>;
+
 export const RestartPolicy = z.enum(['always', 'on-failure', 'no']);
 export type RestartPolicy = z.infer<typeof RestartPolicy>;
 
@@ -187,6 +195,8 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
     capabilities: z
       .object({ drop: z.array(z.union([Capability, z.literal('ALL')])), add: z.array(Capability) })
       .default({ drop: [], add: [] }),
+    /** What it has beyond all of them, also if it drops `ALL`. */
+    granted_capabilities: z.array(GrantedCapability).max(GrantedCapability.options.length).optional(),
     restart_policy: RestartPolicy,
     /** A new value restarts the instance once. */
     restart_token: z.string().optional(),

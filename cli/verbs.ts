@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
+import { GrantedCapability } from '../agent-protocol/workload.ts';
 import type { Client } from './client.ts';
 import type { AdoptOptions } from './verbs/adopt.ts';
 import type { ComposeOptions } from './verbs/compose.ts';
@@ -6,7 +7,7 @@ import type { ServerOptions } from './verbs/create.ts';
 import type { DomainOptions } from './verbs/domains.ts';
 import type { LogsOptions } from './verbs/logs.ts';
 import type { TrafficOptions } from './verbs/traffic.ts';
-import type { ArchiveOptions, DatabaseOptions } from './verbs/db.ts';
+import type { ArchiveOptions, DatabaseChange, DatabaseOptions } from './verbs/db.ts';
 import type { PreviewOptions } from './verbs/preview.ts';
 import type * as Ports from './verbs/ports.ts';
 import type * as Run from './verbs/run.ts';
@@ -222,6 +223,7 @@ export const verbs: readonly Verb[] = [
   verb<
     [kind: string, name: string],
     Scope & { name?: string } & ServerChange &
+      DatabaseChange &
       SshKeyOptions &
       GitCredentialOptions &
       RegistryOptions &
@@ -229,7 +231,7 @@ export const verbs: readonly Verb[] = [
       WebhookOptions
   >({
     use: 'set <kind> <name>',
-    text: 'change a server, an SSH key, a git credential, a registry, a backup destination or a webhook: its name, or its secret, also while it is used',
+    text: 'change a server, a database, an SSH key, a git credential, a registry, a backup destination or a webhook: its name, or its secret, also while it is used',
     options: [
       new Option('--name <name>', 'another name'),
       new Option('--address <address>', 'of a registry; or of the machine of a server, where none takes it away'),
@@ -242,6 +244,11 @@ export const verbs: readonly Verb[] = [
         'off',
       ]),
       new Option('--acme-email <address>', 'whom the authority of certificates warns; none takes it away'),
+      new Option('--memory <size>', 'the most memory of a database; none takes the limit away'),
+      new Option('--cpus <number>', 'the most processors of a database; none takes the limit away'),
+      new Option('--exposed <port>', 'a port of its server that leads to a database; none takes it away').argParser(
+        (text) => (text === 'none' ? text : port(text)),
+      ),
       new Option('--generate <type>', 'replace an SSH key by a new one').choices(['ed25519', 'rsa']),
       new Option(
         '--private-key <file>',
@@ -375,6 +382,20 @@ export const verbs: readonly Verb[] = [
     options: [noWait],
     run: async (client, [name, replicas], options) =>
       (await import('./verbs/operate.ts')).scale(client, name, replicas, options),
+  }),
+  verb<[application: string, ...capabilities: string[]], Waiting>({
+    use: 'grant <application> <capabilities...>',
+    text: `give further capabilities of the kernel to the instances of an application: ${GrantedCapability.options.join(', ')}`,
+    options: [noWait],
+    run: async (client, [name, ...capabilities], options) =>
+      (await import('./verbs/grant.ts')).grant(client, name, capabilities, options),
+  }),
+  verb<[application: string, ...capabilities: string[]], Waiting>({
+    use: 'revoke <application> <capabilities...>',
+    text: 'take capabilities of the kernel away from the instances of an application that were granted to them',
+    options: [noWait],
+    run: async (client, [name, ...capabilities], options) =>
+      (await import('./verbs/grant.ts')).revoke(client, name, capabilities, options),
   }),
   verb<[volume: string, application: string, path: string], Waiting & { readOnly?: boolean }>({
     use: 'bind <volume> <application> <path>',

@@ -91,6 +91,7 @@ export const applicationVerbs = {
     },
     rollback: { label: 'Roll back', route: 'POST /applications/:id/rollback', in: always },
     scale: { label: 'Scale', route: 'POST /applications/:id/scale', in: always },
+    grant: { label: 'Grant capabilities', route: 'PUT /applications/:id/capabilities', in: always },
     sync: { label: 'Compare with the branch', route: 'POST /applications/:appId/deployments/sync', in: always },
     dockerfile: { label: 'Show the generated Dockerfile', route: 'POST /applications/:id/dockerfile', in: always },
     update: { label: 'Change', route: 'PUT /applications/:id', in: always },

@@ -1,5 +1,6 @@
 import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
 import { withheld } from '../../agent-protocol/survey.ts';
+import { GrantedCapability } from '../../agent-protocol/workload.ts';
 import { registryOf } from '../resources/fields.ts';
 import { databaseOf, referenceOf } from './image.ts';
 import { makerNames, platforms, scopeOf } from './origin.ts';
@@ -322,6 +323,20 @@ const swarm: Look = ({ origin }) =>
         ),
       ];
 
+/** What was added to the capabilities of a container, of which each can be granted to an application. */
+export function grantsOf({ first: { settings: all } }: Pick<Unit, 'first'>): GrantedCapability[] | undefined {
+  const value = all.find(({ name }) => name === 'capabilities')?.value;
+  return value === undefined || !isGrantable(value) ? undefined : grantsIn(value);
+}
+
+function isGrantable(value: string): boolean {
+  return grantsIn(value).length === value.split(', ').length;
+}
+
+function grantsIn(value: string): GrantedCapability[] {
+  return value.split(', ').flatMap((one) => GrantedCapability.safeParse(one).data ?? []);
+}
+
 /** Settings that an application does not have: what it means that they are missing. */
 const settings: Readonly<Record<string, (value: string) => Finding>> = {
   privileged: () =>
@@ -330,10 +345,15 @@ const settings: Readonly<Record<string, (value: string) => Finding>> = {
       'It is privileged, which is the same as root on the server: an application is not. Run it beside Setpoint, or without privileges',
     ),
   capabilities: (value) =>
-    no(
-      'capabilities',
-      `It has rights of the kernel that no application has: ${value}. Run it without them, or beside Setpoint`,
-    ),
+    isGrantable(value)
+      ? note(
+          'capabilities',
+          `It has rights of the kernel that an administrator grants: ${value}. It keeps them if it is taken over; else grant them to the application: setpoint grant APPLICATION ${value.replaceAll(',', '')}`,
+        )
+      : no(
+          'capabilities',
+          `It has rights of the kernel that no application has: ${value}. Run it without them, or beside Setpoint`,
+        ),
   security_options: (value) =>
     no('security_options', `It runs under other rules of the kernel: ${value}. An application has the usual ones`),
   devices: (value) => no('devices', `It uses devices of the server: ${value}. An application has none`),

@@ -13,7 +13,7 @@ import type { Place } from '../workloads/place.ts';
 import { requirePort } from '../workloads/ports.ts';
 import { requireServerRoom } from '../workloads/server-room.ts';
 import type { Taken } from './answer.ts';
-import { list } from './findings.ts';
+import { grantsOf, list } from './findings.ts';
 import { aboutName } from './plan.ts';
 import type { Planned } from './plan.ts';
 import { localImageOf } from './image.ts';
@@ -92,10 +92,12 @@ export async function takeOver<T>(
       return id === undefined ? [] : [{ volume_id: id, path, read_only: readOnly }];
     });
     const adopted = localImageOf(one.unit.first.image);
+    const capabilities = grantsOf(one.unit);
     const it = unit.create('application', draft.id, {
       ...draft.desired,
       mounts,
       ...(adopted !== undefined && { adopted_image: adopted }),
+      ...(capabilities !== undefined && { capabilities }),
     });
     const mentions = mentionsIn(values, one.unit, plan);
     const isDeployed = deploy && isDeployable(one, mentions, opensPorts);

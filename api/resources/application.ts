@@ -1,6 +1,7 @@
 import { repositoryOf } from '../../store/kinds/application.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { GrantedCapability } from '../../agent-protocol/workload.ts';
 import {
   application,
   ApplicationPhase,
@@ -8,7 +9,6 @@ import {
   RunState,
   maxReplicas,
   PidsLimit,
-  Ulimits,
 } from '../../store/kinds/application.ts';
 import type { HealthCheck, Source } from '../../store/kinds/application.ts';
 import { maxComposeBytes } from '../../store/kinds/composed-service.ts';
@@ -19,6 +19,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { Ulimits } from '../../store/kinds/ulimits.ts';
 import { urlsOf } from '../../store/routed-hosts.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { applicationVerbs } from '../../rules/application.ts';
@@ -85,6 +86,9 @@ export const Application = z
     shm_size: nullableText,
     pids_limit: z.int().nullable(),
     ulimits: Ulimits.nullable(),
+    capabilities: z.array(GrantedCapability).meta({
+      description: 'Capabilities of the kernel that its instances have beyond the usual ones: an admin grants them',
+    }),
     max_surge: z.int().meta({ description: 'Instances beyond replicas while others take their place' }),
     min_healthy_seconds: z.int().meta({ description: 'How long an instance is ready before it replaces another one' }),
     healthy_deadline: z.int().meta({ description: 'Seconds in which a new instance must have been ready for so long' }),
@@ -270,7 +274,8 @@ function toApplication(
     cpu_limit: config.cpu_limit ?? null,
     shm_size: config.shm_size ?? null,
     pids_limit: config.pids_limit ?? null,
-    ulimits: config.ulimits === undefined ? null : plainCopy<z.infer<typeof Ulimits>>(config.ulimits),
+    ulimits: config.ulimits === undefined ? null : plainCopy<Ulimits>(config.ulimits),
+    capabilities: grantsOf(desired),
     max_surge: release.maxSurge,
     min_healthy_seconds: release.minHealthySeconds,
     healthy_deadline: release.healthyDeadline,
@@ -285,6 +290,10 @@ function toApplication(
     urls,
     consecutive_failures: observed?.consecutive_failures ?? 0,
   };
+}
+
+function grantsOf({ capabilities = [] }: ReadonlyResource<'application'>['desired']): GrantedCapability[] {
+  return [...capabilities];
 }
 
 function toSourceFields(source: DeepReadonly<Source>) {

@@ -160,6 +160,7 @@ const rows = {
   'POST /applications/:id/rollback': ['+ + + + + - -', deploy],
   'GET /applications/:id/instances': ['+ + + + + + -'],
   'POST /applications/:id/scale': ['+ + + + + - -', deploy],
+  'PUT /applications/:id/capabilities': ['+ + - - - - -', admin],
   'GET /applications/:id/dependencies': ['+ + + + + + -'],
   'GET /applications/:id/env': ['+ + + + + m -', 'read', ['masked']],
   'PUT /applications/:id/env': ['+ + + + + - -'],

@@ -52,6 +52,7 @@ export function composedSpec(input: Instance, composed: Composed): ServiceSpec {
         drop: capabilities.drop.flatMap((it) => (it === 'ALL' ? it : (Capability.safeParse(it).data ?? []))),
         add: capabilities.add.flatMap((it) => Capability.safeParse(it).data ?? []),
       },
+      granted_capabilities: app.desired.capabilities,
       restart_policy: composed.restart_policy,
       restart_token: restartToken,
       stop_signal: composed.stop_signal,

@@ -44,6 +44,7 @@ export function instanceDesired(input: Instance): DesiredOf<'assignment'> {
       drain_seconds: drainSeconds,
       grace_seconds: stopGraceSeconds,
       mounts: mountsOf(app),
+      granted_capabilities: app.desired.capabilities,
       limits: limitsOf(config),
       restart_policy: config.restart_policy,
       restart_token: restartToken,

@@ -129,6 +129,7 @@ export class Projection {
     if (spec.ingress !== undefined && !capabilities.has('ingress')) return cannotRoute;
     const hasProcess = spec.working_dir !== undefined || spec.init === true;
     if (hasProcess && !capabilities.has('services.process')) return cannotRun;
+    if (spec.granted_capabilities !== undefined && !capabilities.has('services.grants')) return cannotRun;
     return this.#knowsServices || toEarlier(withOneName(settingsOf(spec))) !== undefined ? undefined : cannotRun;
   }
 

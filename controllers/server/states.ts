@@ -226,6 +226,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'streams.tunnel': 'lead connections to databases',
   services: 'run instances with mounts or several ports',
   'services.process': 'run instances with a working directory or a first process of their own',
+  'services.grants': 'run instances with capabilities that were granted to them',
   volumes: 'keep volumes',
   'volumes.copy': 'copy Docker volumes',
   ingress: 'lead domains to applications',

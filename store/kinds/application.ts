@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { DeepReadonly } from '../deep-readonly.ts';
 import { retention } from '../retention.ts';
+import { GrantedCapability } from './assignment.ts';
 import { defineKind } from './define.ts';
 import type { Kept } from './define.ts';
 import { Domain, domainName, maxDomains } from './domain.ts';
@@ -9,6 +10,7 @@ import { BuildArgs, Id, Name, Port, Resolved, Sealed } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 import { internalId } from './internal-id.ts';
 import { releaseSettings } from './release-settings.ts';
+import { Ulimits } from './ulimits.ts';
 
 /** Where the image of an application comes from. */
 export const Source = z.discriminatedUnion('type', [
@@ -91,21 +93,6 @@ export const HealthCheck = z.discriminatedUnion('type', [
   z.object({ type: z.literal('none') }),
 ]);
 export type HealthCheck = z.infer<typeof HealthCheck>;
-
-const Ulimit = z
-  .int()
-  .min(0)
-  .max(2 ** 40);
-
-/** Limits of processes (`ulimit`) that take nothing from other workloads of a machine. */
-export const Ulimits = z.object({
-  core: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
-  fsize: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
-  memlock: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
-  nofile: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
-  nproc: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
-  stack: z.object({ soft: Ulimit, hard: Ulimit }).optional(),
-});
 
 export const PidsLimit = z.int().min(1).max(4_194_304);
 
@@ -198,6 +185,8 @@ export const application = defineKind({
     adopted_image: z.object({ image: z.string(), image_digest: z.string() }).optional(),
     /** A new value restarts the instances once. */
     restart_token: z.string().optional(),
+    /** What an admin granted to its instances, also to those that a rollback brings back. Absent: nothing. */
+    capabilities: z.array(GrantedCapability).optional(),
     ...releaseSettings,
     /** Volumes of its server that its instances mount. With one that they may write to, it has one instance. */
     mounts: z
@@ -268,6 +257,7 @@ export const application = defineKind({
       delete draft.restart_token;
       delete draft.unpublished;
       delete draft.adopted_image;
+      delete draft.capabilities; // they were granted to the original alone
       delete draft.template_instance_id;
       delete draft.deployment_id;
     },

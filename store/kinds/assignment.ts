@@ -6,6 +6,7 @@ import {
   ArchiveStand,
   Certificate,
   copiedVolume,
+  GrantedCapability,
   mainService,
   phases,
   Progress,
@@ -25,6 +26,8 @@ const ConfigurationRef = z.object({
   /** Which of the revisions of a database. */
   revision: z.int().optional(),
 });
+
+export { GrantedCapability };
 
 /** A service instance as a controller wants it. */
 export const ServiceSpec = service(ConfigurationRef);

@@ -109,6 +109,14 @@ describe('what is taken over', () => {
     ]);
   });
 
+  it('keeps capabilities that an admin may grant, which the plan says', async () => {
+    const settings = [{ name: 'capabilities', value: 'IPC_LOCK, NET_RAW' }];
+    survey = surveyOf([surveyed('web', { settings })]);
+    const { data } = await take(['web']);
+    const { capabilities } = (await owner.get(`/applications/${data.taken[0].id}`)).data;
+    expect(capabilities).toEqual(['IPC_LOCK', 'NET_RAW']);
+  });
+
   it('is deployed by the id of an image that no registry has, whose name may be that of another one since', async () => {
     const local = imageOf('shop-web:1', { digests: [], is_shared: true });
     survey = surveyOf([

@@ -551,6 +551,35 @@ describe('scale', () => {
   });
 });
 
+describe('capabilities of the kernel', () => {
+  it('are granted and taken away by an admin, whole lists at a time, and shown to all who see the application', async () => {
+    const id = await anApplication();
+    const path = `/applications/${id}/capabilities`;
+    expect((await owner.get(`/applications/${id}`)).data.capabilities).toEqual([]);
+    const granted = await owner.put(path, { capabilities: ['NET_RAW', 'IPC_LOCK'] });
+    expect(granted.data.capabilities).toEqual(['IPC_LOCK', 'NET_RAW']);
+    expect((await owner.put(path, { capabilities: ['NET_RAW'] })).data.capabilities).toEqual(['NET_RAW']);
+    const [record] = (await owner.get('/audit?limit=1')).data;
+    expect(JSON.stringify(record)).toContain('PUT /applications/:id/capabilities');
+    expect(JSON.stringify(record)).toContain(id);
+    expect((await owner.put(path, { capabilities: [] })).data.capabilities).toEqual([]);
+  });
+
+  it('are of a closed list, each once, and no field of the application that its members write', async () => {
+    const id = await anApplication();
+    const path = `/applications/${id}/capabilities`;
+    for (const capabilities of [['SYS_ADMIN'], ['NET_RAW', 'NET_RAW'], 'NET_RAW', ['net_raw']]) {
+      const answer = await owner.put(path, { capabilities });
+      expect([answer.status, answer.body.error?.details?.[0]?.field]).toEqual([
+        400,
+        expect.stringContaining('capabilities'),
+      ]);
+    }
+    // an answer that is sent back changes none of what only the server or an admin writes
+    expect((await owner.put(`/applications/${id}`, { capabilities: ['NET_RAW'] })).data.capabilities).toEqual([]);
+  });
+});
+
 describe('rollback', () => {
   it('is refused without an earlier success', async () => {
     const id = await anApplication();
@@ -932,7 +961,7 @@ describe('how instances are found ready and take the place of others', () => {
 });
 
 it('has limits of shared memory and of processes, which a compose file has for itself', async () => {
-  const ulimits = { nofile: { soft: 1024, hard: 4096 } };
+  const ulimits = { nofile: { soft: 1024, hard: 4096 }, memlock: { soft: -1, hard: -1 } };
   const limits = { shm_size: '128m', pids_limit: 200, ulimits };
   const id = await anApplication(limits);
   expect((await owner.get(`/applications/${id}`)).data).toMatchObject(limits);

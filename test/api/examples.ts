@@ -987,6 +987,10 @@ export const examples: Readonly<Record<string, Example>> = {
   'POST /applications/:id/restart': { path: at('/applications/:application/restart') },
   'POST /applications/:id/rollback': { path: at('/applications/:application/rollback') },
   'POST /applications/:id/scale': { path: at('/applications/:application/scale'), body: () => ({ replicas: 2 }) },
+  'PUT /applications/:id/capabilities': {
+    path: at('/applications/:application/capabilities'),
+    body: () => ({ capabilities: ['NET_RAW'] }),
+  },
   'GET /applications/:id/instances': { path: at('/applications/:application/instances') },
   'GET /applications/:id/dependencies': { path: at('/applications/:application/dependencies') },
   'GET /applications/:id/events': { path: at('/applications/:application/events') },

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endpoints } from '../../api/routes/endpoints.ts';
 import { routeName } from '../../api/endpoint/endpoint.ts';
+import { permissions } from '../../api/rights/permissions.ts';
 import { resourceOf } from '../../api/resources/resources.ts';
 import { applicationVerbs } from '../../rules/application.ts';
 import { deploymentVerbs } from '../../rules/deployment.ts';
@@ -152,9 +153,9 @@ const cells = kinds.flatMap(([kind, how]) =>
 
 it.each(cells)('%s: %s while %s', async (kind, verb, state, how) => {
   const { table, query = '' } = how;
-  const stage = await setStage(world, kind === 'server' ? 'superadmin' : 'owner');
-  const id = how.id(stage, state);
   const { route } = table.verbs[verb]!;
+  const stage = await setStage(world, permissions.get(route)?.grants.owner === '-' ? 'superadmin' : 'owner');
+  const id = how.id(stage, state);
   const endpoint = endpoints.find((one) => routeName(one) === route)!;
   const example = exampleOf(endpoint);
   await example.before?.(stage);

@@ -195,6 +195,11 @@ describe.each([
       });
     });
 
+    test('have raw packets only where they were added', async () => {
+      const id = await create({}, { capabilities: { drop: ['ALL'], add: ['NET_RAW', 'CHOWN'] } });
+      expect(await inspect(id)).toMatchObject({ capabilities: { add: ['CHOWN', 'NET_RAW'], drop: ['ALL', 'MKNOD'] } });
+    });
+
     test('without settings show those of every container', async () => {
       expect(await inspect(await create({}))).toMatchObject({
         entrypoint: [],

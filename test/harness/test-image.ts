@@ -87,10 +87,19 @@ async function shellPrograms(): Promise<Map<string, string>> {
   return new Map(await Promise.all(found));
 }
 
+/** Makes an image whose `/bin/raw` is `cat` with the capability NET_RAW in its file, as `ping` of Debian has it. */
+export async function ensureCapableImage(): Promise<string> {
+  const files = new Map([...(await withLibraries(await shellPrograms())), ['/bin/raw', await realpath('/bin/cat')]]);
+  const changes = ['CMD ["/bin/sleep", "infinity"]', 'ENV PATH=/bin'];
+  return ensureImage('capable', { files, changes, capable: new Set(['/bin/raw']) });
+}
+
 interface Contents {
   /** Path in the image → file of this machine. */
   files: ReadonlyMap<string, string>;
   changes: readonly string[];
+  /** Those of the files that have the capability NET_RAW. */
+  capable?: ReadonlySet<string>;
 }
 
 /** Adds what the dynamic loader needs, at the same paths. */
@@ -103,7 +112,7 @@ async function withLibraries(programs: ReadonlyMap<string, string>): Promise<Map
   return files;
 }
 
-async function ensureImage(name: string, { files, changes }: Contents): Promise<string> {
+async function ensureImage(name: string, { files, changes, capable = new Set() }: Contents): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(changes));
   const contents = new Map<string, Buffer>();
   for (const [path, file] of [...files].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
@@ -116,12 +125,15 @@ async function ensureImage(name: string, { files, changes }: Contents): Promise<
   if ((await ask('GET', `/images/${encodeURIComponent(reference)}/json`)) === 200) return reference;
   const query = new URLSearchParams({ fromSrc: '-', repo: `setpoint-test/${name}`, tag });
   for (const change of changes) query.append('changes', change);
-  const status = await ask('POST', `/images/create?${query.toString()}`, archive(contents));
+  const status = await ask('POST', `/images/create?${query.toString()}`, archive(contents, capable));
   if (status !== 200) throw new Error(`The engine answered ${status} to the import of ${reference}`);
   return reference;
 }
 
-function archive(contents: ReadonlyMap<string, Buffer>): Pack {
+/** The attribute of a file by which a program gets NET_RAW: `struct vfs_cap_data` of revision 2, with the effective bit. */
+const netRaw = { 'SCHILY.xattr.security.capability': '\u0001\0\0\u0002\0\u0020' + '\0'.repeat(14) };
+
+function archive(contents: ReadonlyMap<string, Buffer>, capable: ReadonlySet<string>): Pack {
   const tar = pack();
   tar.entry({ name: 'tmp', type: 'directory', mode: 0o1777 });
   const folders = new Set<string>();
@@ -131,7 +143,8 @@ function archive(contents: ReadonlyMap<string, Buffer>): Pack {
   for (const folder of [...folders].toSorted()) tar.entry({ name: folder.slice(1), type: 'directory', mode: 0o755 });
   for (const [path, data] of contents) {
     const mode = basename(path).includes('.') && !path.includes('.so') ? 0o644 : 0o755;
-    tar.entry({ name: path.slice(1), mode, mtime: new Date(0) }, data);
+    const pax = capable.has(path) ? { pax: netRaw } : {};
+    tar.entry({ name: path.slice(1), mode, mtime: new Date(0), ...pax }, data);
   }
   tar.finalize();
   return tar;

@@ -235,11 +235,12 @@ describe('the kinds', () => {
       name: 'Shop ✓',
       run: 'running',
       restart_token: 'again',
+      capabilities: ['NET_RAW'],
       deployment_id: randomId(),
       next_deployment_number: 9,
       replicas: 3,
     });
-    const { deployment_id: _, restart_token: __, ...rest } = desired;
+    const { deployment_id: _, restart_token: __, capabilities: ___, ...rest } = desired;
     const idOf = (of: string) => (of === environment ? 'clone' : of === server ? 'moved' : undefined);
     const applicationRule = definitionOf('application').clone as CopyRule<unknown>;
     const copy = copyDesired(applicationRule, { tenant, kind: 'application', id, desired, copyId, idOf }, ring);

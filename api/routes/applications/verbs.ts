@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { GrantedCapability } from '../../../agent-protocol/workload.ts';
 import { maxReplicas } from '../../../store/kinds/application.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
@@ -82,6 +83,33 @@ export const restartApplication = defineEndpoint({
     const token = ctx.random.id();
     const unit = ctx.repo.begin();
     const next = unit.change(it, (draft) => void (draft.restart_token = token));
+    return ctx.commit(unit, () => answerOf(ctx, { next }));
+  },
+});
+
+export const grantCapabilities = defineEndpoint({
+  method: 'PUT',
+  path: '/applications/:id/capabilities',
+  summary: 'Say which further capabilities of the kernel the instances of an application have; they are replaced',
+  on: ['application', 'id'],
+  body: z.strictObject({
+    capabilities: z
+      .array(GrantedCapability)
+      .max(GrantedCapability.options.length)
+      .refine((them) => new Set(them).size === them.length, 'Must have none twice')
+      .meta({
+        description:
+          'NET_RAW: raw packets, as ping sends them; IPC_LOCK: memory that is never swapped; SYS_NICE: priorities of its processes. []: none',
+      }),
+  }),
+  response: Application,
+  settle: applications.settle,
+  handle: async (ctx, { it, body: { capabilities } }) => {
+    const unit = ctx.repo.begin();
+    const next = unit.change(it, (draft) => {
+      if (capabilities.length > 0) draft.capabilities = capabilities.toSorted();
+      else delete draft.capabilities;
+    });
     return ctx.commit(unit, () => answerOf(ctx, { next }));
   },
 });

@@ -73,6 +73,7 @@ describe('the hash of a service', () => {
     stop_signal: { stop_signal: 'SIGINT' },
     working_dir: { working_dir: '/srv' },
     init: { init: true },
+    granted_capabilities: { granted_capabilities: ['NET_RAW'] },
   };
 
   it.each(Object.entries(changes))('changes with %s, as only a new container can follow', (_, change) => {

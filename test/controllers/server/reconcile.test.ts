@@ -140,7 +140,7 @@ it('names what its agent does not know, until the agent is upgraded', async () =
   await connect({ agentVersion: '0.1.0', capabilities: ['configurations'] });
   expect(condition('AgentTooOld')).toMatchObject({ status: 'true', reason: 'AgentOfEarlierRelease' });
   expect(condition('AgentTooOld')?.message).toMatch(
-    /version 0\.1\.0, cannot log in to registries, keep images for rollbacks, keep the logs of builds as long as their deployments, build an earlier commit, give secrets to builds, read private repositories, generate Dockerfiles, fetch submodules, read compose files in repositories, run commands once, back up databases, back up and restore volumes, recover databases to any instant, restore databases, open terminals, run instances with mounts or several ports, run instances with a working directory or a first process of their own, keep volumes, copy Docker volumes, lead domains to applications, keep metrics[^:]*: upgrade/,
+    /version 0\.1\.0, cannot log in to registries, keep images for rollbacks, keep the logs of builds as long as their deployments, build an earlier commit, give secrets to builds, read private repositories, generate Dockerfiles, fetch submodules, read compose files in repositories, run commands once, back up databases, back up and restore volumes, recover databases to any instant, restore databases, open terminals, run instances with mounts or several ports, run instances with a working directory or a first process of their own, run instances with capabilities that were granted to them, keep volumes, copy Docker volumes, lead domains to applications, keep metrics[^:]*: upgrade/,
   );
   // each capability has words
   expect(condition('AgentTooOld')?.message).not.toMatch(/, [,:]/);
