@@ -145,8 +145,7 @@ export async function setStage(
   const [current = '', earlier = '', queued = ''] = ids.slice(6);
   const ofActor = narrowedTo(project, given);
   const owner = await addActor(world, unit, tenant, column === 'owner' ? ofActor : {});
-  const role = column === 'superadmin' || column === 'admin' ? column : 'user';
-  const actor = column === 'owner' ? owner : await addActor(world, unit, tenant, { ...ofActor, role });
+  const actor = column === 'owner' ? owner : await addActor(world, unit, tenant, { ...ofActor, role: roleOf(column) });
   unit.create(
     'project',
     project,
@@ -254,6 +253,28 @@ export async function setStage(
   };
   await observeStage(stage);
   return stage;
+}
+
+/** Lets another one ask on the stage, whom nothing on it belongs to. */
+export async function recast(
+  stage: Stage,
+  column: Exclude<Column, 'owner'>,
+  options: Omit<ActorOptions, 'role'> = {},
+): Promise<Stage> {
+  const { world, tenant, project } = stage;
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  const given = { ...narrowedTo(project, options), role: roleOf(column) };
+  const actor = await addActor(world, unit, tenant, given);
+  const role = memberRoles[column];
+  if (role !== undefined) unit.create('member', randomUUID(), { project_id: project, user_id: actor.id, role });
+  await commit(unit);
+  await world.settled();
+  stage.actor = actor;
+  return stage;
+}
+
+function roleOf(column: Column): NonNullable<ActorOptions['role']> {
+  return column === 'superadmin' || column === 'admin' ? column : 'user';
 }
 
 function narrowedTo(project: string, given: ActorOptions): ActorOptions {
