@@ -20,6 +20,7 @@ const programs = [
   'test/clients/*.test.ts',
   'test/controllers/gateway/restore.test.ts',
   'test/controllers/mail/mailer.test.ts',
+  'test/controllers/operation/validate.test.ts',
   'test/controllers/provision/job-script.test.ts',
   'test/controllers/runtime/{fence,leader-etcd}.test.ts',
   'test/controllers/ssh/{connection,sudo}.test.ts',

@@ -11,7 +11,13 @@ let town: Town;
 beforeAll(async () => {
   town = await Town.start();
   await town.login();
-  const spec = { project: 'shop', server: 'one', source_type: 'image', image_url: 'ghcr.io/web:1' };
+  const spec = {
+    project: 'shop',
+    server: 'one',
+    source_type: 'image',
+    image_url: 'ghcr.io/web:1',
+    min_healthy_seconds: 1,
+  };
   const web = { apiVersion: 'setpoint/v1', kind: 'Application', metadata: { name: 'web' }, spec };
   const made = await town.cli.run(['apply', '-f', '-'], JSON.stringify(web));
   expect(made).toMatchObject({ code: 0 });

@@ -17,6 +17,7 @@ function manifest(name: string, changes: Record<string, unknown> = {}): string {
     image_url: 'ghcr.io/web:1',
     exposed_port: 8080,
     healthcheck_path: '/healthz',
+    min_healthy_seconds: 1,
     ...changes,
   };
   return JSON.stringify({ apiVersion: 'setpoint/v1', kind: 'Application', metadata: { name }, spec });

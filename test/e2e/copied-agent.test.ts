@@ -80,6 +80,7 @@ beforeAll(async () => {
     server_id: server.id,
     source_type: 'image',
     image_url: 'nginx:1',
+    min_healthy_seconds: 1,
   });
   await client.request('POST', `/api/v1/applications/${application.id}/deploy`, {});
   await becomes('the application runs', async () => (await statusOfApplication()) === 'running');

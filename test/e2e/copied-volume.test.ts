@@ -16,6 +16,7 @@ import { freePort } from '../harness/program.ts';
 import { smallEngine } from '../harness/small-engine.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const tag = randomUUID().slice(0, 8);
 const MiB = 1024 ** 2;
@@ -168,7 +169,7 @@ describe('a volume that begins as a copy of one of Docker', () => {
     await town.client.request('DELETE', `/api/v1/volumes/${volume}?wait=60`);
   });
 
-  it('that is deleted while it is copied leaves nothing but its original', async () => {
+  it('that is deleted while it is copied leaves nothing but its original', { tags: [longTag] }, async () => {
     const before = await everythingIn(await folderOf(big));
     const volume = await copyOf(big);
     await isCopying();

@@ -110,7 +110,8 @@ it(
     const badly = await worker(`/bin/sh -c "echo no queue; exit 7"`);
     const failed = await town.deployment((await town.deploy(badly.id)).id, 'failed', patientMs);
     expect(failed['error']).toMatchObject({ message: 'The process exited with code 7: no queue' });
-    expect((await readyOf(badly.id)).slice(0, 2)).toEqual(['failed', 'DeploymentFailed']);
+    await town.until('the application says so, too', async () => (await readyOf(badly.id))[0] === 'failed', patientMs);
+    expect((await readyOf(badly.id))[1]).toBe('DeploymentFailed');
   },
   4 * patientMs,
 );

@@ -6,6 +6,7 @@ import { startGitServer, type GitServer } from '../harness/git-server.ts';
 import { brief, Installation, onBothStores } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 for (const { store, tags } of onBothStores)
   describe(`processes that die on ${store}`, { tags }, () => {
@@ -104,33 +105,41 @@ for (const { store, tags } of onBothStores)
       await allEndWell(started);
     }, 240_000);
 
-    it('an agent that is gone makes the server offline and the application unknown within a minute, and truth returns with it', async () => {
-      const port = await freePort();
-      const app = await create(port);
-      await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
-      await town.agent.kill();
-      await town.until(
-        'the agent is disconnected',
-        async () => {
-          const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
-          return it['agent_status'] === 'disconnected';
-        },
-        10_000,
-      );
-      await town.until(
-        'the server is offline',
-        async () => {
-          const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
-          const one = await town.application(app.id);
-          const ready = one.conditions?.find((condition) => condition.type === 'Ready');
-          return it.status === 'offline' && one.status === 'error' && ready?.status === 'unknown';
-        },
-        60_000,
-      );
-      expect(await answers(port)).toBe(true);
-      town.agent.start();
-      await town.until('all is well again', async () => (await town.application(app.id)).status === 'running', 60_000);
-    }, 240_000);
+    it(
+      'an agent that is gone makes the server offline and the application unknown within a minute, and truth returns with it',
+      { tags: [longTag], timeout: 240_000 },
+      async () => {
+        const port = await freePort();
+        const app = await create(port);
+        await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+        await town.agent.kill();
+        await town.until(
+          'the agent is disconnected',
+          async () => {
+            const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+            return it['agent_status'] === 'disconnected';
+          },
+          10_000,
+        );
+        await town.until(
+          'the server is offline',
+          async () => {
+            const it = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+            const one = await town.application(app.id);
+            const ready = one.conditions?.find((condition) => condition.type === 'Ready');
+            return it.status === 'offline' && one.status === 'error' && ready?.status === 'unknown';
+          },
+          60_000,
+        );
+        expect(await answers(port)).toBe(true);
+        town.agent.start();
+        await town.until(
+          'all is well again',
+          async () => (await town.application(app.id)).status === 'running',
+          60_000,
+        );
+      },
+    );
   });
 
 describe('two replicas on one etcd', () => {

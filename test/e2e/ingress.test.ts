@@ -7,11 +7,12 @@ import { Refused } from '../../cli/client.ts';
 import type { ApiObject } from '../../cli/client.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { startGitServer } from '../harness/git-server.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureCaddyImage, ensureTestImages } from '../harness/test-image.ts';
 import { openHttp3Client } from '../harness/http3-client.ts';
 import { askHost, echoed, Http2Load, Load, upgraded } from '../harness/through-proxy.ts';
+import { longTag } from '../layer-report.ts';
 
 let town: Installation;
 let image: string;
@@ -52,6 +53,7 @@ async function served(name: string, domains: object[], more: object = {}): Promi
     image_url: image,
     exposed_port: 8080,
     healthcheck_path: '/healthz',
+    ...brief,
     drain_seconds: 1,
     env: { APP: name },
     domains,
@@ -142,32 +144,36 @@ it('replaces all instances under load without a failed request and without anoth
   expect(count).toBeGreaterThan(500);
 });
 
-it('swaps the instances of WebSockets, which end with their instance, and of HTTP/2 and HTTP/3', async () => {
-  const host = 'modern.example.test';
-  const app = await served('modern', [{ host, tls: 'internal' }], { drain_seconds: 10 });
-  const Page = z.object({ host: z.string(), via: z.string() });
-  const page = async () => Page.parse(JSON.parse((await https(`https://${host}/`)).body));
-  const first = await page();
-  await using three = await openHttp3Client(host, httpsPort);
-  const byThree = Page.parse(JSON.parse((await askHost(`http://${host}/`, three.port)).body));
-  expect(byThree.via).toContain('3');
-  const loads = [new Load(`http://${host}/`, three.port, 2), new Http2Load(`https://${host}`, httpsPort)];
-  const socket = await upgraded(host, httpsPort);
-  expect(await echoed(socket, 'before')).toBe('before');
-  const ended = once(socket, 'close');
+it(
+  'swaps the instances of WebSockets, which end with their instance, and of HTTP/2 and HTTP/3',
+  { tags: [longTag] },
+  async () => {
+    const host = 'modern.example.test';
+    const app = await served('modern', [{ host, tls: 'internal' }], { drain_seconds: 10 });
+    const Page = z.object({ host: z.string(), via: z.string() });
+    const page = async () => Page.parse(JSON.parse((await https(`https://${host}/`)).body));
+    const first = await page();
+    await using three = await openHttp3Client(host, httpsPort);
+    const byThree = Page.parse(JSON.parse((await askHost(`http://${host}/`, three.port)).body));
+    expect(byThree.via).toContain('3');
+    const loads = [new Load(`http://${host}/`, three.port, 2), new Http2Load(`https://${host}`, httpsPort)];
+    const socket = await upgraded(host, httpsPort);
+    expect(await echoed(socket, 'before')).toBe('before');
+    const ended = once(socket, 'close');
 
-  await town.deploy(app.id);
-  await town.until('another instance answers', async () => (await page()).host !== first.host, 60_000);
-  // the WebSocket is still with the former one
-  expect(await echoed(socket, 'while it drains')).toBe('while it drains');
-  await ended;
-  await town.until('the former instance is gone', async () => (await instancesOf(app.id)).length === 1, 60_000);
-  for (const load of loads) {
-    const { count, failures } = await load.stop();
-    expect(failures).toEqual([]);
-    expect(count).toBeGreaterThan(50);
-  }
-});
+    await town.deploy(app.id);
+    await town.until('another instance answers', async () => (await page()).host !== first.host, 60_000);
+    // the WebSocket is still with the former one
+    expect(await echoed(socket, 'while it drains')).toBe('while it drains');
+    await ended;
+    await town.until('the former instance is gone', async () => (await instancesOf(app.id)).length === 1, 60_000);
+    for (const load of loads) {
+      const { count, failures } = await load.stop();
+      expect(failures).toEqual([]);
+      expect(count).toBeGreaterThan(50);
+    }
+  },
+);
 
 it('leads two domains to two services of a compose file, each at its port', async () => {
   const service = (name: string) => [
@@ -177,6 +183,7 @@ it('leads two domains to two services of a compose file, each at its port', asyn
     '    expose: ["8080"]',
   ];
   const app = await town.createApplication({
+    ...brief,
     source_type: 'compose',
     compose_file: ['services:', ...service('front'), ...service('back'), ''].join('\n'),
     compose_service: 'front',

@@ -15,6 +15,7 @@ import { freePort, Program } from '../harness/program.ts';
 import { otherControlPlane } from '../harness/other-control-plane.ts';
 import { smallRelease } from '../harness/small-release.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const { version } = packageFile;
 const home = '/opt/setpoint-agent';
@@ -127,7 +128,7 @@ describe('the command that a new server answers with', () => {
     expect(processes).not.toContain('sj_');
   });
 
-  it('says which library the machine lacks', async () => {
+  it('says which library the machine lacks', { tags: [longTag] }, async () => {
     await using machine = await bareMachine();
     await machine.run(`${withoutEngine}; find / -xdev -name 'libatomic.so*' | xargs rm`);
     const { command } = await newServer();
@@ -138,7 +139,7 @@ describe('the command that a new server answers with', () => {
     expect(await output(machine, `ls -A ${home}/versions/${version}`)).toBe('');
   });
 
-  it('says when the agent does not join, and why is in its log', async () => {
+  it('says when the agent does not join, and why is in its log', { tags: [longTag] }, async () => {
     await using machine = await bareMachine();
     await machine.run(withoutEngine);
     const { server: it, command } = await newServer();
@@ -190,26 +191,30 @@ describe('an agent that is not needed any more', () => {
     });
   });
 
-  it('is removed by the script, also after an attempt that was cut off, and twice does no harm', async () => {
-    await using machine = await bareMachine();
-    await machine.run(withoutEngine);
-    const { server: it, command } = await newServer();
-    expect((await machine.run(command)).code).toBe(0);
-    await machine.run('mkdir /var/lib/setpoint/provision && touch /var/lib/setpoint/provision/log');
-    await connected(it.id);
-    const line = `wget -qO- ${url}/install.sh | sh -s -- --uninstall`;
-    const first = await machine.run(line);
-    expect(first, first.stderr).toMatchObject({ code: 0 });
-    expect(first.stdout).toContain('The agent is removed from this machine');
-    expect(await leftOn(machine)).toBe('');
-    await machine.run(`mkdir -p /var/lib/setpoint/agent && echo x >/var/lib/setpoint/agent/ports.json`);
-    const second = await machine.run(line);
-    expect(second, second.stderr).toMatchObject({ code: 0 });
-    expect(second.stdout).toContain('Fetching');
-    expect(await leftOn(machine)).toBe('');
-    const third = await machine.run(line);
-    expect(third).toMatchObject({ code: 0, stdout: 'setpoint: No agent is installed on this machine\n' });
-  });
+  it(
+    'is removed by the script, also after an attempt that was cut off, and twice does no harm',
+    { tags: [longTag] },
+    async () => {
+      await using machine = await bareMachine();
+      await machine.run(withoutEngine);
+      const { server: it, command } = await newServer();
+      expect((await machine.run(command)).code).toBe(0);
+      await machine.run('mkdir /var/lib/setpoint/provision && touch /var/lib/setpoint/provision/log');
+      await connected(it.id);
+      const line = `wget -qO- ${url}/install.sh | sh -s -- --uninstall`;
+      const first = await machine.run(line);
+      expect(first, first.stderr).toMatchObject({ code: 0 });
+      expect(first.stdout).toContain('The agent is removed from this machine');
+      expect(await leftOn(machine)).toBe('');
+      await machine.run(`mkdir -p /var/lib/setpoint/agent && echo x >/var/lib/setpoint/agent/ports.json`);
+      const second = await machine.run(line);
+      expect(second, second.stderr).toMatchObject({ code: 0 });
+      expect(second.stdout).toContain('Fetching');
+      expect(await leftOn(machine)).toBe('');
+      const third = await machine.run(line);
+      expect(third).toMatchObject({ code: 0, stdout: 'setpoint: No agent is installed on this machine\n' });
+    },
+  );
 });
 
 /** Lines of the script after which it is killed: one of each step. */
@@ -303,7 +308,7 @@ exec ${home}/versions/${version}/setpoint-agent "$@"
 });
 
 describe('a later release', () => {
-  it('that does not connect is left for the one before, by itself', async () => {
+  it('that does not connect is left for the one before, by itself', { tags: [longTag] }, async () => {
     await using machine = await bareMachine();
     await machine.run(withoutEngine);
     const { server: it, command } = await newServer();

@@ -5,6 +5,7 @@ import { CommandLine } from '../harness/command-line.ts';
 import type { Running } from '../harness/command-line.ts';
 import { containersWith, docker, removeEverythingOf } from '../harness/engine.ts';
 import { freePort } from '../harness/program.ts';
+import { longTag } from '../layer-report.ts';
 
 describe('what an agent left whose data is gone', () => {
   let cli: CommandLine;
@@ -77,7 +78,7 @@ describe('what an agent left whose data is gone', () => {
     await running?.interrupt();
   }, 240_000);
 
-  it('gives its ports to an agent that is asked to take them', async () => {
+  it('gives its ports to an agent that is asked to take them', { tags: [longTag], timeout: 240_000 }, async () => {
     const third = await dev('third', '--take-over-ports');
     expect(third.out).toContain('is running on server "local"');
     const former = servers.at(-2) ?? '';
@@ -85,5 +86,5 @@ describe('what an agent left whose data is gone', () => {
     expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
     expect(await removeContainers(third.server)).toBe(1);
     await running?.interrupt();
-  }, 240_000);
+  });
 });

@@ -5,6 +5,7 @@ import { Installation } from '../harness/installation.ts';
 import { privateRegistry } from '../harness/private-registry.ts';
 import type { PrivateRegistry } from '../harness/private-registry.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 const patientMs = 120_000;
 
@@ -91,25 +92,29 @@ it('does not reach a deployment: instances that come later are made of the image
   expect(await madeOf(app, 2)).toEqual(['one', 'one']);
 });
 
-it('that moves all the time gives the instances of a deployment one and the same image', async () => {
-  const digests = [
-    await registry.push(versions[0]!, 'team/moving:1'),
-    await registry.push(versions[1]!, 'team/moving:1'),
-  ];
-  const app = await create('moving', 3);
-  let isOver = false;
-  const moving = (async () => {
-    for (let turn = 0; !isOver; turn++) await registry.move('team/moving:1', digests[turn % 2]!);
-  })();
-  try {
-    for (let round = 0; round < 3; round++) {
-      const pinned = await deployed(app);
-      expect(digests).toContain(pinned);
-      const version = pinned === digests[0] ? 'one' : 'two';
-      expect(await madeOf(app, 3)).toEqual([version, version, version]);
+it(
+  'that moves all the time gives the instances of a deployment one and the same image',
+  { tags: [longTag] },
+  async () => {
+    const digests = [
+      await registry.push(versions[0]!, 'team/moving:1'),
+      await registry.push(versions[1]!, 'team/moving:1'),
+    ];
+    const app = await create('moving', 3);
+    let isOver = false;
+    const moving = (async () => {
+      for (let turn = 0; !isOver; turn++) await registry.move('team/moving:1', digests[turn % 2]!);
+    })();
+    try {
+      for (let round = 0; round < 3; round++) {
+        const pinned = await deployed(app);
+        expect(digests).toContain(pinned);
+        const version = pinned === digests[0] ? 'one' : 'two';
+        expect(await madeOf(app, 3)).toEqual([version, version, version]);
+      }
+    } finally {
+      isOver = true;
+      await moving;
     }
-  } finally {
-    isOver = true;
-    await moving;
-  }
-});
+  },
+);

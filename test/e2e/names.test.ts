@@ -3,6 +3,7 @@ import type { ApiObject } from '../../cli/client.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { brief, Installation } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 let town: Installation;
 let image: string;
@@ -92,7 +93,7 @@ it('applications whose names make the same DNS name do not answer for each other
   expect(await instancesOf(one.id)).toEqual(before);
 });
 
-it('a value reaches the process byte for byte, whatever it has', async () => {
+it('a value reaches the process byte for byte, whatever it has', { tags: [longTag] }, async () => {
   const all = Array.from({ length: 0x17f }, (_, code) => String.fromCodePoint(code + 1)).join('');
   const value = `${all}\u2028\ud7ff\ue000\uffff\u{10ffff}${'$'.repeat(3)}{HOME}\${applications`;
   const app = await running({ name: 'bytes', env: { BYTES: value, EMPTY: '' } });

@@ -14,7 +14,7 @@ import type { BuildOptions } from '../../agent/runtime/runtime.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { gitHttpServer, testRepositories } from '../harness/git-server.ts';
 import type { TestGitServer, TestRepositories } from '../harness/git-server.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { intoNamespace } from '../harness/into-namespace.ts';
 import { openImages } from '../harness/open-images.ts';
 import { freePort } from '../harness/program.ts';
@@ -57,6 +57,7 @@ describe('an agent whose disk is full', () => {
       dockerfile_path: 'Dockerfile',
       exposed_port: port,
       healthcheck_path: '/healthz',
+      ...brief,
       env: { PORT: String(port) },
     });
     await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);

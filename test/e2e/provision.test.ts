@@ -15,6 +15,7 @@ import type { SshMachine, SshMachineOptions } from '../harness/ssh-machine.ts';
 import { startSshd } from '../harness/sshd.ts';
 import { TcpProxy } from '../harness/tcp-proxy.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const execute = promisify(execFile);
 let release: BuiltRelease;
@@ -209,7 +210,7 @@ describe('on a good line', beside, () => {
       expect(told.join('\n')).not.toContain(password);
     });
 
-    it('by a password, whose user may not run sudo, until it may', async () => {
+    it('by a password, whose user may not run sudo, until it may', { tags: [longTag] }, async () => {
       await using machine = await startMachine({ password });
       await machine.run("echo 'root ALL=(ALL) ALL' >/etc/sudoers");
       const id = await serverOn(machine, { username: 'ops', ssh_key_id: await passwordOf(password) });
@@ -262,7 +263,7 @@ describe('on a good line', beside, () => {
       await active(id, machine);
     });
 
-    it('by a key, where sudo asks for a password, until it asks for none', async () => {
+    it('by a key, where sudo asks for a password, until it asks for none', { tags: [longTag] }, async () => {
       await using machine = await startMachine({ password });
       const id = await serverOn(machine, { username: 'ops' });
       const why = await failed(id, 'MachineFits');
@@ -286,7 +287,7 @@ describe('on a good line', beside, () => {
   });
 
   describe('a machine that cannot become a server leaves its server in error, with what to do', inTurn, () => {
-    it('another key, until the right one is named', async () => {
+    it('another key, until the right one is named', { tags: [longTag] }, async () => {
       await using machine = await startMachine();
       await using other = await startSshd();
       const id = await serverOn({ port: machine.port, privateKey: other.privateKey });
@@ -297,7 +298,7 @@ describe('on a good line', beside, () => {
       await active(id, machine);
     });
 
-    it('another port, until it is mended', async () => {
+    it('another port, until it is mended', { tags: [longTag] }, async () => {
       await using machine = await startMachine();
       const id = await serverOn(machine, { port: await freePort() });
       const unreachable = await until(
@@ -360,7 +361,7 @@ describe('on a good line', beside, () => {
       },
     );
 
-    it('a user without sudo', async () => {
+    it('a user without sudo', { tags: [longTag] }, async () => {
       await using machine = await startMachine();
       const id = await serverOn(machine, { username: 'ops' });
       const why = await failed(id, 'MachineFits');
@@ -376,17 +377,21 @@ describe('on a good line', beside, () => {
       expect((await machine.run('test -e /var/lib/setpoint')).code).toBe(1);
     });
 
-    it('a system for which there are no packages, until it has them, and another attempt is asked for', async () => {
-      await using machine = await startMachine();
-      await machine.run(
-        "printf 'ID=gentoo\\nPRETTY_NAME=Gentoo\\n' >/etc/os-release; mv /usr/local/bin/apt-get /tmp/apt-get",
-      );
-      const id = await serverOn(machine);
-      const why = await failed(id, 'MachineFits');
-      expect(why?.message).toContain('It runs Gentoo, for which nothing can be installed');
-      await machine.run('sh /tmp/apt-get install');
-      await client.request('POST', `/api/v1/servers/${id}/provision`, {});
-      await active(id, machine);
-    });
+    it(
+      'a system for which there are no packages, until it has them, and another attempt is asked for',
+      { tags: [longTag] },
+      async () => {
+        await using machine = await startMachine();
+        await machine.run(
+          "printf 'ID=gentoo\\nPRETTY_NAME=Gentoo\\n' >/etc/os-release; mv /usr/local/bin/apt-get /tmp/apt-get",
+        );
+        const id = await serverOn(machine);
+        const why = await failed(id, 'MachineFits');
+        expect(why?.message).toContain('It runs Gentoo, for which nothing can be installed');
+        await machine.run('sh /tmp/apt-get install');
+        await client.request('POST', `/api/v1/servers/${id}/provision`, {});
+        await active(id, machine);
+      },
+    );
   });
 });

@@ -7,6 +7,7 @@ import { Installation } from '../harness/installation.ts';
 import { memoryOf, processesWith, writtenBy } from '../harness/processes.ts';
 import { openTerminal } from '../harness/server-terminal.ts';
 import { standsStill, until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const escape = '\u001b';
 
@@ -89,30 +90,34 @@ describe.each([
     await again.closed;
   });
 
-  it('waits for a user who does not read, with little memory, and harms no other one', async () => {
-    const slow = await open();
-    await slow.shows(/[#$] /);
-    const before = await memoryOf(town.agent.pid);
-    slow.socket.pause();
-    slow.type(`head -c 200000000 /dev/zero | tr '\\0' x\r`);
-    const writer = await until('it writes', async () => {
-      for (const pid of await processesWith('tr\0\\0\0x\0')) return pid;
-      return undefined;
-    });
-    expect(await standsStill('its writer', async () => (await writtenBy(writer)) || undefined)).toBeLessThan(
-      20_000_000,
-    );
-    expect((await memoryOf(town.agent.pid)) - before).toBeLessThan(40_000_000);
-    const other = await open();
-    other.type('echo he""re; exit 4\r');
-    await other.closed;
-    expect(other.text()).toContain('here\r\n');
-    expect(other.end()).toEqual({ type: 'exit', code: 4 });
-    slow.socket.terminate();
-    await until('its program is gone', async () => (await processesWith('tr\0\\0\0x\0')).length === 0);
-  });
+  it(
+    'waits for a user who does not read, with little memory, and harms no other one',
+    { tags: [longTag] },
+    async () => {
+      const slow = await open();
+      await slow.shows(/[#$] /);
+      const before = await memoryOf(town.agent.pid);
+      slow.socket.pause();
+      slow.type(`head -c 200000000 /dev/zero | tr '\\0' x\r`);
+      const writer = await until('it writes', async () => {
+        for (const pid of await processesWith('tr\0\\0\0x\0')) return pid;
+        return undefined;
+      });
+      expect(await standsStill('its writer', async () => (await writtenBy(writer)) || undefined)).toBeLessThan(
+        20_000_000,
+      );
+      expect((await memoryOf(town.agent.pid)) - before).toBeLessThan(40_000_000);
+      const other = await open();
+      other.type('echo he""re; exit 4\r');
+      await other.closed;
+      expect(other.text()).toContain('here\r\n');
+      expect(other.end()).toEqual({ type: 'exit', code: 4 });
+      slow.socket.terminate();
+      await until('its program is gone', async () => (await processesWith('tr\0\\0\0x\0')).length === 0);
+    },
+  );
 
-  it('passes a burst of 20 MB with little memory', async () => {
+  it('passes a burst of 20 MB with little memory', { tags: [longTag] }, async () => {
     const user = await open();
     await user.shows(/[#$] /);
     const before = await memoryOf(town.agent.pid);

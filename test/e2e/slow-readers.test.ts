@@ -8,6 +8,7 @@ import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { standsStill } from '../harness/until.ts';
 import { within } from '../harness/within.ts';
+import { longTag } from '../layer-report.ts';
 
 const Made = z.object({ sessionId: z.string() });
 const Stored = z.object({ lines: z.array(z.object({ message: z.string() })) });
@@ -70,54 +71,58 @@ describe('readers that stand still while very much is written', () => {
     return { seen, ended };
   }
 
-  it('cost little memory, hold up neither lines nor keys of others, and get everything when they go on', async () => {
-    const [replica] = town.replicas;
-    if (replica === undefined) throw new Error('The installation has a replica');
-    const programs = { agent: town.agent, 'control plane': replica.program };
-    const live = async (): Promise<Record<string, number>> => {
-      const sizes = Object.entries(programs).map(async ([name, it]) => [name, await liveBytesOf(it)] as const);
-      return Object.fromEntries(await Promise.all(sizes));
-    };
-    // What is compiled and cached for many lines stays in memory and counts as there before.
-    await (await fetch(`http://127.0.0.1:${port}/burst/20000`)).text();
-    await town.until('all of them are stored', async () => {
-      const last = await town.client.request('GET', `/api/v1/applications/${app}/runtime-logs?tail=1`);
-      return Stored.parse(last).lines[0]?.message === 'line 19999';
-    });
-    const before = await live();
-    const grown: Record<string, number> = {};
-    const measure = async (): Promise<void> => {
-      for (const [name, bytes] of Object.entries(await live()))
-        grown[name] = Math.max(grown[name] ?? 0, bytes - (before[name] ?? 0));
-    };
+  it(
+    'cost little memory, hold up neither lines nor keys of others, and get everything when they go on',
+    { tags: [longTag], timeout: 300_000 },
+    async () => {
+      const [replica] = town.replicas;
+      if (replica === undefined) throw new Error('The installation has a replica');
+      const programs = { agent: town.agent, 'control plane': replica.program };
+      const live = async (): Promise<Record<string, number>> => {
+        const sizes = Object.entries(programs).map(async ([name, it]) => [name, await liveBytesOf(it)] as const);
+        return Object.fromEntries(await Promise.all(sizes));
+      };
+      // What is compiled and cached for many lines stays in memory and counts as there before.
+      await (await fetch(`http://127.0.0.1:${port}/burst/20000`)).text();
+      await town.until('all of them are stored', async () => {
+        const last = await town.client.request('GET', `/api/v1/applications/${app}/runtime-logs?tail=1`);
+        return Stored.parse(last).lines[0]?.message === 'line 19999';
+      });
+      const before = await live();
+      const grown: Record<string, number> = {};
+      const measure = async (): Promise<void> => {
+        for (const [name, bytes] of Object.entries(await live()))
+          grown[name] = Math.max(grown[name] ?? 0, bytes - (before[name] ?? 0));
+      };
 
-    const standing: WebSocket[] = [];
-    for (let n = 0; n < slow.logs; n++) standing.push(await logs()); // each stays paused
-    for (let n = 0; n < slow.terminals; n++) await terminal(`yes ${n}-stands-still`);
-    await standsStill('what the programs in slow terminals write', async () => {
-      const writers = await processesWith('-stands-still');
-      const written = await Promise.all(writers.map(writtenBy));
-      return written.length === slow.terminals && !written.includes(0) ? written : undefined;
-    });
-    const reader = reads(await logs());
-    void fetch(`http://127.0.0.1:${port}/burst/${lines}`);
-    const typed = await terminal('echo st""ill here; exit 4');
-    const shown: string[] = [];
-    typed.on('message', (data: Buffer) => shown.push(data.toString()));
-    typed.resume();
-    await within('the other terminal answers', new Promise((resolve) => typed.once('close', resolve)), 60_000);
-    expect(shown.join('')).toContain('still here');
-    expect(shown.some((frame) => frame.includes('"exit"') && frame.includes('4'))).toBe(true);
-    await measure();
-    await within('the last line comes', reader.ended, 120_000);
-    await measure();
-    expect(reader.seen).toEqual({ next: lines, isWhole: true });
-    for (const [name, bytes] of Object.entries(grown)) expect(bytes, name).toBeLessThan(mostBytes);
+      const standing: WebSocket[] = [];
+      for (let n = 0; n < slow.logs; n++) standing.push(await logs()); // each stays paused
+      for (let n = 0; n < slow.terminals; n++) await terminal(`yes ${n}-stands-still`);
+      await standsStill('what the programs in slow terminals write', async () => {
+        const writers = await processesWith('-stands-still');
+        const written = await Promise.all(writers.map(writtenBy));
+        return written.length === slow.terminals && !written.includes(0) ? written : undefined;
+      });
+      const reader = reads(await logs());
+      void fetch(`http://127.0.0.1:${port}/burst/${lines}`);
+      const typed = await terminal('echo st""ill here; exit 4');
+      const shown: string[] = [];
+      typed.on('message', (data: Buffer) => shown.push(data.toString()));
+      typed.resume();
+      await within('the other terminal answers', new Promise((resolve) => typed.once('close', resolve)), 60_000);
+      expect(shown.join('')).toContain('still here');
+      expect(shown.some((frame) => frame.includes('"exit"') && frame.includes('4'))).toBe(true);
+      await measure();
+      await within('the last line comes', reader.ended, 120_000);
+      await measure();
+      expect(reader.seen).toEqual({ next: lines, isWhole: true });
+      for (const [name, bytes] of Object.entries(grown)) expect(bytes, name).toBeLessThan(mostBytes);
 
-    const [first] = standing;
-    if (first === undefined) throw new Error('Some readers stand still');
-    const late = reads(first);
-    await within('a reader that goes on gets the last line', late.ended, 120_000);
-    expect(late.seen).toEqual({ next: lines, isWhole: true });
-  }, 300_000);
+      const [first] = standing;
+      if (first === undefined) throw new Error('Some readers stand still');
+      const late = reads(first);
+      await within('a reader that goes on gets the last line', late.ended, 120_000);
+      expect(late.seen).toEqual({ next: lines, isWhole: true });
+    },
+  );
 });

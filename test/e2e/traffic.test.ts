@@ -4,10 +4,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { ApiObject } from '../../cli/client.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureCaddyImage, ensureTestImages } from '../harness/test-image.ts';
 import { askHost, Load } from '../harness/through-proxy.ts';
+import { longTag } from '../layer-report.ts';
 
 const counts = {
   requests: z.int(),
@@ -49,6 +50,7 @@ async function served(name: string, domains: object[], more: object = {}): Promi
     image_url: image,
     exposed_port: 8080,
     healthcheck_path: '/healthz',
+    ...brief,
     env: { APP: name },
     domains,
     ...more,
@@ -140,36 +142,40 @@ it('counts every request, by status, bytes and instance, and what the proxy answ
   }
 });
 
-it('counts none twice and misses none while its agent is killed and its proxy is replaced', async () => {
-  const app = await served('lasting', [{ host: 'lasting.example.test', tls: 'off' }], { replicas: 2 });
-  const load = new Load('http://lasting.example.test/', port, 4);
-  await town.until('requests are answered', () => Promise.resolve(load.count > 50));
-  for (let n = 0; n < 2; n++) {
-    await town.agent.kill();
-    const seen = load.count;
-    await town.until(
-      'requests were answered without the agent',
-      () => Promise.resolve(load.count > seen + 200),
-      60_000,
-    );
-    town.agent.start();
-    await town.until('some are counted', async () => ((await read(app.id)).total?.requests ?? 0) > seen, 60_000);
-  }
-  const { count, failures } = await load.stop();
-  expect(failures).toEqual([]);
-  const before = await counted(app.id, count);
-  expect(before).toMatchObject({ complete: true, requests: count, status: { '2xx': count } });
-  expect(before.instances.reduce((sum, one) => sum + one.requests, 0)).toBe(count);
+it(
+  'counts none twice and misses none while its agent is killed and its proxy is replaced',
+  { tags: [longTag] },
+  async () => {
+    const app = await served('lasting', [{ host: 'lasting.example.test', tls: 'off' }], { replicas: 2 });
+    const load = new Load('http://lasting.example.test/', port, 4);
+    await town.until('requests are answered', () => Promise.resolve(load.count > 50));
+    for (let n = 0; n < 2; n++) {
+      await town.agent.kill();
+      const seen = load.count;
+      await town.until(
+        'requests were answered without the agent',
+        () => Promise.resolve(load.count > seen + 200),
+        60_000,
+      );
+      town.agent.start();
+      await town.until('some are counted', async () => ((await read(app.id)).total?.requests ?? 0) > seen, 60_000);
+    }
+    const { count, failures } = await load.stop();
+    expect(failures).toEqual([]);
+    const before = await counted(app.id, count);
+    expect(before).toMatchObject({ complete: true, requests: count, status: { '2xx': count } });
+    expect(before.instances.reduce((sum, one) => sum + one.requests, 0)).toBe(count);
 
-  const [proxy] = await instancesOf(town.server.id);
-  await docker('rm', '--force', proxy!);
-  const answer = () => askHost('http://lasting.example.test/', port).catch(() => undefined);
-  await town.until('the proxy is back', async () => (await answer())?.status === 200, 60_000);
-  for (let n = 0; n < 10; n++) await answer();
-  const after = await counted(app.id, count + 11);
-  // while it came back it may have answered that no instance was ready
-  expect(after.requests - after.refused['unavailable']!).toBe(count + 11);
-});
+    const [proxy] = await instancesOf(town.server.id);
+    await docker('rm', '--force', proxy!);
+    const answer = () => askHost('http://lasting.example.test/', port).catch(() => undefined);
+    await town.until('the proxy is back', async () => (await answer())?.status === 200, 60_000);
+    for (let n = 0; n < 10; n++) await answer();
+    const after = await counted(app.id, count + 11);
+    // while it came back it may have answered that no instance was ready
+    expect(after.requests - after.refused['unavailable']!).toBe(count + 11);
+  },
+);
 
 it('counts what no instance answered, and says why an application without a domain has no figures', async () => {
   const app = await served('stopped', [{ host: 'stopped.example.test', tls: 'off' }], { drain_seconds: 0 });

@@ -10,6 +10,7 @@ import { containersWith, docker } from '../harness/engine.ts';
 import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 const execute = promisify(execFile);
 
@@ -47,55 +48,59 @@ async function processesOf(path: string): Promise<string[]> {
   return lines.filter((line) => line.includes(path));
 }
 
-it('a server that is deleted has nothing of its agent left, and all that is not its own', async () => {
-  const { id: server } = town.server;
-  const label = ['--filter', `label=${labels.server}=${server}`];
-  const port = await freePort();
-  const volume = await town.client.object('POST', '/api/v1/volumes', {
-    project_id: town.project.id,
-    server_id: server,
-    name: 'data',
-  });
-  const app = await town.createApplication({
-    ...brief,
-    source_type: 'image',
-    image_url: image,
-    exposed_port: port,
-    healthcheck_path: '/healthz',
-    env: { PORT: String(port) },
-  });
-  await town.client.object('POST', `/api/v1/volumes/${volume.id}/bind`, {
-    workload_type: 'application',
-    workload_id: app.id,
-    mount_path: '/data',
-  });
-  await town.deployment((await town.deploy(app.id)).id, 'succeeded', 120_000);
-  expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
-  const [container = ''] = await containersWith(labels.server, server);
-  await docker('exec', container, 'sh', '-c', 'echo kept >/data/note');
-  expect(await rulesOf(server)).not.toEqual([]);
-  const mountpoint = await docker('volume', 'inspect', `sp-vol-${volume.id}`, '--format', '{{.Mountpoint}}');
+it(
+  'a server that is deleted has nothing of its agent left, and all that is not its own',
+  { tags: [longTag], timeout: 240_000 },
+  async () => {
+    const { id: server } = town.server;
+    const label = ['--filter', `label=${labels.server}=${server}`];
+    const port = await freePort();
+    const volume = await town.client.object('POST', '/api/v1/volumes', {
+      project_id: town.project.id,
+      server_id: server,
+      name: 'data',
+    });
+    const app = await town.createApplication({
+      ...brief,
+      source_type: 'image',
+      image_url: image,
+      exposed_port: port,
+      healthcheck_path: '/healthz',
+      env: { PORT: String(port) },
+    });
+    await town.client.object('POST', `/api/v1/volumes/${volume.id}/bind`, {
+      workload_type: 'application',
+      workload_id: app.id,
+      mount_path: '/data',
+    });
+    await town.deployment((await town.deploy(app.id)).id, 'succeeded', 120_000);
+    expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
+    const [container = ''] = await containersWith(labels.server, server);
+    await docker('exec', container, 'sh', '-c', 'echo kept >/data/note');
+    expect(await rulesOf(server)).not.toEqual([]);
+    const mountpoint = await docker('volume', 'inspect', `sp-vol-${volume.id}`, '--format', '{{.Mountpoint}}');
 
-  await using foreign = new AsyncDisposableStack();
-  const network = await docker('network', 'create', `mine-${server.slice(0, 8)}`);
-  foreign.defer(async () => void (await docker('network', 'rm', network)));
-  const other = await docker('run', '--detach', '--network', network, '--env', 'PORT=8080', image);
-  foreign.defer(async () => void (await docker('rm', '--force', other)));
+    await using foreign = new AsyncDisposableStack();
+    const network = await docker('network', 'create', `mine-${server.slice(0, 8)}`);
+    foreign.defer(async () => void (await docker('network', 'rm', network)));
+    const other = await docker('run', '--detach', '--network', network, '--env', 'PORT=8080', image);
+    foreign.defer(async () => void (await docker('rm', '--force', other)));
 
-  await town.client.request('DELETE', `/api/v1/servers/${server}?force=true`);
-  await town.until('the agent is gone', async () => !(await readdir(folder)).includes('home'), 90_000);
-  await town.until('its processes are gone', async () => (await processesOf(folder)).length === 0);
+    await town.client.request('DELETE', `/api/v1/servers/${server}?force=true`);
+    await town.until('the agent is gone', async () => !(await readdir(folder)).includes('home'), 90_000);
+    await town.until('its processes are gone', async () => (await processesOf(folder)).length === 0);
 
-  expect(await containersWith(labels.server, server)).toEqual([]);
-  expect(await docker('network', 'ls', '--quiet', ...label)).toBe('');
-  expect(await docker('images', '--quiet', ...label)).toBe('');
-  expect(await rulesOf(server)).toEqual([]);
-  expect(await readdir(folder)).toEqual([]);
-  await expect(town.client.object('GET', `/api/v1/servers/${server}`)).rejects.toThrow();
-  const kinds = (await town.client.list('/api/v1/notifications')).map((it) => it['kind']);
-  expect(kinds).not.toContain('server_agent_left');
+    expect(await containersWith(labels.server, server)).toEqual([]);
+    expect(await docker('network', 'ls', '--quiet', ...label)).toBe('');
+    expect(await docker('images', '--quiet', ...label)).toBe('');
+    expect(await rulesOf(server)).toEqual([]);
+    expect(await readdir(folder)).toEqual([]);
+    await expect(town.client.object('GET', `/api/v1/servers/${server}`)).rejects.toThrow();
+    const kinds = (await town.client.list('/api/v1/notifications')).map((it) => it['kind']);
+    expect(kinds).not.toContain('server_agent_left');
 
-  expect(await readFile(join(mountpoint, 'note'), 'utf8')).toBe('kept\n');
-  expect(await docker('inspect', other, '--format', '{{.State.Running}}')).toBe('true');
-  expect(await docker('image', 'inspect', image, '--format', '{{.Id}}')).not.toBe('');
-}, 240_000);
+    expect(await readFile(join(mountpoint, 'note'), 'utf8')).toBe('kept\n');
+    expect(await docker('inspect', other, '--format', '{{.State.Running}}')).toBe('true');
+    expect(await docker('image', 'inspect', image, '--format', '{{.Id}}')).not.toBe('');
+  },
+);
