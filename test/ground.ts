@@ -3,7 +3,7 @@
  * it lacks is named. What belongs to runs and agents that live is left alone.
  */
 import { execFile } from 'node:child_process';
-import { readFile, rm, statfs } from 'node:fs/promises';
+import { readFile, rmdir, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
@@ -94,7 +94,8 @@ async function removeMounts(): Promise<string[]> {
       () => undefined,
       (failure: Error) => failure,
     );
-    if (error === undefined) await rm(path, { recursive: true, force: true });
+    // never what is in it: another file system may have been mounted below
+    if (error === undefined) await rmdir(path).catch(() => undefined);
     lines.push(error === undefined ? `Unmounted ${path}` : `Cannot unmount ${path}: ${error.message.trim()}`);
   }
   return lines;
