@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { engines } from '../../databases/engines.ts';
+import { defined } from '../../store/defined.ts';
 import { parseWritten } from '../../store/faults.ts';
 import { foldName } from '../../store/fold-name.ts';
 import { slugOf } from '../../store/kinds/internal-id.ts';
@@ -19,8 +20,9 @@ import type { Place } from '../workloads/place.ts';
 import { requirePort } from '../workloads/ports.ts';
 import { requireEnvRoom, requireServerRoom } from '../workloads/server-room.ts';
 import type { Declared } from './declared.ts';
-import { TemplateApplication, TemplateDatabase } from './document.ts';
+import { TemplateApplication, TemplateDatabase, TemplateVolume } from './document.ts';
 import type { Mention } from './expression.ts';
+import { maxRenderedChars } from './limits.ts';
 import { readTemplate } from './read.ts';
 import { render } from './render.ts';
 import type { Rendering } from './render.ts';
@@ -105,6 +107,7 @@ class Planner {
   readonly #rendering: Rendering;
   readonly #made = new Map<string, InstanceChild>();
   readonly #hostNames = new Set<string>();
+  #chars = 0;
 
   constructor(ctx: RequestContext, ground: Ground) {
     this.#ctx = ctx;
@@ -113,6 +116,13 @@ class Planner {
       variable: (name) => ground.values.get(name)?.text,
       plain: (mention) => this.#plain(mention),
       nameOf: ({ name }) => this.#nameOf(name),
+      count: (chars) => {
+        this.#chars += chars;
+        if (this.#chars > maxRenderedChars)
+          throw badRequest(
+            `With these variables the template is longer than ${maxRenderedChars / 1024} KiB: shorten their values`,
+          );
+      },
     };
   }
 
@@ -152,17 +162,20 @@ class Planner {
     const { name: key, wave } = it;
     const whose = { ...fields, template_instance_id: this.#ground.id };
     switch (it.section) {
-      case 'volumes':
-        return { kind: 'volume', id: this.#ctx.random.id(), key, wave, desired: { ...whose, name: this.#nameOf(key) } };
+      case 'volumes': {
+        const { labels } = this.#body(it, TemplateVolume);
+        const desired = { ...whose, name: this.#nameOf(key) };
+        return { kind: 'volume', id: this.#ctx.random.id(), key, wave, ...defined({ labels }), desired };
+      }
       case 'databases': {
-        const body = this.#body(it, TemplateDatabase);
+        const { labels, ...body } = this.#body(it, TemplateDatabase);
         const { id, desired } = newDatabase(
           this.#ctx,
           fields,
           { ...body, name: this.#nameOf(key) },
           this.#ctx.random.id(),
         );
-        return { kind: 'database', id, key, wave, desired: { ...desired, ...whose } };
+        return { kind: 'database', id, key, wave, ...defined({ labels }), desired: { ...desired, ...whose } };
       }
       case 'applications':
         return this.#application(it);
@@ -179,7 +192,7 @@ class Planner {
       volumes = [],
       depends_on: _after,
       domains,
-      labels: _labels,
+      labels,
       ...body
     } = this.#body(it, TemplateApplication);
     const source_type = body.source_type ?? (typeof body.repository_url === 'string' ? 'git' : 'image');
@@ -210,6 +223,7 @@ class Planner {
       id,
       key: it.name,
       wave: it.wave,
+      ...defined({ labels }),
       desired: { ...desired, template_instance_id: this.#ground.id },
     };
   }

@@ -16,12 +16,13 @@ const content = [
   'apiVersion: setpoint/v1',
   'kind: Template',
   'metadata: {name: shop}',
-  'volumes: [{name: files}]',
-  'databases: [{name: db, type: redis}]',
+  'volumes: [{name: files, labels: {team: files}}]',
+  'databases: [{name: db, type: redis, labels: {team: data}}]',
   'applications:',
   '  - name: web',
   '    image_url: web:1',
   '    exposed_port: 8080',
+  '    labels: {team: web}',
   '    env: {DATABASE_URL: "${databases.db.url}"}',
   '    volumes: [{volume: files, path: /files}]',
 ].join('\n');
@@ -101,6 +102,10 @@ describe('an instance', () => {
     await dataIsUp(it);
     const { data: deployments } = await owner.get(`/applications/${it.child.web}/deployments`);
     expect(deployments).toMatchObject([{ number: 1, trigger: 'template' }]);
+    const labels = { team: 'files' };
+    expect((await owner.get(`/volumes/${it.child.files}`)).data).toMatchObject({ labels });
+    expect((await owner.get(`/databases/${it.child.db}`)).data.labels).toEqual({ team: 'data' });
+    expect((await owner.get(`/applications/${it.child.web}`)).data.labels).toEqual({ team: 'web' });
     expect((await read(it)).status).toBe('deploying');
     await deploymentIs(it, 'succeeded');
     await eventually(it, 'running');

@@ -321,6 +321,39 @@ describe('POST /templates/from-workloads', () => {
     expect(world.keyring.unseal(sealed['GREETING']!, place)).toBe('costs ${5}');
   });
 
+  it('shows no secret to those who may not see the application', async () => {
+    const { project, environment, server } = await world.place(owner);
+    const { data: app } = await owner.post('/applications', {
+      ...{ project_id: project, environment_id: environment, server_id: server, name: 'web' },
+      ...{ source_type: 'image', image_url: 'web:1', start_command: 'serve --key hidden-1-first' },
+      healthcheck: { type: 'command', command: ['curl', 'http://probe:hidden-2-probe@localhost/'] },
+      env: {
+        DB_PASSWORD: 'hidden-1-first',
+        QUEUE: 'amqp://shop:hidden-3-queue@queue:5672/',
+        STRIPE_KEY: 'hidden-4-stripe',
+        SENTRY_DSN: 'https://hidden-5-0123456789@sentry.example/1',
+        REPORTS: 'https://hidden-6-0123456789@reports.example/1',
+        SHELL_LINE: 'cost$hidden-1-first',
+        TOKEN_SECONDS: '3600',
+      },
+    });
+    const fields = { name: `copy-${randomUUID()}`, application_ids: [app.id] };
+    const made = await owner.post('/templates/from-workloads', fields);
+    expect([made.status, made.body.error]).toEqual([201, undefined]);
+    const { content } = made.data;
+    expect(content.match(/hidden-\d/g)).toBeNull();
+    expect(content).toContain('QUEUE: amqp://shop:${QUEUE_PASSWORD}@queue:5672/');
+    expect(content).toContain('start_command: serve --key ${DB_PASSWORD}');
+    expect(content).toContain('TOKEN_SECONDS: "3600"');
+    const { variables } = (await owner.post('/templates/validate', { content })).data;
+    expect(
+      variables
+        .filter((it: { required: boolean }) => it.required)
+        .map((it: { name: string }) => it.name)
+        .toSorted(),
+    ).toEqual(['SENTRY_DSN', 'SHELL_LINE', 'STRIPE_KEY']);
+  });
+
   it('needs the right to change each of them', async () => {
     const { project, environment, server } = await world.place(owner);
     const { data: volume } = await owner.post('/volumes', {
