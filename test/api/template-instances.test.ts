@@ -218,6 +218,23 @@ describe('a deletion', () => {
     }
   });
 
+  it('that has begun leaves what is still there, once that is asked for', async () => {
+    const it = await shop();
+    await dataIsUp(it);
+    const path = `/template-instances/${it.id}`;
+    await owner.delete(path);
+    await isDeleting('application', it.child.web);
+    expect((await owner.delete(`${path}?keep_data=true`)).status).toBe(200);
+    await owner.delete(path);
+    await release('application', it.child.web);
+    await until('it is gone', async () => (await owner.get(path)).status === 404);
+    for (const [kind, id] of [
+      ['volume', it.child.files],
+      ['database', it.child.db],
+    ] as const)
+      expect((await world.repo.get(kind, id))?.meta.deletionRequestedAt).toBeUndefined();
+  });
+
   it('refuses a query that it does not know', async () => {
     expect((await owner.delete(`/template-instances/${randomUUID()}?keep_data=yes`)).status).toBe(404);
     const it = await shop();
