@@ -17,6 +17,7 @@ import { Field } from '../../parts/field.tsx';
 import { Form } from '../../parts/form.tsx';
 import { Gone } from '../../parts/gone.tsx';
 import { Page } from '../../parts/page.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { SaveBar } from '../../parts/save-bar.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import type { PageProps } from '../page.ts';
@@ -189,7 +190,7 @@ function Deletion({ project }: { project: Project }): VNode {
           ]}
           stays={['Servers, and projects beside it', 'Backups at their destinations']}
           type={project.name}
-          command={`setpoint delete project ${project.name}`}
+          command={`setpoint delete project ${shellQuoted(project.name)}`}
           busy={act.busy}
           error={act.error}
           onConfirm={() => void remove()}
