@@ -6,11 +6,13 @@ import { hasCode } from '../rollout/failures.ts';
 import { isOfAny, servicesOf } from '../rollout/services.ts';
 import type { Context } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
+import type { Assignment } from '../rollout/slots.ts';
 import type { Deployment, World } from './world.ts';
 
 /**
  * The deployment that is to serve and whose image is no more on the server, where only a build at its commit brings it back.
- * `undefined` also after an attempt that failed, until somebody deploys.
+ * `undefined` also after an attempt that failed, until somebody deploys, and after one that was cancelled, until the
+ * application is stopped and started.
  */
 export function lostImageOf({
   app,
@@ -25,8 +27,22 @@ export function lostImageOf({
   const isNewest = target?.meta.id === serving.meta.id || target?.observed?.phase === 'cancelled';
   if (!isNewest) return undefined;
   const services = servicesOf(app, serving);
-  const isLost = slots.some((it) => isOfAny(it, services) && hasCode(upToDate(it)?.error, 'image_not_found'));
+  const isLost = slots.some(
+    (it) =>
+      isOfAny(it, services) && hasCode(upToDate(it)?.error, 'image_not_found') && !isGivenUp(it, serving, target),
+  );
   return isLost ? serving : undefined;
+}
+
+/** Whether somebody has cancelled an attempt since the instance is there. */
+function isGivenUp({ meta }: Assignment, serving: Deployment, target: Deployment | undefined): boolean {
+  if (target === undefined || target.meta.id !== attemptId(serving, target.desired.number)) return false;
+  return Date.parse(meta.createdAt) <= Date.parse(target.desired.queued_at);
+}
+
+/** The id of the deployment of that number as an attempt to build what serves again. */
+function attemptId(serving: Deployment, number: number): string {
+  return uuidv5(serving.meta.id, `built again/${number}`);
 }
 
 /** Deploys what served once more, by a build at its commit. A crash repeats nothing: the application points at the new one. */
@@ -37,7 +53,7 @@ export async function buildAgain(
 ): Promise<void> {
   const { commit } = lost.observed ?? {};
   const { number, source } = lost.desired;
-  const id = uuidv5(lost.meta.id, `built again/${app.desired.next_deployment_number}`);
+  const id = attemptId(lost, app.desired.next_deployment_number);
   await ctx.transact(
     (unit) => {
       unit.require(lost);

@@ -54,11 +54,26 @@ async function pruned(rig: Rig, source: typeof git | { type: 'image'; image_url:
     await rig.rest();
   };
   await lose(deployment.meta.id);
+  const run = async (wanted: 'stopped' | 'running'): Promise<void> => {
+    const it = await rig.repo.get('application', app.meta.id);
+    if (it === undefined) throw new Error('There is no application');
+    const unit = rig.repo.begin();
+    unit.change(it, (draft) => void (draft.run = wanted));
+    await commit(unit);
+    await rig.rest();
+    const slot = await rig.repo.get('assignment', assignmentId.slot(deployment.meta.id, 0));
+    if (wanted === 'running' || slot === undefined) return;
+    const gone = rig.repo.begin();
+    for (const finalizer of slot.meta.finalizers) gone.release(slot, finalizer);
+    await commit(gone);
+    await rig.rest();
+  };
   const view = rig.mirror.tenant(tenant);
   return {
     first: deployment.meta.id,
     end,
     lose,
+    run,
     state: () => view.get('application', app.meta.id),
     newest: () => view.get('deployment', view.get('application', app.meta.id)?.desired.deployment_id ?? ''),
   };
@@ -88,11 +103,15 @@ test('a build that fails is not tried again by itself, and its reason is that of
   );
 });
 
-test('one that is cancelled by a stop is tried again by the next start', async () => {
+test('one that is cancelled is not tried again, until the application was stopped and started', async () => {
   await using rig = await openRig({ controllers });
-  const { end, lose, first, newest } = await pruned(rig, git);
+  const { end, lose, run, first, newest } = await pruned(rig, git);
   const again = newest()?.meta.id ?? '';
   await end(again, { phase: 'cancelled' });
+  expect(newest()?.meta.id).toBe(again);
+  await rig.clock.advance(1000);
+  await run('stopped');
+  await run('running');
   await lose(first);
   expect([first, again]).not.toContain(newest()?.meta.id);
   expect(newest()?.desired).toMatchObject({ number: 3, commit: head });
