@@ -1,13 +1,15 @@
+import { deployLack } from '../../store/deploy-lack.ts';
 import { repositoryOf } from '../../store/kinds/application.ts';
 import { createDeployment } from '../../store/new-deployment.ts';
 import { isStaying } from '../../store/resource.ts';
+import { credentialsOf } from '../../store/source-credentials.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { hasCode } from '../rollout/failures.ts';
 import { isOfAny, servicesOf } from '../rollout/services.ts';
 import type { Context } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import type { Assignment } from '../rollout/slots.ts';
-import type { Deployment, World } from './world.ts';
+import type { App, Deployment, World } from './world.ts';
 
 /**
  * The deployment that is to serve and whose image is no more on the server, where only a build at its commit brings it back.
@@ -43,6 +45,12 @@ function isGivenUp({ meta }: Assignment, serving: Deployment, target: Deployment
 /** The id of the deployment of that number as an attempt to build what serves again. */
 function attemptId(serving: Deployment, number: number): string {
   return uuidv5(serving.meta.id, `built again/${number}`);
+}
+
+/** Whether the application may still use its server, and what its source is fetched with. */
+export function mayBuild(app: App, lost: Deployment, { view }: Pick<Context, 'view'>): boolean {
+  const server = view.get('server', app.desired.server_id);
+  return deployLack(app.desired, server, credentialsOf(view, app.desired, lost.desired.source)) === undefined;
 }
 
 /** Deploys what served once more, by a build at its commit. A crash repeats nothing: the application points at the new one. */

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
-import type { ObservedOf } from '../../../store/kinds/kinds.ts';
+import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
+import { desiredState } from '../../harness/states.ts';
 import { openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
 import { controllers } from './deployed.ts';
@@ -19,7 +21,7 @@ const git = {
 } as const;
 
 /** An application that serves what was built at a commit, and whose image is then removed from its server. */
-async function pruned(rig: Rig, source: typeof git | { type: 'image'; image_url: string }) {
+async function pruned(rig: Rig, source: DesiredOf<'application'>['source']) {
   const server = aServer();
   const app = anApplication({ server_id: server.meta.id, source });
   const deployment = aDeployment(app);
@@ -115,6 +117,16 @@ test('one that is cancelled is not tried again, until the application was stoppe
   await lose(first);
   expect([first, again]).not.toContain(newest()?.meta.id);
   expect(newest()?.desired).toMatchObject({ number: 3, commit: head });
+});
+
+test('nothing is fetched by a credential that the project may not use any more', async () => {
+  await using rig = await openRig({ controllers });
+  const id = randomUUID();
+  const made = rig.repo.begin();
+  made.create('git_credential', id, { ...desiredState('git_credential'), allowed_projects: [randomUUID()] });
+  await commit(made);
+  const { first, newest } = await pruned(rig, { ...git, git_credential_id: id });
+  expect(newest()?.meta.id).toBe(first);
 });
 
 test('an image that nothing is built from stays lost, as only its registry can bring it back', async () => {
