@@ -513,11 +513,12 @@ function healthOf({ healthcheck }: PlainComposedService, written: (text: string)
 }
 
 function limitsOf({ limits }: PlainComposedService): object {
-  const { memory_bytes: memory, nano_cpus: cpus, processes, shm_bytes: shm } = limits;
+  const { memory_bytes: memory, nano_cpus: cpus, processes, shm_bytes: shm, ulimits = {} } = limits;
   return {
     ...(memory !== undefined && { memory_limit: `${memory}b` }),
     ...(cpus !== undefined && { cpu_limit: String(cpus / 1e9) }),
     ...(processes !== undefined && { pids_limit: processes }),
     ...(shm !== undefined && { shm_size: `${shm}b` }),
+    ...(Object.keys(ulimits).length > 0 && { ulimits }),
   };
 }

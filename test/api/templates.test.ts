@@ -205,6 +205,17 @@ describe('an instance that is asked for', () => {
     expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('cannot run yet: f')]);
   });
 
+  it('is refused where values make it longer than may be', async () => {
+    const content = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'variables: [{name: TEXT}]',
+      `applications: [{name: web, image_url: web:1, env: {A: "${'${TEXT}'.repeat(20_000)}"}}]`,
+    ].join('\n');
+    const refused = await instantiate({ ...(await shop()), variables: { TEXT: 'x'.repeat(30_000) } }, content);
+    expect([refused.status, refused.body.error?.message]).toEqual([400, expect.stringContaining('longer than 1024')]);
+  });
+
   it('is refused where names of what it makes are taken', async () => {
     const at = await shop();
     await owner.post('/volumes', { ...at, name: 'Notes-Uploads' });
