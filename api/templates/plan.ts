@@ -3,6 +3,7 @@ import { engines } from '../../databases/engines.ts';
 import { defined } from '../../store/defined.ts';
 import { parseWritten } from '../../store/faults.ts';
 import { foldName } from '../../store/fold-name.ts';
+import { childrenToCome } from '../../store/instance-progress.ts';
 import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxChildrenBytes } from '../../store/kinds/template-instance.ts';
@@ -147,9 +148,14 @@ class Planner {
     const count = (section: Declared['section']): number => resources.filter((it) => it.section === section).length;
     const [applications, databases] = [count('applications'), count('databases')];
     const volumes = count('volumes') + databases;
-    if (applications > 0) requireApplicationRoom(view, fields, { adding: applications });
-    if (databases > 0) requireDatabaseRoom(view, fields.project_id, { adding: databases });
-    if (volumes > 0) requireVolumeRoom(view, fields.project_id, { adding: volumes });
+    // other instances make theirs later, and ask nobody then
+    const toCome = childrenToCome(view, fields.project_id);
+    const coming = (kind: InstanceChild['kind']): number => toCome.filter((it) => it.kind === kind).length;
+    if (applications > 0)
+      requireApplicationRoom(view, fields, { adding: applications + coming('application') });
+    if (databases > 0) requireDatabaseRoom(view, fields.project_id, { adding: databases + coming('database') });
+    if (volumes > 0)
+      requireVolumeRoom(view, fields.project_id, { adding: volumes + coming('volume') + coming('database') });
   }
 
   #nameOf(key: string): string {

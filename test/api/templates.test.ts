@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { templateText } from '../harness/states.ts';
@@ -214,6 +215,17 @@ describe('an instance that is asked for', () => {
     ].join('\n');
     const refused = await instantiate({ ...(await shop()), variables: { TEXT: 'x'.repeat(30_000) } }, content);
     expect([refused.status, refused.body.error?.message]).toEqual([400, expect.stringContaining('longer than 1024')]);
+  });
+
+  it('is refused where others are still to make as many as a project may have', async () => {
+    const databases = Array.from({ length: 50 }, (_, index) => `{name: d${index}, type: redis}`).join(', ');
+    const { id } = await create(`apiVersion: setpoint/v1\nkind: Template\ndatabases: [${databases}]\n`);
+    const at = await shop();
+    const ask = async (name: string) => owner.post(`/templates/${id}/instantiate`, { ...at, name });
+    for (let made = 0; made < countLimits.databasesPerProject; made += 50)
+      expect((await ask(`n${made}`)).status).toBe(201);
+    const refused = await ask('more');
+    expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('databases')]);
   });
 
   it('is refused where names of what it makes are taken', async () => {
