@@ -4,6 +4,8 @@ import { defined } from '../../store/defined.ts';
 import { parseWritten } from '../../store/faults.ts';
 import { foldName } from '../../store/fold-name.ts';
 import { childrenToCome } from '../../store/instance-progress.ts';
+import { domainName } from '../../store/kinds/domain.ts';
+import type { Domain } from '../../store/kinds/domain.ts';
 import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxChildrenBytes } from '../../store/kinds/template-instance.ts';
@@ -108,6 +110,8 @@ class Planner {
   readonly #rendering: Rendering;
   readonly #made = new Map<string, InstanceChild>();
   readonly #hostNames = new Set<string>();
+  /** Applications by the domains that lead to them. */
+  readonly #addresses = new Map<string, string>();
   #chars = 0;
 
   constructor(ctx: RequestContext, ground: Ground) {
@@ -224,6 +228,7 @@ class Planner {
         `Application ${it.name} of the template may write to a volume: it can have one replica only`,
       );
     desired.domains = (await domainsFrom(ctx, domains, { projectId: project.meta.id, serverId: server.meta.id })) ?? [];
+    this.#requireOwnAddresses(desired.domains, it.name);
     return {
       kind: 'application',
       id,
@@ -232,6 +237,20 @@ class Planner {
       ...defined({ labels }),
       desired: { ...desired, template_instance_id: this.#ground.id },
     };
+  }
+
+  /** @throws ApiError BAD_REQUEST for a domain that two applications of the template would have */
+  #requireOwnAddresses(domains: readonly Domain[], key: string): void {
+    for (const address of domains.map(domainName)) {
+      const other = this.#addresses.get(address);
+      if (other !== undefined)
+        throw badField(
+          'variables',
+          'duplicate',
+          `${address} would lead to ${other} and to ${key} of the template: a domain leads to one application`,
+        );
+      this.#addresses.set(address, key);
+    }
   }
 
   /** The fields of a declaration. @throws ApiError BAD_REQUEST naming the field that a value of a variable makes wrong */

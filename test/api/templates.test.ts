@@ -206,6 +206,20 @@ describe('an instance that is asked for', () => {
     expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('cannot run yet: f')]);
   });
 
+  it('is refused where two applications would have one domain', async () => {
+    const content = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'variables: [{name: HOST, type: domain}]',
+      'applications:',
+      '  - {name: a, image_url: "web:1", exposed_port: 80, domains: [{host: "${HOST}"}]}',
+      '  - {name: b, image_url: "web:1", exposed_port: 80, domains: [{host: "${HOST}"}]}',
+    ].join('\n');
+    const HOST = `${randomUUID()}.example.org`;
+    const refused = await instantiate({ ...(await shop()), variables: { HOST } }, content);
+    expect([refused.status, refused.body.error?.message]).toEqual([400, expect.stringContaining('lead to a and to b')]);
+  });
+
   it('is refused where values make it longer than may be', async () => {
     const content = [
       'apiVersion: setpoint/v1',
