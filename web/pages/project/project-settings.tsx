@@ -15,6 +15,7 @@ import { Confirm } from '../../parts/confirm.tsx';
 import { fieldChanges } from '../../parts/field-changes.ts';
 import { Field } from '../../parts/field.tsx';
 import { Form } from '../../parts/form.tsx';
+import { ErrorBox } from '../../parts/error-box.tsx';
 import { Gone } from '../../parts/gone.tsx';
 import { Page } from '../../parts/page.tsx';
 import { shellQuoted } from '../../parts/request-text.ts';
@@ -26,16 +27,18 @@ import { projectTabs } from './project-tabs.ts';
 /** What a project is called, and its end. */
 export function ProjectSettings({ params }: PageProps): VNode {
   const projectId = params['projectId'] ?? '';
-  const { store } = useConsole();
+  const { store, collections } = useConsole();
   const href = useHref();
   const { reading } = useList(allProjects, 'project');
   const project = store.get('project', projectId);
   if (project === undefined)
     return (
       <Page title="Settings of the project">
-        {reading.state === 'reading' ? (
-          <Skeleton label="Reading the project" />
-        ) : (
+        {reading.state === 'reading' && <Skeleton label="Reading the project" />}
+        {reading.state === 'failed' && (
+          <ErrorBox error={{ message: reading.message }} onRetry={() => collections.retry(allProjects)} />
+        )}
+        {reading.state === 'ready' && (
           <Gone what="The project" back={{ href: href(['projects']), label: 'All projects' }} />
         )}
       </Page>
