@@ -250,11 +250,7 @@ class Conversion {
   }
 
   /** The variables of an application, with expressions in the place of variables, secrets and names of services. */
-  #envOf(
-    service: string,
-    raw: ReadonlyMap<string, RawVariable>,
-    hosts: readonly Host[],
-  ): Record<string, string> {
+  #envOf(service: string, raw: ReadonlyMap<string, RawVariable>, hosts: readonly Host[]): Record<string, string> {
     const env: Record<string, string> = {};
     for (const [key, { text, at, isPassed }] of raw) {
       if (isPassed) {

@@ -155,8 +155,7 @@ class Planner {
     // other instances make theirs later, and ask nobody then
     const toCome = childrenToCome(view, fields.project_id);
     const coming = (kind: InstanceChild['kind']): number => toCome.filter((it) => it.kind === kind).length;
-    if (applications > 0)
-      requireApplicationRoom(view, fields, { adding: applications + coming('application') });
+    if (applications > 0) requireApplicationRoom(view, fields, { adding: applications + coming('application') });
     if (databases > 0) requireDatabaseRoom(view, fields.project_id, { adding: databases + coming('database') });
     if (volumes > 0)
       requireVolumeRoom(view, fields.project_id, { adding: volumes + coming('volume') + coming('database') });

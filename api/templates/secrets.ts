@@ -92,7 +92,9 @@ export class Secrets {
     if (typeof piece !== 'string') return [piece];
     const pieces: Piece[] = [];
     let at = 0;
-    for (const { index, 0: found, 1: before, 2: password, 3: scheme = '', 4: token = '' } of piece.matchAll(credentials)) {
+    for (const { index, 0: found, 1: before, 2: password, 3: scheme = '', 4: token = '' } of piece.matchAll(
+      credentials,
+    )) {
       const start = before ?? scheme;
       pieces.push(piece.slice(at, index) + start);
       pieces.push({ variable: this.nameOf(password ?? token, `${name}_PASSWORD`) });
@@ -112,5 +114,7 @@ export class Secrets {
 
 function parted(piece: Piece, { value, variable }: { value: string; variable: string }): Piece[] {
   if (typeof piece !== 'string') return [piece];
-  return piece.split(value).flatMap((it, index): Piece[] => [...(index === 0 ? [] : [{ variable }]), ...(it === '' ? [] : [it])]);
+  return piece
+    .split(value)
+    .flatMap((it, index): Piece[] => [...(index === 0 ? [] : [{ variable }]), ...(it === '' ? [] : [it])]);
 }

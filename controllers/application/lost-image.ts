@@ -30,16 +30,15 @@ export function lostImageOf({
   if (!isNewest) return undefined;
   const services = servicesOf(app, serving);
   const isLost = slots.some(
-    (it) =>
-      isOfAny(it, services) && hasCode(upToDate(it)?.error, 'image_not_found') && !isGivenUp(it, serving, target),
+    (it) => isOfAny(it, services) && hasCode(upToDate(it)?.error, 'image_not_found') && !isGivenUp(it, serving, target),
   );
   return isLost ? serving : undefined;
 }
 
-/** Whether somebody has cancelled an attempt since the instance is there. */
+/** Whether somebody has cancelled an attempt since the instance was to run last: a stop and a start change what is wanted of it. */
 function isGivenUp({ meta }: Assignment, serving: Deployment, target: Deployment | undefined): boolean {
   if (target === undefined || target.meta.id !== attemptId(serving, target.desired.number)) return false;
-  return Date.parse(meta.createdAt) <= Date.parse(target.desired.queued_at);
+  return Date.parse(meta.updatedAt) <= Date.parse(target.desired.queued_at);
 }
 
 /** The id of the deployment of that number as an attempt to build what serves again. */

@@ -123,7 +123,10 @@ describe('a compose file of a stranger', () => {
   });
 
   it('has names that are no patterns', () => {
-    const { keys } = converted('    environment: {TEXT: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa "}', '  "(a+)+x(": {image: "b:1"}');
+    const { keys } = converted(
+      '    environment: {TEXT: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa "}',
+      '  "(a+)+x(": {image: "b:1"}',
+    );
     expect(keys.length).toBeGreaterThan(0);
   });
 

@@ -8,7 +8,8 @@ const random = { id: () => randomUUID(), bytes: (count: number) => randomBytes(c
 const now = new Date('2030-01-01T00:00:00Z');
 const judging = () => ({ now, patterns: new PatternTime() });
 const variable = (fields: object = {}) => Variable.parse({ name: 'A', ...fields });
-const isRight = (fields: object, value: string): boolean => valueFault(variable(fields), value, judging()) === undefined;
+const isRight = (fields: object, value: string): boolean =>
+  valueFault(variable(fields), value, judging()) === undefined;
 
 it.each([
   [{ type: 'number', min: 1, max: 5 }, ['1', '4.5', '5'], ['0', '6', 'x', '', '1e3']],

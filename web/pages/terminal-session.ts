@@ -24,7 +24,7 @@ const mostInput = 8192;
 
 /** A text in parts that one frame can carry, as when much is pasted; no character is cut in two. */
 function* partsOf(text: string): Generator<string> {
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const isPair = /[\uD800-\uDBFF]/.test(text.charAt(at + mostInput - 1));
     const end = at + mostInput + (isPair ? 1 : 0);
     yield text.slice(at, end);

@@ -63,12 +63,6 @@ async function pruned(rig: Rig, source: DesiredOf<'application'>['source']) {
     unit.change(it, (draft) => void (draft.run = wanted));
     await commit(unit);
     await rig.rest();
-    const slot = await rig.repo.get('assignment', assignmentId.slot(deployment.meta.id, 0));
-    if (wanted === 'running' || slot === undefined) return;
-    const gone = rig.repo.begin();
-    for (const finalizer of slot.meta.finalizers) gone.release(slot, finalizer);
-    await commit(gone);
-    await rig.rest();
   };
   const view = rig.mirror.tenant(tenant);
   return {

@@ -35,7 +35,11 @@ export function ServerTerminal({ server }: { readonly server: Server }): VNode {
   );
   if (session === undefined)
     return (
-      <EmptyState title="A terminal on the machine" action={start} command={`setpoint shell ${shellQuoted(server.name)}`}>
+      <EmptyState
+        title="A terminal on the machine"
+        action={start}
+        command={`setpoint shell ${shellQuoted(server.name)}`}
+      >
         A shell as the user of the agent. That it was opened and closed is in the audit log; it ends after fifteen
         minutes without input and output.
       </EmptyState>
