@@ -361,8 +361,13 @@ describe('POST /templates/from-workloads', () => {
   it('shows no secret to those who may not see the application', async () => {
     const { project, environment, server } = await world.place(owner);
     const { data: app } = await owner.post('/applications', {
-      ...{ project_id: project, environment_id: environment, server_id: server, name: 'web' },
-      ...{ source_type: 'image', image_url: 'web:1', start_command: 'serve --key hidden-1-first' },
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: 'web',
+      source_type: 'image',
+      image_url: 'web:1',
+      start_command: 'serve --key hidden-1-first',
       healthcheck: { type: 'command', command: ['curl', 'http://probe:hidden-2-probe@localhost/'] },
       env: {
         DB_PASSWORD: 'hidden-1-first',
