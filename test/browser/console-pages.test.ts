@@ -176,6 +176,10 @@ describe('a person at the console', () => {
     const { page } = browser;
     await page.goto(ofApp('logs'));
     await page.getByRole('log', { name: 'Output' }).getByText('listening on').first().waitFor();
+    await page.goto(`${ofApp('logs')}?level=error`);
+    await page.getByText('Its instances have written nothing yet').waitFor();
+    await page.getByRole('combobox', { name: 'Level' }).selectOption('');
+    await page.getByRole('log', { name: 'Output' }).getByText('listening on').first().waitFor();
     await page.goto(at(`logs?project=${town.project.id}`));
     await page.getByRole('log', { name: 'Output of applications' }).getByText('listening on').first().waitFor();
     await page.getByLabel('Only lines with').fill('nothing writes this');

@@ -37,16 +37,18 @@ import { ApplicationCard, DatabaseCard, VolumeCard } from './workload.tsx';
 /** A project: its environments side by side, with what runs in each. */
 export function ProjectPage({ params, query }: PageProps): VNode {
   const projectId = params['projectId'] ?? '';
-  const { store } = useConsole();
+  const { store, collections } = useConsole();
   const href = useHref();
   const { reading } = useList(allProjects, 'project');
   const project = store.get('project', projectId);
   if (project !== undefined) return <Found project={project} environmentName={params['environment']} query={query} />;
   return (
     <Page title="Project">
-      {reading.state === 'reading' ? (
-        <Skeleton label="Reading the project" />
-      ) : (
+      {reading.state === 'reading' && <Skeleton label="Reading the project" />}
+      {reading.state === 'failed' && (
+        <ErrorBox error={{ message: reading.message }} onRetry={() => collections.retry(allProjects)} />
+      )}
+      {reading.state === 'ready' && (
         <Gone what="The project" back={{ href: href(['projects']), label: 'All projects' }} />
       )}
     </Page>
