@@ -14,6 +14,9 @@ import { pageAt } from './router.ts';
 const askAfterMs = 150;
 const places = [
   { word: 'Projects', path: 'projects' },
+  { word: 'Databases', path: 'databases' },
+  { word: 'Backups', path: 'backups' },
+  { word: 'Templates', path: 'templates' },
   { word: 'Logs', path: 'logs' },
   { word: 'Servers', path: 'servers' },
   { word: 'Volumes', path: 'volumes' },

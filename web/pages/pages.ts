@@ -1,16 +1,21 @@
 import { accountDescriptor } from './account/descriptor.ts';
 import { activityDescriptor } from './activity/descriptor.ts';
 import { applicationByIdDescriptor, applicationDescriptor } from './application/descriptor.ts';
+import { backupsDescriptor } from './backups/descriptor.ts';
+import { databaseByIdDescriptor, databaseDescriptor } from './database/descriptor.ts';
+import { databasesDescriptor } from './databases/descriptor.ts';
 import { deploymentByIdDescriptor, deploymentDescriptor } from './deployment/descriptor.ts';
 import { galleryDescriptor } from './gallery/descriptor.ts';
 import { inviteDescriptor } from './invite/descriptor.ts';
 import { logsDescriptor } from './logs/descriptor.ts';
 import { newApplicationDescriptor } from './new-application/descriptor.ts';
+import { newDatabaseDescriptor } from './new-database/descriptor.ts';
 import { membersDescriptor } from './members/descriptor.ts';
 import { notificationsDescriptor } from './notifications/descriptor.ts';
 import type { PageDescriptor } from './page.ts';
 import { projectDescriptor, projectSettingsDescriptor } from './project/descriptor.ts';
 import { projectsDescriptor } from './projects/descriptor.ts';
+import { restoreDescriptor } from './restore/descriptor.ts';
 import { serverDescriptor, serversDescriptor } from './servers/descriptor.ts';
 import { settingsDescriptor } from './settings/descriptor.ts';
 import { volumesDescriptor } from './volumes/descriptor.ts';
@@ -20,6 +25,7 @@ import { welcomeDescriptor } from './welcome/descriptor.ts';
 export const pages: readonly PageDescriptor[] = [
   projectsDescriptor,
   newApplicationDescriptor,
+  newDatabaseDescriptor,
   projectSettingsDescriptor,
   membersDescriptor,
   projectDescriptor,
@@ -27,6 +33,11 @@ export const pages: readonly PageDescriptor[] = [
   deploymentByIdDescriptor,
   applicationDescriptor,
   applicationByIdDescriptor,
+  databaseDescriptor,
+  databasesDescriptor,
+  databaseByIdDescriptor,
+  backupsDescriptor,
+  restoreDescriptor,
   logsDescriptor,
   serversDescriptor,
   serverDescriptor,
