@@ -10,6 +10,7 @@ import { inviteDescriptor } from './invite/descriptor.ts';
 import { logsDescriptor } from './logs/descriptor.ts';
 import { newApplicationDescriptor } from './new-application/descriptor.ts';
 import { newDatabaseDescriptor } from './new-database/descriptor.ts';
+import { newTemplateDescriptor } from './new-template/descriptor.ts';
 import { membersDescriptor } from './members/descriptor.ts';
 import { notificationsDescriptor } from './notifications/descriptor.ts';
 import type { PageDescriptor } from './page.ts';
@@ -18,6 +19,9 @@ import { projectsDescriptor } from './projects/descriptor.ts';
 import { restoreDescriptor } from './restore/descriptor.ts';
 import { serverDescriptor, serversDescriptor } from './servers/descriptor.ts';
 import { settingsDescriptor } from './settings/descriptor.ts';
+import { templateInstanceDescriptor } from './template-instance/descriptor.ts';
+import { templateDescriptor } from './template/descriptor.ts';
+import { templateInstancesDescriptor, templatesDescriptor } from './templates/descriptor.ts';
 import { volumesDescriptor } from './volumes/descriptor.ts';
 import { welcomeDescriptor } from './welcome/descriptor.ts';
 
@@ -38,6 +42,11 @@ export const pages: readonly PageDescriptor[] = [
   databaseByIdDescriptor,
   backupsDescriptor,
   restoreDescriptor,
+  templatesDescriptor,
+  newTemplateDescriptor,
+  templateDescriptor,
+  templateInstancesDescriptor,
+  templateInstanceDescriptor,
   logsDescriptor,
   serversDescriptor,
   serverDescriptor,
