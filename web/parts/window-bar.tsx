@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { Field } from './field.tsx';
 import { exactTime } from './relative-time.ts';
 import { Time } from './time.tsx';
-import { holesBetween, isWithin, localText, movedWithin, nearestWithin } from './window-times.ts';
+import { holesBetween, localText, movedWithin, nearestWithin } from './window-times.ts';
 import type { Span } from './window-times.ts';
 
 interface WindowBarProps {
@@ -16,7 +16,8 @@ interface WindowBarProps {
   readonly onChange: (at: number) => void;
 }
 
-const minuteMs = 60_000;
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
@@ -32,7 +33,7 @@ export function WindowBar({ label, spans, marks = [], value, onChange }: WindowB
   const pick = (at: number | undefined): void => {
     if (at !== undefined) onChange(Math.round(at));
   };
-  const pickAt = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
+  const pickAt = (event: { readonly clientX: number; readonly currentTarget: HTMLElement }): void => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
     pick(nearestWithin(spans, start + ((event.clientX - left) / Math.max(1, width)) * (end - start)));
   };
@@ -135,11 +136,11 @@ function TypedInstant({ spans, value, onChange }: TypedInstantProps): VNode {
   const take = (next: string): void => {
     setText(next);
     const typed = Date.parse(next);
+    const at = nearestWithin(spans, typed);
     // the ends of a span have fractions of a second, which the field leaves out
-    const at = [typed, typed + 999].map((one) => nearestWithin(spans, one)).find((one) => Math.abs((one ?? 0) - typed) < 1000);
-    if (Number.isNaN(typed)) setFault('Type a date and a time');
-    else if (at === undefined && !isWithin(spans, typed)) setFault('This instant is outside of the window');
-    else onChange(isWithin(spans, typed) ? typed : (at ?? typed));
+    if (Number.isNaN(typed) || at === undefined) setFault('Type a date and a time');
+    else if (Math.abs(at - typed) >= secondMs) setFault('This instant is outside of the window');
+    else onChange(at);
   };
   return (
     <Field label="Instant" help={`In your zone: ${exactTime(new Date(value).toISOString())}`} error={fault}>

@@ -5,7 +5,7 @@ import type { Shape } from '../../parts/status-words.ts';
 type Backup = ObjectOf<'backup'>;
 
 /** Something that was looked at before a backup counts as good, or since. */
-export interface BackupCheck {
+interface BackupCheck {
   readonly shape: Shape;
   readonly text: string;
 }

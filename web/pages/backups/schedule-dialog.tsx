@@ -22,7 +22,7 @@ type Schedule = ObjectOf<'backup_schedule'>;
 type TargetKind = 'database' | 'volume' | 'application';
 
 /** What a schedule backs up. */
-export interface Target {
+interface Target {
   readonly kind: TargetKind;
   readonly id: string;
   readonly name: string;

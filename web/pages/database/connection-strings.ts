@@ -1,7 +1,7 @@
 import { shellQuoted } from '../../parts/request-text.ts';
 
 /** Where a database is reached, and as whom. */
-export interface Access {
+interface Access {
   readonly host: string;
   readonly port: number;
   readonly username: string;
@@ -12,7 +12,7 @@ export interface Access {
 }
 
 /** How a program connects: the name of its language or client, and the text. */
-export interface ConnectionString {
+interface ConnectionString {
   readonly language: string;
   readonly text: string;
 }

@@ -4,7 +4,6 @@ import { useConsole, useHref } from '../../frame/context.ts';
 import {
   doDatabaseVerb,
   labelOfDatabaseVerb,
-  simpleDatabaseVerbs,
   whyNotDatabaseVerb,
 } from '../../frame/database-verbs.ts';
 import type { SimpleDatabaseVerb } from '../../frame/database-verbs.ts';
@@ -36,7 +35,9 @@ export function DatabaseActions({ it }: { readonly it: Database }): VNode {
     await act.run(() => doDatabaseVerb(console, verb, it));
     setRunning(undefined);
   };
-  const simple = simpleDatabaseVerbs.map((verb) => ({
+  const order: readonly SimpleDatabaseVerb[] =
+    it.run === 'stopped' ? ['start', 'restart', 'stop'] : ['restart', 'stop', 'start'];
+  const simple = order.map((verb) => ({
     label: labelOfDatabaseVerb(verb),
     why: why(verb),
     busy: running === verb,

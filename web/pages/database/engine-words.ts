@@ -1,5 +1,5 @@
 /** What the served schema says of each engine in words, such as `postgres 17, 18; redis 8, 7`. */
-export type OfEngines = ReadonlyMap<string, readonly string[]>;
+type OfEngines = ReadonlyMap<string, readonly string[]>;
 
 /** The versions of each engine, the usual one first, from the description of the field `version`; empty for other words. */
 export function versionsIn(description: string): OfEngines {

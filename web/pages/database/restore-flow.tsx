@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
+import type { Login } from '../../api.ts';
 import { databasesOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { whyNotDatabaseVerb } from '../../frame/database-verbs.ts';
@@ -123,10 +124,10 @@ export function RestoreFlow({ it, backupId }: FlowProps): VNode {
 function useSpans(it: Database): readonly Span[] {
   const { login } = useConsole();
   const window = useRead(
-    () =>
+    async () =>
       it.type === 'postgres'
         ? call(login, 'GET', '/api/v1/databases/{id}/recovery-window', { path: { id: it.id } })
-        : Promise.resolve(undefined),
+        : undefined,
     [it.id, it.resource_version, JSON.stringify(it.conditions)],
   ).data;
   return (window?.windows ?? []).map(({ earliest_time: from, latest_time: to }) => ({
@@ -367,7 +368,7 @@ interface Plan {
   readonly path: string;
   readonly body: Readonly<Record<string, string>>;
   readonly command: string;
-  readonly send: (login: ReturnType<typeof useConsole>['login']) => Promise<Restore>;
+  readonly send: (login: Login) => Promise<Restore>;
 }
 
 /** The request that a draft means. */

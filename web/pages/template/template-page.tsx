@@ -65,9 +65,14 @@ interface FoundProps {
 function Found({ it, tab, query }: FoundProps): VNode {
   const { login, router } = useConsole();
   const href = useHref();
+  const act = useAct();
   const [asks, setAsks] = useState(false);
   const text = useTextOf(it);
   const title = it.display_name ?? it.name;
+  const save = async (): Promise<void> => {
+    const file = await call(login, 'GET', '/api/v1/templates/{id}/export', { path: { id: it.id } });
+    saveAs(`${it.name}.template.json`, JSON.stringify(file, undefined, 2));
+  };
   const to = (name: string): string => href(['templates', it.id, ...(name === '' ? [] : [name])]);
   return (
     <Page
@@ -88,12 +93,13 @@ function Found({ it, tab, query }: FoundProps): VNode {
               why: whyNot(templateVerbs, 'instantiate', it),
               onSelect: () => router.go(to('use')),
             },
-            { label: 'Export', onSelect: () => void exported(() => call(login, 'GET', '/api/v1/templates/{id}/export', { path: { id: it.id } }), it.name) },
+            { label: 'Export', busy: act.busy, onSelect: () => void act.run(save) },
             { label: 'Delete', why: whyNot(templateVerbs, 'delete', it), isDanger: true, onSelect: () => setAsks(true) },
           ]}
         />
       }
     >
+      {act.error !== undefined && <ErrorBox error={act.error} />}
       {text.error !== undefined && <ErrorBox error={text.error} onRetry={text.again} />}
       {text.data === undefined ? (
         text.error === undefined && <Skeleton label="Reading the template" />
@@ -116,13 +122,12 @@ function useTextOf(it: Template) {
   }, [it.id, it.generation]);
 }
 
-/** Saves an export as a file. */
-async function exported(read: () => Promise<unknown>, name: string): Promise<void> {
-  const blob = new Blob([JSON.stringify(await read(), undefined, 2)], { type: 'application/json' });
-  const url = URL.createObjectURL(blob);
+/** Saves a text as a file of the reader. */
+function saveAs(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
   const link = document.createElement('a');
   link.href = url;
-  link.download = `${name}.template.json`;
+  link.download = name;
   link.click();
   URL.revokeObjectURL(url);
 }

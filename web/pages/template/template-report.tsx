@@ -10,7 +10,7 @@ import { countText } from './counts.ts';
 
 export type Report = Data<Operation<'POST', '/api/v1/templates/validate'>>;
 export type Variable = Report['variables'][number];
-export type Resource = Report['resources'][number];
+type Resource = Report['resources'][number];
 
 const askAfterMs = 500;
 

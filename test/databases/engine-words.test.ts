@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { DatabaseCreate } from '../../../api/resources/database.ts';
-import { engines } from '../../../databases/engines.ts';
-import { parametersIn, versionsIn } from '../../../web/pages/database/engine-words.ts';
+import { DatabaseCreate } from '../../api/resources/database.ts';
+import { engines } from '../../databases/engines.ts';
+import { parametersIn, versionsIn } from '../../web/pages/database/engine-words.ts';
 
 const descriptions = z.record(z.string(), z.looseObject({ description: z.string().optional() }));
 const fields = descriptions.parse(z.toJSONSchema(DatabaseCreate, { io: 'input', unrepresentable: 'any' }).properties);
