@@ -79,7 +79,7 @@ beforeEach(({ onTestFailed }) => {
 
 async function database(name: string, fields: object = {}): Promise<string> {
   const { data } = await owner.post('/databases', { project_id: project, name, type: 'postgres', ...fields });
-  await world.observe('database', data.id, { phase: 'running' }, [ready]);
+  await world.observe('database', data.id, { phase: 'running', initialised: true }, [ready]);
   return data.id;
 }
 

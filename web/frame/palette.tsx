@@ -5,7 +5,7 @@ import type { Application } from '../model.ts';
 import { byName } from '../model.ts';
 import { pages } from '../pages/pages.ts';
 import { useVerb } from './application-verbs.ts';
-import { allApplications, allProjects, allServers } from './collections.ts';
+import { allApplications, allDatabases, allProjects, allServers, allTemplates } from './collections.ts';
 import { useConsole, useHref, useList } from './context.ts';
 import { entriesFor } from './palette-entries.ts';
 import type { Entry } from './palette-entries.ts';
@@ -42,6 +42,8 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
     applications: [
       ...new Map([...useList(allApplications, 'application').objects, ...found].map((one) => [one.id, one])).values(),
     ],
+    databases: byName(useList(allDatabases, 'database').objects),
+    templates: byName(useList(allTemplates, 'template').objects),
     servers: byName(useList(allServers, 'server').objects),
     places: places.filter(({ path }) => pageAt(pages, `/${path}`) !== undefined),
     rankIn: (projectId) => it.rights.rankIn(projectId),
