@@ -81,7 +81,7 @@ export function RestoreView({ it }: { readonly it: Restore }): VNode {
   );
 }
 
-/** Why the former data of a restore cannot be taken up again; `undefined` if it can be. */
+/** The volume that has the former data, while it is there. */
 function useFormer(it: Restore): ObjectOf<'volume'> | undefined {
   const { store } = useConsole();
   useList(volumesOf(it.project_id), 'volume');
