@@ -26,7 +26,12 @@ describe('an instant on a window with a hole', () => {
 
   it('has the hole named', () => {
     expect(holesBetween(spans)).toEqual([{ from: 200, to: 300 }]);
-    expect(holesBetween([{ from: 1, to: 5 }, { from: 5, to: 9 }])).toEqual([]);
+    expect(
+      holesBetween([
+        { from: 1, to: 5 },
+        { from: 5, to: 9 },
+      ]),
+    ).toEqual([]);
   });
 
   it('is written to the second, so that it is read back as the same', () => {

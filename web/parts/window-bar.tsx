@@ -86,8 +86,8 @@ export function WindowBar({ label, spans, marks = [], value, onChange }: WindowB
         <ul class="small quiet" aria-label="Holes in the window">
           {holes.map(({ from, to }) => (
             <li key={from}>
-              Hole from {exactTime(new Date(from).toISOString())} to {exactTime(new Date(to).toISOString())}: no instant in
-              it can be picked
+              Hole from {exactTime(new Date(from).toISOString())} to {exactTime(new Date(to).toISOString())}: no instant
+              in it can be picked
             </li>
           ))}
         </ul>

@@ -19,10 +19,7 @@ export function nearestWithin(spans: readonly Span[], at: number): number | unde
 export function movedWithin(spans: readonly Span[], at: number, by: number): number | undefined {
   const to = at + by;
   if (isWithin(spans, to)) return to;
-  const beyond =
-    by > 0
-      ? spans.find(({ from }) => from >= to)?.from
-      : spans.findLast(({ to: end }) => end <= to)?.to;
+  const beyond = by > 0 ? spans.find(({ from }) => from >= to)?.from : spans.findLast(({ to: end }) => end <= to)?.to;
   return beyond ?? nearestWithin(spans, to);
 }
 

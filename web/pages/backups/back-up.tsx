@@ -22,7 +22,10 @@ interface BackUpBody {
 }
 
 /** Makes a backup of a database now, while it serves. */
-export function BackUpDatabase(props: { readonly database: ObjectOf<'database'>; readonly onClose: () => void }): VNode {
+export function BackUpDatabase(props: {
+  readonly database: ObjectOf<'database'>;
+  readonly onClose: () => void;
+}): VNode {
   const { database, onClose } = props;
   const { login } = useConsole();
   const path = { id: database.id };

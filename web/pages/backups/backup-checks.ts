@@ -30,7 +30,12 @@ export function checksOf(it: Backup, restored: string | undefined, now: number):
       ? { shape: 'waiting', text: 'The bucket is asked for it once a day, and was not yet' }
       : { shape: 'good', text: `The bucket was found to have it ${relativeTime(it.verified_at, now)}` },
     ...(changed > 0
-      ? [{ shape: 'warn' as const, text: `${changed} files changed while they were read, and are as they were in part` }]
+      ? [
+          {
+            shape: 'warn' as const,
+            text: `${changed} files changed while they were read, and are as they were in part`,
+          },
+        ]
       : []),
     ...(left > 0 ? [{ shape: 'info' as const, text: `${left} sockets are not in it` }] : []),
     restored === undefined

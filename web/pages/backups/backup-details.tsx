@@ -54,7 +54,10 @@ export function BackupDetails({ it, onClose }: { readonly it: Backup; readonly o
           ['Engine', it.type === null ? undefined : `${it.type} ${it.version ?? ''}`],
           ['Size in the bucket', it.size_bytes === null ? undefined : <Bytes key="size" of={it.size_bytes} />],
           ['Before compression', it.dump_bytes === null ? undefined : <Bytes key="dump" of={it.dump_bytes} />],
-          ['SHA-256', it.checksum_sha256 === null ? undefined : <Id key="sum" of={it.checksum_sha256} what="checksum" />],
+          [
+            'SHA-256',
+            it.checksum_sha256 === null ? undefined : <Id key="sum" of={it.checksum_sha256} what="checksum" />,
+          ],
           ['Destination', destination?.name],
           ['Key', <code key="key">{it.object_key}</code>],
           ['Notes', it.notes],

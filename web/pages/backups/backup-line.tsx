@@ -20,7 +20,9 @@ export function BackupLine({ of, now = Date.now() }: { readonly of: readonly Bac
   const [newest] = good;
   const text = [
     `In ${shownDays} days: ${good.length} good, ${failed} failed`,
-    newest === undefined ? 'no good one' : `the last good one ${relativeTime(newest.completed_at ?? newest.requested_at, now)}`,
+    newest === undefined
+      ? 'no good one'
+      : `the last good one ${relativeTime(newest.completed_at ?? newest.requested_at, now)}`,
   ].join('; ');
   return (
     <div class="backup-line" role="img" aria-label={text}>

@@ -163,8 +163,8 @@ function Backups({ query }: PartProps): VNode {
         <Failed of={allBackups} kind="backup" />
         {reading.state === 'ready' && (
           <EmptyState title="No backup yet" command="setpoint backup NAME">
-            A backup is what a database held at an instant, or the files of a volume, as one object in a bucket. Make one on
-            the page of a database, or have a schedule make them.
+            A backup is what a database held at an instant, or the files of a volume, as one object in a bucket. Make
+            one on the page of a database, or have a schedule make them.
           </EmptyState>
         )}
       </>
@@ -224,8 +224,8 @@ function Schedules({ query }: PartProps): VNode {
         <Failed of={allBackupSchedules} kind="backup_schedule" />
         {reading.state === 'ready' && (
           <EmptyState title="No schedule yet" command='setpoint backup NAME --every "30 3 * * *" --keep 14'>
-            A schedule makes backups of a database, of a volume, or of all volumes of an application again and again, and
-            keeps as many good ones as it says.
+            A schedule makes backups of a database, of a volume, or of all volumes of an application again and again,
+            and keeps as many good ones as it says.
           </EmptyState>
         )}
       </>
@@ -249,8 +249,8 @@ function Restores({ query }: PartProps): VNode {
         <Failed of={allRestores} kind="restore" />
         {reading.state === 'ready' && (
           <EmptyState title="No restore yet" command="setpoint restore BACKUP --as NAME">
-            A restore reads a backup into a new volume beside what serves, checks it, and only then puts it in its place.
-            Bring one back as a new database from time to time: that shows that it can be.
+            A restore reads a backup into a new volume beside what serves, checks it, and only then puts it in its
+            place. Bring one back as a new database from time to time: that shows that it can be.
           </EmptyState>
         )}
       </>

@@ -179,11 +179,11 @@ function SwitchDatabase({ it, onClose }: DialogProps): VNode {
     <Confirm
       title={`Let ${it.name} serve what was recovered`}
       verb={`Switch ${it.name}`}
-      goes={['Connections that are open: it ends, and starts on the new volume', 'What was written after the instant, from view']}
-      stays={[
-        'The former data in a volume of its own for a week: the way back',
-        'Its name, its port and its password',
+      goes={[
+        'Connections that are open: it ends, and starts on the new volume',
+        'What was written after the instant, from view',
       ]}
+      stays={['The former data in a volume of its own for a week: the way back', 'Its name, its port and its password']}
       type={it.name}
       command={`setpoint switch ${shellQuoted(it.name)}`}
       busy={act.busy}

@@ -83,7 +83,9 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
     <Drawer
       title={title}
       onClose={onClose}
-      dirty={cron !== (schedule?.cron_expression ?? '0 3 * * *') || kept !== String(schedule?.retention_count ?? usualKept)}
+      dirty={
+        cron !== (schedule?.cron_expression ?? '0 3 * * *') || kept !== String(schedule?.retention_count ?? usualKept)
+      }
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>

@@ -70,15 +70,19 @@ export function SchedulesTable({ rows }: { readonly rows: readonly Schedule[] })
             sortBy: ({ last_success_at: at }) => at ?? '',
           },
           { id: 'kept', title: 'Kept', isNumber: true, cell: ({ retention_count: count }) => count },
-          { id: 'missed', title: 'Missed', isNumber: true, cell: ({ missed }) => missed, sortBy: ({ missed }) => missed },
+          {
+            id: 'missed',
+            title: 'Missed',
+            isNumber: true,
+            cell: ({ missed }) => missed,
+            sortBy: ({ missed }) => missed,
+          },
           {
             id: 'menu',
             title: 'Actions',
             isNarrow: true,
             isBare: true,
-            cell: (one) => (
-              <ScheduleMenu it={one} run={act.run} onOpen={(dialog) => setOpen({ dialog, id: one.id })} />
-            ),
+            cell: (one) => <ScheduleMenu it={one} run={act.run} onOpen={(dialog) => setOpen({ dialog, id: one.id })} />,
           },
         ]}
       />

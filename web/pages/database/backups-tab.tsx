@@ -114,7 +114,10 @@ function Archive({ it }: { readonly it: Database }): VNode {
             ['Archived', it.backup_mode === 'pitr' ? 'all that it writes' : 'no: its backups are all that it has'],
             ['From', data.earliest_time === null ? undefined : exactTime(data.earliest_time)],
             ['To', data.latest_time === null ? undefined : exactTime(data.latest_time)],
-            ['Last part in the bucket', data.last_wal_at === null ? undefined : <Time key="wal" at={data.last_wal_at} />],
+            [
+              'Last part in the bucket',
+              data.last_wal_at === null ? undefined : <Time key="wal" at={data.last_wal_at} />,
+            ],
             ['Holes', data.gaps.length === 0 ? undefined : String(data.gaps.length)],
           ]}
         />

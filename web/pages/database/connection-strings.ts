@@ -29,7 +29,10 @@ export function connectionStrings(type: string, at: Access): readonly Connection
 const byEngine: Readonly<Record<string, (at: Access) => readonly ConnectionString[]>> = {
   postgres: (at) => [
     { language: 'psql', text: `psql ${shellQuoted(at.url)}` },
-    { language: 'Node', text: `import pg from 'pg';\nconst pool = new pg.Pool({ connectionString: ${literal(at.url)} });` },
+    {
+      language: 'Node',
+      text: `import pg from 'pg';\nconst pool = new pg.Pool({ connectionString: ${literal(at.url)} });`,
+    },
     { language: 'Python', text: `import psycopg\nconnection = psycopg.connect(${literal(at.url)})` },
     { language: 'Go', text: `pool, err := pgxpool.New(ctx, ${literal(at.url)})` },
     jdbc('postgresql', at),
@@ -38,13 +41,19 @@ const byEngine: Readonly<Record<string, (at: Access) => readonly ConnectionStrin
   mariadb: (at) => ofMysql('mariadb', at),
   redis: ({ url }) => [
     { language: 'redis-cli', text: `redis-cli -u ${shellQuoted(url)}` },
-    { language: 'Node', text: `import { createClient } from 'redis';\nconst client = createClient({ url: ${literal(url)} });` },
+    {
+      language: 'Node',
+      text: `import { createClient } from 'redis';\nconst client = createClient({ url: ${literal(url)} });`,
+    },
     { language: 'Python', text: `import redis\nclient = redis.Redis.from_url(${literal(url)})` },
     { language: 'Go', text: `options, err := redis.ParseURL(${literal(url)})\nclient := redis.NewClient(options)` },
   ],
   mongodb: ({ url }) => [
     { language: 'mongosh', text: `mongosh ${shellQuoted(url)}` },
-    { language: 'Node', text: `import { MongoClient } from 'mongodb';\nconst client = new MongoClient(${literal(url)});` },
+    {
+      language: 'Node',
+      text: `import { MongoClient } from 'mongodb';\nconst client = new MongoClient(${literal(url)});`,
+    },
     { language: 'Python', text: `import pymongo\nclient = pymongo.MongoClient(${literal(url)})` },
     { language: 'Go', text: `client, err := mongo.Connect(options.Client().ApplyURI(${literal(url)}))` },
   ],

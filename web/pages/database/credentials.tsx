@@ -149,8 +149,8 @@ function NotOutside({ it }: { readonly it: Database }): VNode {
   return (
     <div class="stack-tight">
       <p>
-        No port leads to it. <a href={href(parts(it, 'settings'))}>Give it one</a>, or have the command lead to it, which
-        opens none:
+        No port leads to it. <a href={href(parts(it, 'settings'))}>Give it one</a>, or have the command lead to it,
+        which opens none:
       </p>
       <Command text={`setpoint db connect ${shellQuoted(it.name)}`} />
     </div>

@@ -1,11 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useConsole, useHref } from '../../frame/context.ts';
-import {
-  doDatabaseVerb,
-  labelOfDatabaseVerb,
-  whyNotDatabaseVerb,
-} from '../../frame/database-verbs.ts';
+import { doDatabaseVerb, labelOfDatabaseVerb, whyNotDatabaseVerb } from '../../frame/database-verbs.ts';
 import type { SimpleDatabaseVerb } from '../../frame/database-verbs.ts';
 import { useDatabaseParts } from '../../frame/object-links.ts';
 import { useAct } from '../../frame/use-act.ts';
@@ -64,7 +60,12 @@ export function DatabaseActions({ it }: { readonly it: Database }): VNode {
             hint: 't',
             onSelect: () => console.router.go(href(parts(it, 'terminal'))),
           },
-          { label: labelOfDatabaseVerb('delete'), why: why('delete'), isDanger: true, onSelect: () => setAsked('delete') },
+          {
+            label: labelOfDatabaseVerb('delete'),
+            why: why('delete'),
+            isDanger: true,
+            onSelect: () => setAsked('delete'),
+          },
         ]}
       />
       {act.error !== undefined && <ErrorBox error={act.error} />}

@@ -16,7 +16,8 @@ export function DeleteDatabase({ it, onClose }: { readonly it: Database; readonl
   const act = useAct();
   const path = { id: it.id };
   const users =
-    useRead(() => call(login, 'GET', '/api/v1/databases/{id}/dependencies', { path }), [it.id]).data?.applications ?? [];
+    useRead(() => call(login, 'GET', '/api/v1/databases/{id}/dependencies', { path }), [it.id]).data?.applications ??
+    [];
   const backups = useRead(
     () => list(login, '/api/v1/databases/{id}/backups', countedBackups, { path, query: { status: ['completed'] } }),
     [it.id],
@@ -47,7 +48,8 @@ export function DeleteDatabase({ it, onClose }: { readonly it: Database; readonl
       {users.length > 0 && (
         <Notice shape="warn">
           <p>
-            Variables of {users.map(({ name }) => name).join(', ')} refer to it: it is refused until they do not any more.
+            Variables of {users.map(({ name }) => name).join(', ')} refer to it: it is refused until they do not any
+            more.
           </p>
         </Notice>
       )}

@@ -72,7 +72,10 @@ function Load({ it, query }: TabProps): VNode {
           <Facts
             of={[
               ['Connections', connectionsText(metrics.data)],
-              ['Runs for', metrics.data.uptime_seconds === null ? undefined : durationText(metrics.data.uptime_seconds * 1000)],
+              [
+                'Runs for',
+                metrics.data.uptime_seconds === null ? undefined : durationText(metrics.data.uptime_seconds * 1000),
+              ],
               ['Asked', <Time key="asked" at={metrics.data.collected_at} />],
             ]}
           />
@@ -162,7 +165,13 @@ function Storage({ it }: { readonly it: Database }): VNode {
             keyOf={({ name }) => name}
             sort={{ column: 'bytes', isDescending: true }}
             columns={[
-              { id: 'name', title: 'Name', isPrimary: true, cell: ({ name }) => <code>{name}</code>, sortBy: ({ name }) => name },
+              {
+                id: 'name',
+                title: 'Name',
+                isPrimary: true,
+                cell: ({ name }) => <code>{name}</code>,
+                sortBy: ({ name }) => name,
+              },
               {
                 id: 'bytes',
                 title: 'Takes',

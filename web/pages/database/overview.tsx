@@ -143,7 +143,10 @@ function Kept({ it }: { readonly it: Database }): VNode {
       )}
       <Facts
         of={[
-          ['Last good one', good === undefined ? 'none' : <Time key="good" at={good.completed_at ?? good.requested_at} />],
+          [
+            'Last good one',
+            good === undefined ? 'none' : <Time key="good" at={good.completed_at ?? good.requested_at} />,
+          ],
           [
             'Newest',
             newest === undefined || newest === good ? undefined : (

@@ -18,8 +18,7 @@ export function ParametersInput({ control, known, value, onChange }: ParametersI
     ([, text]) => text !== null,
   );
   const others = known.filter((one) => !given.some(([taken]) => taken === one));
-  const set = (change: Readonly<Record<string, string>>): void =>
-    onChange({ ...Object.fromEntries(given), ...change });
+  const set = (change: Readonly<Record<string, string>>): void => onChange({ ...Object.fromEntries(given), ...change });
   const add = (): void => {
     set({ [name.trim()]: '' });
     setName('');

@@ -227,7 +227,9 @@ function Into({ it, draft, set }: StageProps): VNode {
           {
             value: 'same',
             label: `Into ${it.name}`,
-            note: isInstant ? 'by a copy beside it, which you look at first' : 'by a copy beside it, once that is checked',
+            note: isInstant
+              ? 'by a copy beside it, which you look at first'
+              : 'by a copy beside it, once that is checked',
           },
           { value: 'new', label: 'Into a new database', note: `${it.name} is not touched` },
           ...(isInstant

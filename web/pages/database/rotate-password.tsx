@@ -29,9 +29,7 @@ export function RotatePassword({ it, onClose }: { readonly it: Database; readonl
   const body = password === undefined || password === '' ? {} : { password };
   const rotate = async (): Promise<void> => {
     await act.run(async () => {
-      setDone(
-        await call(login, 'POST', '/api/v1/databases/{id}/rotate-password', { path: { id: it.id }, body }),
-      );
+      setDone(await call(login, 'POST', '/api/v1/databases/{id}/rotate-password', { path: { id: it.id }, body }));
     });
   };
   const fault = act.error?.details?.find(({ field }) => field.endsWith('password'))?.message;
@@ -79,7 +77,9 @@ export function RotatePassword({ it, onClose }: { readonly it: Database; readonl
     >
       {act.error !== undefined && fault === undefined && <ErrorBox error={act.error} />}
       <Notice shape="warn">
-        <p>It starts anew on the same data, and all connections end. Nobody connects with the former password after that.</p>
+        <p>
+          It starts anew on the same data, and all connections end. Nobody connects with the former password after that.
+        </p>
       </Notice>
       <form
         id={formId}

@@ -106,7 +106,8 @@ export function DatabasesPage({ query }: PageProps): VNode {
           {rows.length === 0 ? (
             <Notice shape="info">
               <p>
-                None of {databases.objects.length} databases is like this. <a href={href(['databases'])}>Clear filters</a>
+                None of {databases.objects.length} databases is like this.{' '}
+                <a href={href(['databases'])}>Clear filters</a>
               </p>
             </Notice>
           ) : (

@@ -104,8 +104,7 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
   });
   const type = String(form.values['type']);
   // without a default server one has to be named; where there is one alone, it is that
-  const server =
-    form.values['server_id'] ?? (hasDefaultServer || otherServers.length > 0 ? undefined : onlyServer?.id);
+  const server = form.values['server_id'] ?? (hasDefaultServer || otherServers.length > 0 ? undefined : onlyServer?.id);
   const body: Values = Object.fromEntries(
     Object.entries({ ...form.values, server_id: server }).filter(
       ([, value]) => value !== undefined && value !== null && value !== '',
@@ -117,8 +116,7 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
     return () => router.protect(undefined);
   }, [isDirty, form.busy]);
   const why =
-    whyBelow(rank, 'member') ??
-    (server === undefined && !hasDefaultServer ? 'Choose a server first' : undefined);
+    whyBelow(rank, 'member') ?? (server === undefined && !hasDefaultServer ? 'Choose a server first' : undefined);
   const custom = useControls({ fields, type, environments, servers, server, hasDefaultServer });
   const command = [
     'setpoint create database',

@@ -39,7 +39,13 @@ export function ComposeAccount({ keys }: { readonly keys: readonly Key[] }): VNo
         keyOf={({ path, line, column }) => `${path} ${line} ${column}`}
         empty={<p class="quiet">None.</p>}
         columns={[
-          { id: 'path', title: 'Key', isPrimary: true, cell: ({ path }) => <code>{path}</code>, sortBy: ({ path }) => path },
+          {
+            id: 'path',
+            title: 'Key',
+            isPrimary: true,
+            cell: ({ path }) => <code>{path}</code>,
+            sortBy: ({ path }) => path,
+          },
           { id: 'line', title: 'Line', isNumber: true, cell: ({ line }) => line, sortBy: ({ line }) => line },
           {
             id: 'outcome',

@@ -94,7 +94,11 @@ export function NewTemplatePage({ query }: PageProps): VNode {
           ) : undefined
         }
       >
-        <Field label="Text of the template" help="YAML, at most 256 KiB. It has no secrets: they are variables." isRequired>
+        <Field
+          label="Text of the template"
+          help="YAML, at most 256 KiB. It has no secrets: they are variables."
+          isRequired
+        >
           {(control) => (
             <textarea
               {...control}

@@ -302,9 +302,7 @@ function Nothing({ project, environment, isFiltered }: NothingProps): VNode {
           <LinkButton href={to('image')}>From an image</LinkButton>
           <LinkButton href={to('compose')}>From compose</LinkButton>
           <LinkButton href={href(['templates'])}>From a template</LinkButton>
-          <LinkButton
-            href={href(['projects', project.id, '-', 'new-database'], { environment: environment.id })}
-          >
+          <LinkButton href={href(['projects', project.id, '-', 'new-database'], { environment: environment.id })}>
             Database
           </LinkButton>
         </>

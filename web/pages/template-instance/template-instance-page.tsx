@@ -110,7 +110,12 @@ function Found({ it }: { readonly it: TemplateInstance }): VNode {
         <Card title="At a glance">
           <Facts
             of={[
-              ['Template', <a key="template" href={href(['templates', it.template_id])}>{it.template_name}</a>],
+              [
+                'Template',
+                <a key="template" href={href(['templates', it.template_id])}>
+                  {it.template_name}
+                </a>,
+              ],
               [
                 'Project',
                 project === undefined ? undefined : (
@@ -153,7 +158,13 @@ function Children({ it }: { readonly it: TemplateInstance }): VNode {
       keyOf={({ id }) => id}
       empty={<p class="quiet">It makes nothing.</p>}
       columns={[
-        { id: 'name', title: 'Name', isPrimary: true, cell: (one) => <ChildLink it={one} />, sortBy: ({ name }) => name },
+        {
+          id: 'name',
+          title: 'Name',
+          isPrimary: true,
+          cell: (one) => <ChildLink it={one} />,
+          sortBy: ({ name }) => name,
+        },
         { id: 'kind', title: 'Kind', cell: ({ kind }) => kind, sortBy: ({ kind }) => kind },
         { id: 'wave', title: 'Wave', isNumber: true, cell: ({ wave }) => waves.indexOf(wave) + 1 },
         {
@@ -193,7 +204,9 @@ function DeleteInstance({ it, onClose }: { readonly it: TemplateInstance; readon
   const made = it.children.filter(({ state }) => state !== 'waiting' && state !== 'gone');
   const withData = made.filter(({ kind }) => kind !== 'application');
   const textOf = ({ kind, name }: Child): string =>
-    kind === 'application' ? `Application ${name}` : `${kind === 'database' ? 'Database' : 'Volume'} ${name} with its data`;
+    kind === 'application'
+      ? `Application ${name}`
+      : `${kind === 'database' ? 'Database' : 'Volume'} ${name} with its data`;
   const goes = made.filter(({ kind }) => kind === 'application' || !keepsData);
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() =>

@@ -94,7 +94,12 @@ function Found({ it, tab, query }: FoundProps): VNode {
               onSelect: () => router.go(to('use')),
             },
             { label: 'Export', busy: act.busy, onSelect: () => void act.run(save) },
-            { label: 'Delete', why: whyNot(templateVerbs, 'delete', it), isDanger: true, onSelect: () => setAsks(true) },
+            {
+              label: 'Delete',
+              why: whyNot(templateVerbs, 'delete', it),
+              isDanger: true,
+              onSelect: () => setAsks(true),
+            },
           ]}
         />
       }
@@ -140,7 +145,9 @@ interface TabProps extends FoundProps {
 function Tab({ it, tab, query, content, report }: TabProps): VNode {
   switch (tab) {
     case 'use':
-      return <InstantiateForm key={it.id} template={it} report={report} projectId={query.get('project') ?? undefined} />;
+      return (
+        <InstantiateForm key={it.id} template={it} report={report} projectId={query.get('project') ?? undefined} />
+      );
     case 'text':
       return <TemplateText key={it.id} it={it} content={content} />;
     case 'instances':

@@ -15,7 +15,10 @@ type Resource = Report['resources'][number];
 const askAfterMs = 500;
 
 /** What the server makes of the text of a template, asked once it has not changed for half a second. */
-export function useReport(content: string): { readonly report: Report | undefined; readonly error: string | undefined } {
+export function useReport(content: string): {
+  readonly report: Report | undefined;
+  readonly error: string | undefined;
+} {
   const { login } = useConsole();
   const [found, setFound] = useState<{ content: string; report?: Report; error?: string }>();
   useEffect(() => {
@@ -37,7 +40,13 @@ export function useReport(content: string): { readonly report: Report | undefine
 }
 
 /** What is wrong with the text of a template, and what it would make. */
-export function ReportView({ report, error }: { readonly report: Report | undefined; readonly error: string | undefined }): VNode {
+export function ReportView({
+  report,
+  error,
+}: {
+  readonly report: Report | undefined;
+  readonly error: string | undefined;
+}): VNode {
   return (
     <div role="status" class="stack-tight">
       {error !== undefined && (

@@ -41,7 +41,8 @@ export function TemplateInstancesPage({ query }: PageProps): VNode {
           action={<LinkButton href={href(['templates'])}>Catalogue</LinkButton>}
           command="setpoint instantiate TEMPLATE --project PROJECT --name NAME"
         >
-          An instance is what was made of a template in an environment: its volumes, databases and applications, wave by wave.
+          An instance is what was made of a template in an environment: its volumes, databases and applications, wave by
+          wave.
         </EmptyState>
       )}
       {objects.length > 0 && (

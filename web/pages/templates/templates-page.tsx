@@ -52,8 +52,8 @@ export function TemplatesPage({ query }: PageProps): VNode {
       {templates.reading.state === 'reading' && all.length === 0 && <Skeleton label="Reading templates" />}
       {templates.reading.state === 'ready' && all.length === 0 && (
         <EmptyState title="No template yet" command="setpoint create template -f template.yaml">
-          A template is a text that declares applications, databases and volumes that belong together, with variables. What is
-          made of it comes up in one go. It is written, or made of a compose file.
+          A template is a text that declares applications, databases and volumes that belong together, with variables.
+          What is made of it comes up in one go. It is written, or made of a compose file.
         </EmptyState>
       )}
       {all.length > 0 && (
