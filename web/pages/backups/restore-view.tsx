@@ -13,7 +13,6 @@ import { Button } from '../../parts/button.tsx';
 import { Facts } from '../../parts/card.tsx';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copy } from '../../parts/copy.tsx';
-import { ErrorBox } from '../../parts/error-box.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { exactTime } from '../../parts/relative-time.ts';
 import { shellQuoted } from '../../parts/request-text.ts';

@@ -153,14 +153,10 @@ function ScheduleMenu({ it, run, onOpen }: MenuProps): VNode {
 }
 
 function DeleteSchedule({ it, onClose }: { readonly it: Schedule; readonly onClose: () => void }): VNode {
-  const { login, store } = useConsole();
+  const { login } = useConsole();
   const act = useAct();
   const remove = async (): Promise<void> => {
-    const isDone = await act.run(() =>
-      store.answer('backup_schedule', () =>
-        call(login, 'DELETE', '/api/v1/backup-schedules/{id}', { path: { id: it.id } }),
-      ),
-    );
+    const isDone = await act.run(() => call(login, 'DELETE', '/api/v1/backup-schedules/{id}', { path: { id: it.id } }));
     if (isDone) onClose();
   };
   return (
