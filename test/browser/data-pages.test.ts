@@ -127,7 +127,7 @@ const places = (): [path: string, heading: string, read: string][] => [
   [`databases/${orders}/settings`, 'orders', 'Reached from outside'],
   [`databases/${orders}/events`, 'orders', 'Events, backups, restores and changes'],
   [`databases/${orders}/terminal`, 'orders', 'No session'],
-  [`projects/${project}/-/new-database`, 'New database', 'the usual one'],
+  [`projects/${project}/-/new-database`, 'New database', 'Show as curl'],
   ['backups', 'Backups', 'The last 30 days'],
   ['backups/schedules', 'Backups', 'Every day at 03:30'],
   ['backups/restores', 'Backups', 'No restore yet'],
@@ -141,26 +141,25 @@ const places = (): [path: string, heading: string, read: string][] => [
   ['instances', 'Templates', 'No instance yet'],
 ];
 
-it.each(['light', 'dark'] as const)(
-  'shows each page without a violation of accessibility, %s and narrow',
-  async (scheme) => {
-    const { page, complaints } = browser;
-    const faults: string[] = [];
-    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
-    const narrow = scheme === 'dark';
-    await page.setViewportSize(narrow ? { width: 360, height: 800 } : { width: 1280, height: 900 });
-    for (const [path, title, read] of places()) {
-      await open(path, title);
-      await page.getByRole('main').getByText(read).first().waitFor();
-      faults.push(...(await violationsOf(page)).map((fault) => `${path}: ${fault}`));
-      if (narrow) expect(await pixelsBeyond(page), path).toBe(0);
-    }
-    await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+it('shows each page without a violation of accessibility, wide and light as narrow and dark', async () => {
+  const { page, complaints } = browser;
+  const faults: string[] = [];
+  for (const [path, title, read] of places()) {
+    await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
     await page.setViewportSize({ width: 1280, height: 900 });
-    expect(faults).toEqual([]);
-    expect(complaints).toEqual([]);
-  },
-);
+    await open(path, title);
+    await page.getByRole('main').getByText(read).first().waitFor();
+    faults.push(...(await violationsOf(page)).map((fault) => `${path}, light: ${fault}`));
+    await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' });
+    await page.setViewportSize({ width: 360, height: 800 });
+    faults.push(...(await violationsOf(page)).map((fault) => `${path}, dark: ${fault}`));
+    expect(await pixelsBeyond(page), path).toBe(0);
+  }
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  expect(faults).toEqual([]);
+  expect(complaints).toEqual([]);
+});
 
 describe('a database', () => {
   it('is made in a project with a version and a parameter, and stands in its column', async () => {
@@ -211,10 +210,10 @@ describe('a database', () => {
     await told.getByText('No variable of an application refers to it').waitFor();
     await told.getByRole('button', { name: 'Done' }).click();
     await actions.getByRole('button', { name: 'Stop' }).click();
-    await actions.getByRole('button', { name: 'Start' }).waitFor();
+    await actions.getByRole('button', { name: 'Start', exact: true }).waitFor();
     const restart = actions.getByRole('button', { name: 'Restart' });
     expect(await restart.getAttribute('aria-disabled')).toBe('true');
-    await actions.getByRole('button', { name: 'Start' }).click();
+    await actions.getByRole('button', { name: 'Start', exact: true }).click();
     await actions.getByRole('button', { name: 'Back up now' }).waitFor();
     expect((await owner.get(`/databases/${id}`)).data.run).toBe('running');
   });
@@ -236,7 +235,7 @@ describe('a database', () => {
     await backedUp(`/databases/${id}/backups`);
     await open(`databases/${id}`, 'going');
     await page.getByRole('button', { name: 'More actions' }).click();
-    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('menuitem', { name: 'Delete', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete going' });
     await dialog.getByText('Its one good backup').waitFor();
     const button = dialog.getByRole('button', { name: 'Delete going' });
@@ -325,7 +324,7 @@ describe('backups', () => {
     await page.getByRole('button', { name: 'New schedule' }).click();
     const drawer = page.getByRole('dialog', { name: 'New backup schedule' });
     await drawer.getByLabel('When').fill('0 3 31 2 *');
-    await drawer.getByText('This never fires').waitFor();
+    await drawer.getByText('This never fires').first().waitFor();
     await drawer.getByLabel('When').fill('15 4 * * *');
     await drawer.getByText('Every day at 04:15').waitFor();
     await drawer.getByLabel('Good backups that are kept').fill('14');
@@ -356,7 +355,7 @@ describe('backups', () => {
     await page.getByRole('menuitem', { name: 'Keep it for good' }).click();
     await row.getByText('pinned').waitFor();
     await row.getByRole('button', { name: /Actions/ }).click();
-    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('menuitem', { name: 'Delete', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete a backup of kept' });
     await dialog.getByLabel('Type kept to confirm').fill('kept');
     await dialog.getByRole('button', { name: 'Delete the backup' }).click();
@@ -371,7 +370,7 @@ describe('a template', () => {
     await open('templates/-/new?from=compose', 'New template');
     await page.getByLabel('Name of the template').fill('blog');
     await page
-      .getByLabel('Compose file', { exact: true })
+      .getByRole('textbox', { name: 'Compose file' })
       .fill('services:\n  web:\n    image: ghost:5\n    privileged: true\n    ports: ["2368:2368"]\n');
     await page.getByRole('button', { name: 'Convert' }).click();
     const account = page.getByRole('table', { name: 'Keys of the compose file' });
@@ -391,7 +390,7 @@ describe('a template', () => {
     await form.getByRole('button', { name: 'Create' }).click();
     await form.getByText('TITLE needs a value').waitFor();
     await form.getByLabel('Title').fill('Mine');
-    await form.getByLabel('Name', { exact: true }).fill('diary');
+    await form.getByLabel(/^Name/).fill('diary');
     await form.getByRole('button', { name: 'Create' }).click();
     await heading('diary');
     const made = page.getByRole('table', { name: 'What it made' });
@@ -415,7 +414,7 @@ describe('a template', () => {
     const [instance] = (await owner.get('/template-instances?q=diary')).data;
     await open(`instances/${instance.id}`, 'diary');
     await page.getByRole('button', { name: 'More actions' }).click();
-    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('menuitem', { name: 'Delete', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete instance diary' });
     await dialog.getByText('Volume diary-files with its data').waitFor();
     await dialog.getByLabel(/Keep volumes and databases/).uncheck();
