@@ -65,6 +65,7 @@ beforeAll(async () => {
   volume = (await owner.post('/volumes', { project_id: project, name: 'files' })).data.id;
   await world.observe('volume', volume, { phase: 'available' });
   await backedUp(`/volumes/${volume}/backup`);
+  agentsAnswer();
   template = (await owner.post('/templates', { content })).data.id;
   await signIn(browser.page, world.url, { email: 'owner@example.test', password });
 });
@@ -76,6 +77,25 @@ afterAll(async () => {
 beforeEach(({ onTestFailed }) => {
   onTestFailed(async () => console.error((await browser.page.locator('body').innerText()).slice(0, 2000)));
 });
+
+/** Lets the agent of each server answer as that of a database that runs does. */
+function agentsAnswer(): void {
+  const line = { seq: 1, timestamp: latest, stream: 'stdout', level: 'info', message: 'ready for connections' };
+  world.agents.answer = (_, call) => {
+    if (call.method === 'logs.read') return { lines: [{ ...line, instance_id: 'i' }], truncated: false };
+    if (call.method === 'volume.usage') return { bytes: 65_536 };
+    if (call.method !== 'instance.command') return { since: 0, until: 3_600_000, step_ms: 5000, rows: [], latest: [] };
+    const isStorage = call.command.some((word) => word.includes('pg_database_size'));
+    return { exit_code: 0, output: isStorage ? '8192,app\n' : '3,100,60\n' };
+  };
+  // it ends with the reader, and has no further line
+  world.agents.follow = async function* (_server, _params, signal) {
+    const over = Promise.withResolvers<void>();
+    signal.addEventListener('abort', () => over.resolve(), { once: true });
+    yield { lines: [] };
+    if (!signal.aborted) await over.promise;
+  };
+}
 
 async function database(name: string, fields: object = {}): Promise<string> {
   const { data } = await owner.post('/databases', { project_id: project, name, type: 'postgres', ...fields });
@@ -123,7 +143,8 @@ const places = (): [path: string, heading: string, read: string][] => [
   [`databases/${orders}`, 'orders', 'It answers queries'],
   [`databases/${orders}/backups`, 'orders', 'base backup'],
   [`databases/${orders}/restore`, 'orders', 'Touched now: nothing'],
-  [`databases/${orders}/logs`, 'orders', 'It has written nothing yet'],
+  [`databases/${orders}/logs`, 'orders', 'ready for connections'],
+  [`databases/${orders}/metrics`, 'orders', '3 of 100'],
   [`databases/${orders}/settings`, 'orders', 'Reached from outside'],
   [`databases/${orders}/events`, 'orders', 'Events, backups, restores and changes'],
   [`databases/${orders}/terminal`, 'orders', 'No session'],
@@ -421,6 +442,7 @@ describe('a template', () => {
     await dialog.getByLabel('Type diary to confirm').waitFor();
     await dialog.getByLabel(/Keep volumes and databases/).check();
     await dialog.getByRole('button', { name: 'Delete diary' }).click();
-    await page.getByRole('main').getByText('Being deleted').first().waitFor();
+    await page.getByText('Instance diary was deleted').waitFor();
+    expect((await owner.get('/volumes?q=diary-files')).data).toMatchObject([{ status: 'available' }]);
   });
 });

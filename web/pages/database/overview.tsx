@@ -131,6 +131,7 @@ function Kept({ it }: { readonly it: Database }): VNode {
   const schedules = useList(allBackupSchedules, 'backup_schedule').objects.filter(
     ({ database_id: id }) => id === it.id,
   );
+  const [next] = schedules.flatMap(({ next_run_at: at }) => (at === null ? [] : [at])).toSorted();
   const good = backups.find(({ status }) => status === 'completed');
   const [newest] = backups;
   const hasNone = reading.state === 'ready' && good === undefined && it.backup_mode === 'none';
@@ -159,14 +160,7 @@ function Kept({ it }: { readonly it: Database }): VNode {
               ? 'none'
               : schedules.map((one) => <Status key={one.id} kind="backup_schedule" object={one} />),
           ],
-          [
-            'Next',
-            schedules
-              .flatMap(({ next_run_at: at }) => (at === null ? [] : [at]))
-              .toSorted()
-              .slice(0, 1)
-              .map((at) => <Time key={at} at={at} />),
-          ],
+          ['Next', next === undefined ? undefined : <Time key="next" at={next} />],
           ['Any instant', it.backup_mode === 'pitr' ? 'what it writes is archived' : 'not archived'],
         ]}
       />
