@@ -80,20 +80,11 @@ beforeEach(({ onTestFailed }) => {
 
 /** Lets the agent of each server answer as that of a database that runs does. */
 function agentsAnswer(): void {
-  const line = { seq: 1, timestamp: latest, stream: 'stdout', level: 'info', message: 'ready for connections' };
   world.agents.answer = (_, call) => {
-    if (call.method === 'logs.read') return { lines: [{ ...line, instance_id: 'i' }], truncated: false };
     if (call.method === 'volume.usage') return { bytes: 65_536 };
     if (call.method !== 'instance.command') return { since: 0, until: 3_600_000, step_ms: 5000, rows: [], latest: [] };
     const isStorage = call.command.some((word) => word.includes('pg_database_size'));
     return { exit_code: 0, output: isStorage ? '8192,app\n' : '3,100,60\n' };
-  };
-  // it ends with the reader, and has no further line
-  world.agents.follow = async function* (_server, _params, signal) {
-    const over = Promise.withResolvers<void>();
-    signal.addEventListener('abort', () => over.resolve(), { once: true });
-    yield { lines: [] };
-    if (!signal.aborted) await over.promise;
   };
 }
 
@@ -143,7 +134,6 @@ const places = (): [path: string, heading: string, read: string][] => [
   [`databases/${orders}`, 'orders', 'It answers queries'],
   [`databases/${orders}/backups`, 'orders', 'base backup'],
   [`databases/${orders}/restore`, 'orders', 'Touched now: nothing'],
-  [`databases/${orders}/logs`, 'orders', 'ready for connections'],
   [`databases/${orders}/metrics`, 'orders', '3 of 100'],
   [`databases/${orders}/settings`, 'orders', 'Reached from outside'],
   [`databases/${orders}/events`, 'orders', 'Events, backups, restores and changes'],

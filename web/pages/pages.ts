@@ -3,7 +3,7 @@ import { activityDescriptor } from './activity/descriptor.ts';
 import { applicationByIdDescriptor, applicationDescriptor } from './application/descriptor.ts';
 import { backupsDescriptor } from './backups/descriptor.ts';
 import { databaseByIdDescriptor, databaseDescriptor } from './database/descriptor.ts';
-import { databasesDescriptor } from './databases/descriptor.ts';
+import { databasesDescriptor } from './database-list/descriptor.ts';
 import { deploymentByIdDescriptor, deploymentDescriptor } from './deployment/descriptor.ts';
 import { galleryDescriptor } from './gallery/descriptor.ts';
 import { inviteDescriptor } from './invite/descriptor.ts';

@@ -45,11 +45,12 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
   const { login, store, messages } = useConsole();
   const act = useAct();
   const [target, setTarget] = useState<Target | undefined>(of);
-  const [cron, setCron] = useState(schedule?.cron_expression ?? '0 3 * * *');
-  const [zone, setZone] = useState(schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone);
-  const [kept, setKept] = useState(String(schedule?.retention_count ?? usualKept));
+  const start = startOf(schedule);
+  const [cron, setCron] = useState(start.cron);
+  const [zone, setZone] = useState(start.zone);
+  const [kept, setKept] = useState(start.kept);
   const [destinationId, setDestinationId] = useState(schedule?.destination_id);
-  const [isPaused, setPaused] = useState(schedule?.is_paused ?? false);
+  const [isPaused, setPaused] = useState(start.isPaused);
   const name = schedule?.name ?? target?.name;
   const settings = {
     cron_expression: cron.trim(),
@@ -83,9 +84,7 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
     <Drawer
       title={title}
       onClose={onClose}
-      dirty={
-        cron !== (schedule?.cron_expression ?? '0 3 * * *') || kept !== String(schedule?.retention_count ?? usualKept)
-      }
+      dirty={cron !== start.cron || kept !== start.kept}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
@@ -148,6 +147,16 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
       />
     </Drawer>
   );
+}
+
+/** What the form begins with. */
+function startOf(schedule: Schedule | undefined) {
+  return {
+    cron: schedule?.cron_expression ?? '0 3 * * *',
+    zone: schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    kept: String(schedule?.retention_count ?? usualKept),
+    isPaused: schedule?.is_paused ?? false,
+  };
 }
 
 /** The field that names what is backed up. */

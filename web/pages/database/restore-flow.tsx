@@ -306,12 +306,7 @@ function Review({ it, backups, draft, why, onBack }: ReviewProps): VNode {
       {act.error !== undefined && !asks && <ErrorBox error={act.error} />}
       <Facts
         of={[
-          [
-            'Back to',
-            when !== undefined && 'instant' in when
-              ? exactTime(new Date(when.instant).toISOString())
-              : exactTime(backup?.completed_at ?? backup?.requested_at ?? ''),
-          ],
+          ['Back to', backTo(when, backup)],
           ['Into', target?.name ?? `the new database ${draft.newName.trim()}`],
         ]}
       />
@@ -364,6 +359,11 @@ function Review({ it, backups, draft, why, onBack }: ReviewProps): VNode {
       )}
     </div>
   );
+}
+
+function backTo(when: RestoreDraft['when'], backup: Backup | undefined): string {
+  if (when !== undefined && 'instant' in when) return exactTime(new Date(when.instant).toISOString());
+  return exactTime(backup?.completed_at ?? backup?.requested_at ?? '');
 }
 
 interface Plan {

@@ -93,7 +93,9 @@ function Editor({ it, fields }: { readonly it: Database; readonly fields: readon
           layout={databaseSettingsLayout}
           // the engine decides which fields there are
           values={{ ...form.values, type: it.type }}
-          onChange={({ type: _, ...next }) => form.setValues(next)}
+          onChange={(next) =>
+            form.setValues(Object.fromEntries(Object.entries(next).filter(([name]) => name !== 'type')))
+          }
           faults={form.faults}
           custom={{
             parameters: ({ control, value, onChange }) => (

@@ -114,26 +114,27 @@ export function VolumesPage({ query }: PageProps): VNode {
         </>
       )}
       {open === 'new' && <NewVolume onClose={closed} />}
-      {open !== undefined && open !== 'new' && open.dialog === 'bind' && (
-        <BindVolume volume={open.volume} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'new' && open.dialog === 'unbind' && (
-        <UnbindVolume volume={open.volume} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'new' && open.dialog === 'backup' && (
-        <BackUpVolume volume={open.volume} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'new' && open.dialog === 'backups' && (
-        <VolumeBackups volume={open.volume} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'new' && open.dialog === 'schedule' && (
-        <ScheduleDialog of={{ kind: 'volume', id: open.volume.id, name: open.volume.name }} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'new' && open.dialog === 'delete' && (
-        <DeleteVolume volume={open.volume} onClose={closed} />
-      )}
+      {open !== undefined && open !== 'new' && <OpenDialog open={open} onClose={closed} />}
     </Page>
   );
+}
+
+function OpenDialog({ open, onClose }: { readonly open: Open; readonly onClose: () => void }): VNode {
+  const { dialog, volume } = open;
+  switch (dialog) {
+    case 'bind':
+      return <BindVolume volume={volume} onClose={onClose} />;
+    case 'unbind':
+      return <UnbindVolume volume={volume} onClose={onClose} />;
+    case 'backup':
+      return <BackUpVolume volume={volume} onClose={onClose} />;
+    case 'backups':
+      return <VolumeBackups volume={volume} onClose={onClose} />;
+    case 'schedule':
+      return <ScheduleDialog of={{ kind: 'volume', id: volume.id, name: volume.name }} onClose={onClose} />;
+    case 'delete':
+      return <DeleteVolume volume={volume} onClose={onClose} />;
+  }
 }
 
 function Rows({ rows, onOpen }: { readonly rows: readonly Volume[]; readonly onOpen: (open: Open) => void }): VNode {
