@@ -65,7 +65,6 @@ beforeAll(async () => {
   volume = (await owner.post('/volumes', { project_id: project, name: 'files' })).data.id;
   await world.observe('volume', volume, { phase: 'available' });
   await backedUp(`/volumes/${volume}/backup`);
-  agentsAnswer();
   template = (await owner.post('/templates', { content })).data.id;
   await signIn(browser.page, world.url, { email: 'owner@example.test', password });
 });
@@ -77,16 +76,6 @@ afterAll(async () => {
 beforeEach(({ onTestFailed }) => {
   onTestFailed(async () => console.error((await browser.page.locator('body').innerText()).slice(0, 2000)));
 });
-
-/** Lets the agent of each server answer as that of a database that runs does. */
-function agentsAnswer(): void {
-  world.agents.answer = (_, call) => {
-    if (call.method === 'volume.usage') return { bytes: 65_536 };
-    if (call.method !== 'instance.command') return { since: 0, until: 3_600_000, step_ms: 5000, rows: [], latest: [] };
-    const isStorage = call.command.some((word) => word.includes('pg_database_size'));
-    return { exit_code: 0, output: isStorage ? '8192,app\n' : '3,100,60\n' };
-  };
-}
 
 async function database(name: string, fields: object = {}): Promise<string> {
   const { data } = await owner.post('/databases', { project_id: project, name, type: 'postgres', ...fields });
@@ -134,7 +123,6 @@ const places = (): [path: string, heading: string, read: string][] => [
   [`databases/${orders}`, 'orders', 'It answers queries'],
   [`databases/${orders}/backups`, 'orders', 'base backup'],
   [`databases/${orders}/restore`, 'orders', 'Touched now: nothing'],
-  [`databases/${orders}/metrics`, 'orders', '3 of 100'],
   [`databases/${orders}/settings`, 'orders', 'Reached from outside'],
   [`databases/${orders}/events`, 'orders', 'Events, backups, restores and changes'],
   [`databases/${orders}/terminal`, 'orders', 'No session'],
