@@ -36,6 +36,8 @@ beforeAll(async () => {
   const { id } = await town.deploy(app.id);
   browser = await openPage();
   browser.page.setDefaultTimeout(5_000);
+  // the first page makes the bundle, as other servers do beside it
+  browser.page.setDefaultNavigationTimeout(30_000);
   // a test that failed leaves what it entered
   browser.page.on('dialog', (dialog) => void dialog.accept());
   await signIn(browser.page, town.url(), owner);

@@ -52,6 +52,8 @@ beforeAll(async () => {
   [owner, browser] = await Promise.all([world.owner(), openPage()]);
   running.use(browser);
   browser.page.setDefaultTimeout(5_000);
+  // the first page makes the bundle, as other servers do beside it
+  browser.page.setDefaultNavigationTimeout(30_000);
   // a test that failed leaves what it entered
   browser.page.on('dialog', (dialog) => void dialog.accept());
   const server = (await owner.post('/servers', { name: 'one' })).data.id;

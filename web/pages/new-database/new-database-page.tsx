@@ -106,9 +106,7 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
   // without a default server one has to be named; where there is one alone, it is that
   const server = form.values['server_id'] ?? (hasDefaultServer || otherServers.length > 0 ? undefined : onlyServer?.id);
   const body: Values = Object.fromEntries(
-    Object.entries({ ...form.values, server_id: server }).filter(
-      ([, value]) => value !== undefined && value !== null && value !== '',
-    ),
+    Object.entries({ ...form.values, server_id: server }).filter(([, value]) => value !== undefined && value !== ''),
   );
   const isDirty = Object.keys(form.changed).some((name) => name !== 'environment_id');
   useEffect(() => {
