@@ -11,11 +11,15 @@ import type { Wanted } from '../task/task.ts';
 import { planTask } from '../task/task.ts';
 import type { World } from './states.ts';
 
-/** The writes for the phase that was just derived. Pure. A build exists only while it is needed. */
+/**
+ * The writes for the phase that was just derived. Pure. A build exists only while it is needed, and until what it made is
+ * stored: from then on its server keeps the image, of which it has nothing else to run yet.
+ */
 export function plan(world: World, now: ObservedOf<'deployment'>, buildDeadlineMs: number): Action[] {
   const { deployment, build, builds } = world;
   const { reuse, services } = deployment.desired;
   const isBuilding = now.phase === 'building';
+  if (now.phase === 'deploying' && deployment.observed?.phase !== now.phase) return [];
   const needed = (now.phase === 'queued' || isBuilding) && isStaying(deployment);
   if (services !== undefined)
     return [...builds].flatMap(([service, { composed, task }]) =>

@@ -1,7 +1,8 @@
-import type { DeepReadonly } from '../../store/deep-readonly.ts';
-import type { StoredComposedService } from '../../store/kinds/composed-service.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { successes } from '../../store/serving.ts';
+
+type Deployment = ReadonlyResource<'deployment'>;
 
 /** Revisions of an application whose images stay. */
 const keptRevisions = 3;
@@ -15,9 +16,9 @@ interface Options {
 }
 
 /**
- * Sends one agent the images that it must not clean up: of each application on its server, those of the deployment that
- * serves and of the two revisions before it, to which a rollback may return. It sends all of them at the
- * beginning, then the changes.
+ * Sends one agent the images that it must not clean up: of each application on its server, those of the deployment that is
+ * being rolled out, whose build is over and whose instances may not be asked for yet, of the one that serves, and of the two
+ * revisions before it, to which a rollback may return. It sends all of them at the beginning, then the changes.
  */
 export class ReturnableImages {
   readonly #options: Options;
@@ -55,23 +56,29 @@ export class ReturnableImages {
 }
 
 /**
- * Digests of the images of an application's last revisions that served, those of all services of a compose file. Those of a
- * registry may be gone from there.
+ * Digests of the images of an application's deployment under way and of its last revisions that served, those of all services
+ * of a compose file. Those of a registry may be gone from there.
  */
 function returnableImages(view: Pick<TenantView, 'by'>, application: string): string[] {
   const revisions = new Map<string, string[]>();
-  for (const { desired, observed } of successes(view, application)) {
-    if (observed?.image_digest === undefined) continue;
-    const all = [...new Set([observed.image_digest, ...imagesOf(desired.services ?? [], observed.service_digests)])];
+  for (const it of successes(view, application)) {
+    const all = imagesOf(it);
+    if (all.length === 0) continue;
     revisions.set(all.join(' '), all);
     if (revisions.size === keptRevisions) break;
   }
-  return [...new Set([...revisions.values()].flat())];
+  const underWay = view.by('deployment', 'application', application).filter(isBeingRolledOut).flatMap(imagesOf);
+  return [...new Set([...underWay, ...[...revisions.values()].flat()])];
 }
 
-function imagesOf(
-  services: DeepReadonly<readonly StoredComposedService[]>,
-  digests: Readonly<Record<string, string>> = {},
-): string[] {
-  return services.flatMap(({ name, image_digest = digests[name] }) => image_digest ?? []);
+function isBeingRolledOut({ observed }: Deployment): boolean {
+  return observed?.phase === 'deploying';
+}
+
+/** Digests of the images of a deployment, as far as they are known. */
+function imagesOf({ desired, observed }: Deployment): string[] {
+  if (observed?.image_digest === undefined) return [];
+  const digests: Readonly<Record<string, string>> = observed.service_digests ?? {};
+  const ofServices = (desired.services ?? []).flatMap(({ name, image_digest = digests[name] }) => image_digest ?? []);
+  return [...new Set([observed.image_digest, ...ofServices])];
 }

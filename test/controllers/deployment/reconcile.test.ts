@@ -5,6 +5,7 @@ import { serverSettings } from '../../harness/server-settings.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { keys } from '../../../store/keys.ts';
 import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
+import { revision } from '../../../store/revision.ts';
 import { commit } from '../../../store/unit.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
 import { openRig, tenant, type Rig } from '../runtime/rig.ts';
@@ -83,6 +84,32 @@ test('a rollout has its whole deadline, however long its build took', async () =
   expect(phase()).toBe('failed');
 });
 
+test('a build goes only after its deployment has stored what it made, so that its server never lacks both', async () => {
+  await using rig = await openRig({ controllers });
+  const { id } = await deploy(rig, git);
+  const build = rig.mirror.tenant(tenant).by('assignment', 'version', id)[0]?.meta.id ?? '';
+  const { generation } = (await rig.repo.get('assignment', build))!.meta;
+  const report = kinds.assignment.observed.parse({ phase: 'succeeded', image_digest: `sha256:${'0'.repeat(64)}` });
+  const since = await rig.store.revision();
+  await rig.repo.observe(
+    (await rig.repo.get('assignment', build))!,
+    { ...report, observedGeneration: generation, conditions: [] },
+    [],
+  );
+  await rig.rest();
+  const order: string[] = [];
+  const last = await rig.store.revision();
+  for await (const batch of rig.store.watch(keys.all, revision(since + 1), AbortSignal.timeout(10_000))) {
+    for (const { key, value } of batch.events) {
+      if (key === keys.observed(tenant, 'deployment', id) && value?.includes('"deploying"') === true)
+        order.push('stored');
+      if (key === keys.desired(tenant, 'assignment', build)) order.push('gone');
+    }
+    if (batch.revision >= last) break;
+  }
+  expect(order.slice(0, 2)).toEqual(['stored', 'gone']);
+});
+
 test('the deadline of a rollout starts afresh with the term of a leader, also if the same process leads again', async () => {
   await using rig = await openRig({ controllers });
   const { phase } = await deploy(rig);
@@ -125,7 +152,7 @@ test('a rollout waits for a volume that is being copied, however long, and has i
     return conditions.find(({ type }) => type === 'Ready')?.message;
   };
   await observe({ phase: 'pending' }, 'CopyWaits', 'Stop blog-db-1');
-  await rig.clock.advance(7 * 24 * 3_600_000);
+  await rig.clock.advance(24 * 3_600_000);
   await rig.rest();
   expect([phase(), shown()]).toEqual(['deploying', 'It waits for volume rows: Stop blog-db-1']);
   await observe({ phase: 'pending' }, 'Copying', 'Docker volume blog_data is being copied: 1.00 of 2.00 GiB');

@@ -96,6 +96,10 @@ it('an agent hears which images each application may return to: of its last thre
   await web.deploy(9, 'succeeded', 'd9');
   await until('the oldest may go', async () => kept.get(web.id)?.[0] === 'd9');
   expect(kept.get(web.id)).toEqual(['d9', 'd8', 'd7']);
+  await web.deploy(10, 'building', 'd10');
+  await web.deploy(11, 'deploying', 'd11');
+  await until('what is being rolled out stays, too', async () => kept.get(web.id)?.[0] === 'd11');
+  expect(kept.get(web.id)).toEqual(['d11', 'd9', 'd8', 'd7']);
   agent.session.goodbye('The test is over');
   await agent.ended;
 });
