@@ -10,7 +10,7 @@ import type { EngineMonitor } from './engine/engine-monitor.ts';
 import type { Housekeeping } from './housekeeping.ts';
 import type { LogStore } from './logs/log-store.ts';
 import { readInotify } from './machine/inotify.ts';
-import { listeningPorts } from './machine/listeners.ts';
+import { listeningPorts, userOfPort } from './machine/listeners.ts';
 import { readMemory } from './machine/memory.ts';
 import { iptables } from './ports/firewall.ts';
 import { foreignPorts } from './ports/foreign-rules.ts';
@@ -67,6 +67,7 @@ export function surroundingsOf(deps: Deps): Omit<World, 'engine'> {
     ...outside,
     port: (port) => publication.stand(port),
     listeners: listeningPorts,
+    userOfPort,
     async rulesOf(port, signal) {
       if (!deps.hasRules) return undefined;
       const present = await iptables(deps.clock).read(signal);

@@ -1,5 +1,6 @@
 import type { MachineCheck } from '../../agent-protocol/diagnosis.ts';
 import { engineRulesRemedy, wordsOf } from '../ports/engine-rules.ts';
+import { programAt } from '../ports/port-problems.ts';
 import { someOf, type Check } from './check.ts';
 
 export const dns: Check = {
@@ -85,7 +86,7 @@ function portCheck(name: MachineCheck, port: number): Check {
       if (!(await world.listeners()).has(port)) return { status: 'pass', message: `Port ${port} is free` };
       return {
         status: 'warn',
-        message: `Port ${port} is taken by another program: no application can be bound to it`,
+        message: `Port ${port} is taken by ${programAt(port, await world.userOfPort(port))}: no application can be bound to it`,
         remedy: `Find it and stop it, if applications are to have the port: ss -ltnp 'sport = :${port}'`,
       };
     },

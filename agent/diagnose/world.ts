@@ -1,5 +1,6 @@
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import type { Inotify } from '../machine/inotify.ts';
+import type { PortUser } from '../machine/listeners.ts';
 import type { Memory } from '../machine/memory.ts';
 import type { MissingRules } from '../ports/engine-rules.ts';
 import type { PortProblem } from '../ports/port-publisher.ts';
@@ -70,6 +71,8 @@ export interface World {
   port(port: number): { isWanted: boolean; problem: PortProblem | undefined };
   /** Ports at which programs listen. */
   listeners(): Promise<ReadonlySet<number>>;
+  /** The program that has a port, if that can be seen. */
+  userOfPort(port: number): Promise<PortUser | undefined>;
   /** Short name of the other agent whose rules lead the port. */
   rulesOf(port: number, signal: AbortSignal): Promise<string | undefined>;
   /** Rules of the container engine that the packet filter has lost. */

@@ -3,6 +3,8 @@ import type { Logger } from 'pino';
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { Certificate, Ingress } from '../../agent-protocol/workload.ts';
 import type { Clock } from '../../time/clock.ts';
+import { userOfPort } from '../machine/listeners.ts';
+import { programAt } from '../ports/port-problems.ts';
 import type { Mount } from '../runtime/runtime.ts';
 import { CertificateFailures } from './certificate-failures.ts';
 import { Certificates } from './certificates.ts';
@@ -251,7 +253,7 @@ export class ServerIngress implements AsyncDisposable {
     const wanted = wantedConfig(settings.spec, { placed, all }, ports);
     const loading = await this.#loader.bring(wanted, this.#closing.signal);
     this.#isDue = loading.is === 'due';
-    this.#tell(loading.is === 'refused' ? loading.why : undefined);
+    this.#tell(loading.is === 'refused' ? await withPortUser(loading.why) : undefined);
     switch (loading.is) {
       case 'due':
       case 'refused': {
@@ -386,6 +388,14 @@ function withPresent(hosts: Hosts, present: Hosts, stays: ReadonlySet<string>): 
   return { plain: both('plain'), secure: both('secure'), redirected: both('redirected') };
 }
 type Hosts = ReturnType<typeof hostsOf>;
+
+/** Says of a port that the proxy could not have which program has it, and what to do. */
+async function withPortUser(why: string): Promise<string> {
+  const port = Number(/:(\d+): bind: address already in use/.exec(why)?.[1]);
+  if (!Number.isInteger(port)) return why;
+  const user = programAt(port, await userOfPort(port));
+  return `${why}. Port ${port} is taken by ${user}: stop that, or set another http_port or https_port of the ingress`;
+}
 
 /** What of a configuration decides where the proxy listens and whom it asks; it is in every one. */
 function frameOf(config: unknown): string {

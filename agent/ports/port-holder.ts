@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:net';
+import { userOfPort } from '../machine/listeners.ts';
 import type { PortProblem } from './port-publisher.ts';
 import { unheldPort } from './port-problems.ts';
 
@@ -13,11 +14,11 @@ export class PortHolder implements AsyncDisposable {
   async hold(port: number): Promise<PortProblem | undefined> {
     if (this.#servers.has(port)) return undefined;
     const server = createServer((socket) => void socket.resetAndDestroy());
-    const problem = await new Promise<PortProblem | undefined>((resolve) => {
-      server.once('error', (error: NodeJS.ErrnoException) => resolve(unheldPort(port, error.code)));
+    const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+      server.once('error', resolve);
       server.listen({ port, host: '0.0.0.0', exclusive: true }, () => resolve(undefined));
     });
-    if (problem !== undefined) return problem;
+    if (error !== undefined) return unheldPort(port, error.code, await userOfPort(port));
     server.on('error', () => undefined); // a connection that could not be accepted
     server.unref();
     this.#servers.set(port, server);

@@ -1,8 +1,9 @@
+import type { PortUser } from '../machine/listeners.ts';
 import type { PortProblem } from './port-publisher.ts';
 
-/** The agent could not listen on the port; `code` is the error code. */
-export function unheldPort(port: number, code: string | undefined): PortProblem {
-  if (code === 'EADDRINUSE') return takenPort(port);
+/** The agent could not listen on the port; `code` is the error code, `user` who has the port. */
+export function unheldPort(port: number, code: string | undefined, user?: PortUser): PortProblem {
+  if (code === 'EADDRINUSE') return takenPort(port, user);
   if (code === 'EACCES')
     return {
       code: 'port_taken',
@@ -15,12 +16,22 @@ export function unheldPort(port: number, code: string | undefined): PortProblem 
   };
 }
 
-/** Another program listens on the port. */
-export function takenPort(port: number): PortProblem {
+/** Another program listens on the port; `user`: which one, if that is known. */
+export function takenPort(port: number, user?: PortUser): PortProblem {
   return {
     code: 'port_taken',
-    message: `Port ${port} of the server is taken by another program: stop that program, or choose another exposed_port, then deploy again`,
+    message: `Port ${port} of the server is taken by ${programAt(port, user)}: stop that, or choose another exposed_port, then deploy again`,
   };
+}
+
+/** The program of the engine that stands at a port which a container publishes. */
+const ofEngine = 'docker-proxy';
+
+/** What has a port, as a part of a sentence. */
+export function programAt(port: number, user: PortUser | undefined): string {
+  if (user === undefined) return 'another program';
+  if (user.name === ofEngine) return `a container: \`docker ps --filter publish=${port}\` names it`;
+  return `${user.name} (process ${user.pid})`;
 }
 
 /** Another agent of the machine publishes the port. */

@@ -41,6 +41,10 @@ const lacking = (missing: MissingRules): Partial<World> => ({ engineRules: async
 const refused = new Error('ECONNREFUSED');
 const refusing: Partial<World> = { connect: () => Promise.reject(refused) };
 const taken = { code: 'port_taken', message: 'Port 80 of the server is taken by another program' } as const;
+const had = (port: number, name: string): Partial<World> => ({
+  listeners: async () => new Set([port]),
+  userOfPort: async () => ({ pid: 7, name }),
+});
 const logs = (changes: Partial<World['logs']>): Partial<World> => ({ logs: { ...quietWorld.logs, ...changes } });
 
 const container = (changes: Partial<StrayContainer> = {}): StrayContainer => ({
@@ -114,6 +118,8 @@ const rows: readonly Row[] = [
   ['port_80', 'pass', {}, /is free/],
   ['port_80', 'pass', { port: () => ({ isWanted: true, problem: undefined }) }, /an application's/],
   ['port_80', 'warn', { listeners: async () => new Set([80]) }, /taken by another program/],
+  ['port_80', 'warn', had(80, 'nginx'), /taken by nginx \(process 7\)/],
+  ['port_80', 'warn', had(80, 'docker-proxy'), /taken by a container: `docker ps --filter publish=80`/],
   ['port_80', 'warn', { rulesOf: async (port) => (port === 80 ? '0a1b2c' : undefined) }, /0a1b2c/],
   ['port_80', 'fail', { port: (port) => ({ isWanted: true, problem: port === 80 ? taken : undefined }) }, /is taken/],
   ['port_443', 'pass', { listeners: async () => new Set([80]) }, /is free/],

@@ -33,6 +33,7 @@ export const quietWorld: World = {
   connect: async () => undefined,
   port: () => ({ isWanted: false, problem: undefined }),
   listeners: async () => new Set(),
+  userOfPort: async () => undefined,
   rulesOf: async () => undefined,
   engineRules: async () => undefined,
   strays: noStrays,

@@ -162,9 +162,12 @@ it('goes on with the settings of before while it does not take others', async ()
   stack.defer(() => void other.close());
   await once(other, 'listening');
   const taken = (other.address() as AddressInfo).port; // it listens on a port
+  const name = (await readFile('/proc/self/comm', 'utf8')).trim();
   ingress.setProxy('proxy', { ...settings, http_port: taken });
   await until('the port is told', () =>
-    Promise.resolve(ingress.problemOf('proxy')?.message.includes('address already in use') === true),
+    Promise.resolve(
+      ingress.problemOf('proxy')?.message.includes(`is taken by ${name} (process ${process.pid})`) === true,
+    ),
   );
   expect(await areServed()).toBe(true);
   ingress.setProxy('proxy', settings);

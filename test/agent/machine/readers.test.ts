@@ -1,12 +1,13 @@
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { createSocket } from 'node:dgram';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readInotify } from '../../../agent/machine/inotify.ts';
-import { listeningPorts } from '../../../agent/machine/listeners.ts';
+import { listeningPorts, userOfPort } from '../../../agent/machine/listeners.ts';
 import { readMemory } from '../../../agent/machine/memory.ts';
 
 const { signal } = new AbortController();
@@ -25,6 +26,23 @@ test('the ports at which programs listen are known, on any address and no longer
     await once(server, 'close');
     expect((await listeningPorts()).has(port)).toBe(false);
   }
+});
+
+test('the program that has a port is known, over TCP and over UDP', async () => {
+  const name = (await readFile('/proc/self/comm', 'utf8')).trim();
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  expect(await userOfPort(port)).toEqual({ pid: process.pid, name });
+  server.close();
+  await once(server, 'close');
+  expect(await userOfPort(port)).toBeUndefined();
+  const socket = createSocket('udp6');
+  socket.bind(0);
+  await once(socket, 'listening');
+  expect(await userOfPort(socket.address().port)).toEqual({ pid: process.pid, name });
+  socket.close();
 });
 
 test('watchers of files are counted over all programs of the user, whatever else they have open', async () => {

@@ -21,6 +21,7 @@ import { labels } from '../../../agent/runtime/runtime.ts';
 import { testDocker, type TestDocker } from '../../harness/docker.ts';
 import { ensureTestImages } from '../../harness/test-image.ts';
 import { until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 let docker: TestDocker;
 let elsewhere: TestDocker;
@@ -277,14 +278,17 @@ test('a port without an instance is held and refuses', async () => {
   await expect(listen(port)).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });
 
-test('a port that another program has is reported by its number, and the others are published', async () => {
+/** This process, as who has a port. */
+const self = async () => ({ pid: process.pid, name: (await readFile('/proc/self/comm', 'utf8')).trim() });
+
+test('a port that another program has is reported with that program, and the others are published', async () => {
   const program = await listen(port);
   const free = await freePort();
   const wanted = new Map([
     [port, [blue]],
     [free, [green]],
   ]);
-  expect(await publisher.apply(wanted, signal())).toEqual(new Map([[port, takenPort(port)]]));
+  expect(await publisher.apply(wanted, signal())).toEqual(new Map([[port, takenPort(port, await self())]]));
   expect(JSON.parse(await ask(`http://127.0.0.1:${free}/`))).toMatchObject({ host: green.host });
   await expect(ask(`http://127.0.0.1:${port}/`)).rejects.toThrow();
   program.close();
@@ -297,7 +301,9 @@ test('two agents of one machine do not have the same port', async () => {
   const other = new IptablesPublisher(elsewhere.server, { clock: systemClock, log: silent, takeOver: false });
   try {
     await publish(blue);
-    expect(await other.apply(new Map([[port, [stranger]]]), signal())).toEqual(new Map([[port, takenPort(port)]]));
+    expect(await other.apply(new Map([[port, [stranger]]]), signal())).toEqual(
+      new Map([[port, takenPort(port, await self())]]),
+    );
     const free = await freePort();
     expect(await other.apply(new Map([[free, [stranger]]]), signal())).toEqual(new Map());
     expect(JSON.parse(await ask(`http://127.0.0.1:${free}/`))).toMatchObject({ host: stranger.host });
@@ -346,7 +352,7 @@ describe('a port that the rules of an agent lead away which is gone', () => {
     await once(program, 'close');
   });
 
-  test('is published once that was cleaned up', async () => {
+  test('is published once that was cleaned up', { tags: [longTag] }, async () => {
     await publish(blue);
     await removeRules(elsewhere.server, systemClock, signal());
     expect(await publish(blue)).toEqual(new Map());
@@ -360,7 +366,7 @@ describe('a port that the rules of an agent lead away which is gone', () => {
     expect(JSON.parse(await ask(`http://127.0.0.1:${free}/`))).toMatchObject({ host: stranger.host });
   });
 
-  test('is taken over from all agents that left it', async () => {
+  test('is taken over from all agents that left it', { tags: [longTag] }, async () => {
     await leave(former, free);
     // Both have it again.
     await leave(elsewhere.server, port);
@@ -542,13 +548,13 @@ describe('where /sys may not be written', () => {
     expect(await modes(bridge)).toEqual(['1']);
   });
 
-  test('an interface that leaves the bridge meanwhile does not stop the others', async () => {
+  test('an interface that leaves the bridge meanwhile does not stop the others', { tags: [longTag] }, async () => {
     await churned((churning) =>
       confined(`for (let n = 0; n < 400; n++) await reflect('${churning}', AbortSignal.timeout(5000));`),
     );
   });
 
-  test('it is reported where the kernel refuses that, too', async () => {
+  test('it is reported where the kernel refuses that, too', { tags: [longTag] }, async () => {
     const message = await confined(
       `const { setegid, seteuid } = process; setegid.call(process, 65534); seteuid.call(process, 65534);
        await reflect('${bridge}', AbortSignal.timeout(5000)).catch((error) => console.log(error.message));`,
