@@ -33,13 +33,24 @@ function shortPorts(node: Node, found: Found): Port[] {
     /^(?:(\[[\da-f:.]*\]|[\d.]*):)?(?:([\d-]*):)?([\d-]+)(?:\/([a-z]+))?$/i.exec(withAddress(text)) ?? [];
   if (protocol.toLowerCase() !== 'tcp') return fault(node, found, onlyTcp(text) ?? rule);
   const ports = range(inner);
-  const published = host === undefined || host === '' ? undefined : range(host);
-  if (ports === undefined || (host !== undefined && host !== '' && published === undefined))
-    return fault(node, found, rule);
-  if (published === undefined) found.findings.warn(node, unpublished);
-  if (published !== undefined && published.length !== ports.length)
+  const asked = host === '' ? undefined : host;
+  const published = asked === undefined ? undefined : range(asked);
+  if (ports === undefined || (asked !== undefined && published === undefined)) return fault(node, found, rule);
+  if (published !== undefined) return pairs(node, found, { ports, published, address });
+  found.findings.warn(node, unpublished);
+  return ports.map((port) => ({ port }));
+}
+
+/** Ports of the container with those of the server that lead to them. */
+function pairs(
+  node: Node,
+  found: Found,
+  { ports, published, address }: { ports: readonly number[]; published: readonly number[]; address: string },
+): Port[] {
+  if (ports.length > 1 && published.length !== ports.length)
     return fault(node, found, 'must have as many ports of the server as of the container');
-  const isPublished = published !== undefined && isAnywhere(address, node, found);
+  if (published.length > ports.length) found.findings.warn(node, firstOf(published));
+  const isPublished = isAnywhere(address, node, found);
   return ports.map((port, index) => port_(port, isPublished ? published[index] : undefined));
 }
 
@@ -50,6 +61,10 @@ function withAddress(text: string): string {
 
 const unpublished =
   'names no port of the server: it is reached within its network only. Write 8080:80 to publish it at 8080';
+
+function firstOf([first]: readonly number[]): string {
+  return `leaves the choice of a port to Docker: here it is published at ${first}, the first of them`;
+}
 
 function isAnywhere(address: string, node: Node, { findings }: Found): boolean {
   if (addresses.has(address)) return true;
@@ -64,7 +79,7 @@ function longPort(node: Node, found: Found): Port[] {
   const read: { target?: number | undefined; published?: string | undefined; address?: string | undefined } = {};
   const keys: Keys<Found> = {
     target: (it) => (read.target = readWhole(it, 1, 65_535, found)),
-    published: (it) => (read.published = readMatching(it, /^\d{1,5}$/, 'must be one port', found)),
+    published: (it) => (read.published = readMatching(it, /^\d{1,5}(-\d{1,5})?$/, 'must be a port or a range', found)),
     protocol: (it) => readMatching(it, /^tcp$/i, 'must be tcp: Setpoint publishes no other protocol', found),
     host_ip: (it) => (read.address = readText(it, found)),
     mode: withoutEffect('ports are published on the server of the instances'),
@@ -77,8 +92,11 @@ function longPort(node: Node, found: Found): Port[] {
     found.findings.warn(node, unpublished);
     return [{ port: read.target }];
   }
-  const [publish] = range(read.published) ?? [];
-  if (publish === undefined) return fault(node, found, 'must publish a port from 1 to 65535');
+  const published = range(read.published) ?? [];
+  const [publish] = published;
+  if (publish === undefined)
+    return fault(node, found, `must publish ports from 1 to 65535, and at most ${maxRange} of them`);
+  if (published.length > 1) found.findings.warn(node, firstOf(published));
   return [port_(read.target, isAnywhere(read.address ?? '', node, found) ? publish : undefined)];
 }
 

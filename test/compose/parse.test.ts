@@ -83,6 +83,8 @@ test.each([
   ['"80"', [{ port: 80 }]],
   ['80', [{ port: 80 }]],
   ['"8000-8002:80-82"', [0, 1, 2].map((n) => ({ port: 80 + n, publish: 8000 + n }))],
+  ['"8000-8002:80"', [{ port: 80, publish: 8000 }]],
+  ['{target: 80, published: "8000-8002"}', [{ port: 80, publish: 8000 }]],
   ['{target: 80, published: "8080", host_ip: 127.0.0.1}', [{ port: 80 }]],
   ['{target: 80, published: 8080}', [{ port: 80, publish: 8080 }]],
 ])('the port %s is read', (written, ports) => {
@@ -138,6 +140,7 @@ const approximated: [what: string, text: string, message: string][] = [
   ['a volume without a name', service('volumes: [/cache]'), 'services.web.volumes.0'],
   ['a port of one address', service('ports: ["127.0.0.1:80:80"]'), 'services.web.ports.0'],
   ['a port without one of the server', service('ports: ["80"]'), 'services.web.ports.0'],
+  ['a choice of ports', service('ports: ["8000-8002:80"]'), 'services.web.ports.0 leaves the choice of a port'],
   ['a variable that nobody has', service('user: a$NAME'), 'services.web.user uses NAME'],
   [
     'a variable that is passed on and that nobody has',
