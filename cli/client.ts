@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { json } from 'node:stream/consumers';
-import { WebSocket } from 'ws';
+import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import { displayable } from '../api/streams/log-frames.ts';
 
@@ -254,7 +254,8 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function dial(connection: Connection, address: string, query: Record<string, string>): WebSocket {
+async function dial(connection: Connection, address: string, query: Record<string, string>): Promise<WebSocket> {
+  const { WebSocket } = await import('ws'); // most commands open no stream
   return new WebSocket(`${address}?${new URLSearchParams(query).toString()}`, {
     headers: credential(connection.token),
     handshakeTimeout: 10_000,
@@ -271,8 +272,8 @@ function onRefusal(socket: WebSocket, connection: Connection, refused: (error: E
   });
 }
 
-function openSocket(connection: Connection, address: string, query: Record<string, string>): Promise<WebSocket> {
-  const socket = dial(connection, address, query);
+async function openSocket(connection: Connection, address: string, query: Record<string, string>): Promise<WebSocket> {
+  const socket = await dial(connection, address, query);
   return new Promise((resolve, reject) => {
     onRefusal(socket, connection, reject);
     socket.on('error', (error) => reject(unreachable(connection, error)));
@@ -292,7 +293,7 @@ async function* readFrames(
   query: Record<string, string>,
   signal: AbortSignal,
 ): AsyncGenerator<Record<string, unknown>> {
-  const socket = dial(connection, address, query);
+  const socket = await dial(connection, address, query);
   const frames: Record<string, unknown>[] = [];
   let isOpen = false;
   let ended: Error | 'orderly' | undefined;

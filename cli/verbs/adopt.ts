@@ -79,8 +79,9 @@ export async function adopt(client: Client, name: string, options: AdoptOptions,
     return;
   }
   const adoption = Adoption.parse(await client.request('POST', path, where));
-  if (options.manifests === true && place !== undefined) printManifests(adoption.plan, server.name ?? name, place);
-  else console.log(output === 'text' ? shown(adoption.plan, place?.project.name) : printed(adoption, output));
+  if (options.manifests === true && place !== undefined)
+    await printManifests(adoption.plan, server.name ?? name, place);
+  else console.log(output === 'text' ? shown(adoption.plan, place?.project.name) : await printed(adoption, output));
   if (adoption.truncated && output === 'text') console.error(incomplete);
 }
 
@@ -96,9 +97,9 @@ function projectOf({ project, environment, take, manifests, deploy, wait }: Adop
   return project;
 }
 
-function printManifests(plan: readonly Entry[], server: string, { project, environment }: Place): void {
+async function printManifests(plan: readonly Entry[], server: string, { project, environment }: Place): Promise<void> {
   const names = { server, project: project.name ?? project.id, environment: environment.name ?? environment.id };
-  console.log(declared(plan, names));
+  console.log(await declared(plan, names));
   const left = plan.filter(isNameTaken);
   if (left.length > 0) console.error(leftForNames(left));
 }
@@ -137,7 +138,7 @@ async function takeOver(
   signal: AbortSignal,
 ): Promise<void> {
   const answer = TakenOver.parse(await client.request('POST', path, { ...where, take, deploy }));
-  console.log(output === 'text' ? takenText(answer) : printed(answer, output));
+  console.log(output === 'text' ? takenText(answer) : await printed(answer, output));
   if (!wait) return;
   const failures: string[] = [];
   for (const { name, id, deployment_id: deployment } of answer.taken) {
@@ -213,9 +214,11 @@ interface DeclaredPlace {
 }
 
 /** The applications as a file for `setpoint apply`. What is to be written into it stands in comments. */
-function declared(plan: readonly Entry[], place: DeclaredPlace): string {
+async function declared(plan: readonly Entry[], place: DeclaredPlace): Promise<string> {
   const wanted = plan.filter(({ kind }) => kind !== 'volume');
-  const documents = wanted.flatMap((it) => (it.manifest === null ? [] : [documentOf(it, it.manifest, place)]));
+  const documents = await Promise.all(
+    wanted.flatMap((it) => (it.manifest === null ? [] : [documentOf(it, it.manifest, place)])),
+  );
   if (documents.length === 0)
     throw new Error(
       'Nothing on the server can become an application there as it is: setpoint adopt SERVER --project PROJECT shows why',
@@ -228,7 +231,11 @@ function leftOut({ name, why }: Entry): string {
   return `# ${cell(name)} is left out: ${cell(why.map(({ message }) => message).join('; '))}`;
 }
 
-function documentOf(it: Entry, manifest: object, { server, project, environment }: DeclaredPlace): string {
+async function documentOf(
+  it: Entry,
+  manifest: object,
+  { server, project, environment }: DeclaredPlace,
+): Promise<string> {
   const declaration: ApplicationManifest = {
     apiVersion: 'setpoint/v1',
     kind: 'Application',
@@ -243,7 +250,7 @@ function documentOf(it: Entry, manifest: object, { server, project, environment 
   return [
     `# ${cell(it.name)}, from ${cell(originOf(it))}: ${words[it.possible] ?? cell(it.possible)}`,
     ...mounts,
-    printed(declaration, 'yaml'),
+    await printed(declaration, 'yaml'),
     ...(variables.length === 0 ? [] : ['  # Its variables: write their values here', '  # env:', ...variables]),
   ].join('\n');
 }

@@ -39,7 +39,7 @@ export async function compose(
   const report = Report.parse(await client.request('POST', '/api/v1/compose/validate', body));
   if (!report.valid) process.exitCode = 1;
   if (output !== 'text') {
-    console.log(printed(report, output));
+    console.log(await printed(report, output));
     return;
   }
   for (const [word, findings] of [

@@ -40,7 +40,7 @@ export async function describe(
     const parts = await partsOf(client, kind, it);
     const left = Object.keys(parts).filter((part) => parts[part] === undefined);
     if (left.length > 0) console.error(`Left out, as your role may not read it: ${left.join(', ')}`);
-    console.log(printed({ ...it, ...parts }, options.output));
+    console.log(await printed({ ...it, ...parts }, options.output));
     return;
   }
   const now = new Date();

@@ -38,12 +38,16 @@ export async function diagnose(
 }
 
 async function show(client: Client, path: string, output: string, healed: string | undefined): Promise<void> {
-  print(Diagnosis.parse(await client.request('GET', path)), output, healed);
+  await print(Diagnosis.parse(await client.request('GET', path)), output, healed);
 }
 
 /** Prints what was found, and what to do. `healed`: the server that Setpoint can heal of it. */
-export function print(found: z.infer<typeof Diagnosis>, output: string, healed: string | undefined): void {
-  if (output !== 'text') console.log(printed(found, output));
+export async function print(
+  found: z.infer<typeof Diagnosis>,
+  output: string,
+  healed: string | undefined,
+): Promise<void> {
+  if (output !== 'text') console.log(await printed(found, output));
   else {
     console.log(
       table(
@@ -71,7 +75,7 @@ export async function heal(
   const body = check === undefined ? {} : { checks: check };
   const healing = Healing.parse(await client.request('POST', `${pathOf('servers', server)}/heal`, body));
   const { status, actions } = healing;
-  if (output !== 'text') console.log(printed(healing, output));
+  if (output !== 'text') console.log(await printed(healing, output));
   else if (status === 'running') console.log(`It goes on: setpoint diagnose ${name} shows what is left`);
   else if (actions.length === 0) console.log('There is nothing to heal');
   else

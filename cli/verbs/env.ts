@@ -25,7 +25,7 @@ export async function env(
   let answer: unknown;
   switch (action) {
     case 'get':
-      print(Variables.parse(await client.request('GET', path)), rest, options.output);
+      await print(Variables.parse(await client.request('GET', path)), rest, options.output);
       return;
     case 'set':
       answer = await client.request('PATCH', path, { env: Object.fromEntries(rest.map(assignment)) });
@@ -46,13 +46,17 @@ export async function env(
   if (options.wait !== false) await followDeployment(client, app, deployment, signal);
 }
 
-function print({ env: all }: z.infer<typeof Variables>, wanted: readonly string[], output?: string): void {
+async function print(
+  { env: all }: z.infer<typeof Variables>,
+  wanted: readonly string[],
+  output?: string,
+): Promise<void> {
   const missing = wanted.find((name) => !Object.hasOwn(all, name));
   if (missing !== undefined) throw new Error(`There is no variable ${missing}: \`setpoint env get\` lists them`);
   const shown = Object.entries(all).filter(([name]) => wanted.length === 0 || wanted.includes(name));
   if (output === undefined || output === 'text')
     for (const [name, value] of shown) console.log(`${name}=${cell(value)}`);
-  else console.log(printed(Object.fromEntries(shown), output));
+  else console.log(await printed(Object.fromEntries(shown), output));
 }
 
 function assignment(text: string): [string, string] {

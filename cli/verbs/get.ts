@@ -28,7 +28,7 @@ export async function get(
   }
   const { found } = await select(client, kind, name, options.project);
   if (options.output === 'json' || options.output === 'yaml') {
-    console.log(printed(found, options.output));
+    console.log(await printed(found, options.output));
     return;
   }
   const names = await placeNames(client, kind, found);

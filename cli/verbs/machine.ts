@@ -11,7 +11,7 @@ const Report = z.object({ ...Diagnosis.shape, host_key: HostKey.nullable() });
 export async function validate(client: Client, name: string, { output = 'text' }: { output?: string }): Promise<void> {
   const server = await findObject(client, 'servers', name);
   const report = Report.parse(await client.request('POST', `${pathOf('servers', server)}/validate`, {}));
-  print(report, output, undefined);
+  await print(report, output, undefined);
 }
 
 /** Asks the agent of a server for a sign of life. @throws Error if it gives none */

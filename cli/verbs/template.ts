@@ -63,7 +63,7 @@ export async function templates(
       if (name === undefined) throw new Error('Say which template: setpoint templates export NAME');
       const it = await findObject(client, 'templates', name);
       const answer = await client.request('GET', `${pathOf('templates', it)}/export`);
-      console.log(printed(answer, options.output === 'yaml' ? 'yaml' : 'json'));
+      console.log(await printed(answer, options.output === 'yaml' ? 'yaml' : 'json'));
       return;
     }
     case 'import': {
@@ -93,7 +93,7 @@ async function check(client: Client, options: TemplatesOptions): Promise<void> {
   const report = Report.parse(await client.request('POST', '/api/v1/templates/validate', body));
   if (!report.valid) process.exitCode = 1;
   if (options.output === 'json' || options.output === 'yaml') {
-    console.log(printed(report, options.output));
+    console.log(await printed(report, options.output));
     return;
   }
   for (const [word, findings] of [

@@ -103,12 +103,12 @@ export async function deliveries(
 ): Promise<void> {
   if (delivery !== undefined) {
     const it = await client.object('GET', `/api/v1/webhooks/deliveries/${encodeURIComponent(delivery)}`);
-    console.log(output === 'text' ? fieldsOf(it) : printed(it, output));
+    console.log(output === 'text' ? fieldsOf(it) : await printed(it, output));
     return;
   }
   const all = await listDeliveries(client, name, project);
   if (output !== 'text') {
-    console.log(printed(all, output));
+    console.log(await printed(all, output));
     return;
   }
   const now = new Date();
