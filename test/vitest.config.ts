@@ -36,7 +36,6 @@ const programs = [
 const apiOnEtcd = 'api-etcd';
 const onStore = [
   'adopt-take',
-  'audit',
   'budgets/*',
   'clone',
   'count-limits',
@@ -50,11 +49,9 @@ const onStore = [
   'races',
   'restores',
   'stream-tickets',
-  'streams',
   'tenant-deletion',
   'tokens',
   'unavailable',
-  'webhooks',
 ].map((name) => `test/api/${name}.test.ts`);
 /** The rest of it: what both stores do alike is shown of the stores themselves, in `contract/`. */
 const apiOnEtcdToo = 'api-etcd-rest';

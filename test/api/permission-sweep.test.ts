@@ -4,7 +4,7 @@ import { isDownload, routeName } from '../../api/endpoint/endpoint.ts';
 import type { AnyEndpoint } from '../../api/endpoint/endpoint.ts';
 import { hasIndex } from '../../api/resources/resource.ts';
 import { columns } from '../../api/rights/permissions.ts';
-import type { Column } from '../../api/rights/permissions.ts';
+import type { Column, Grant } from '../../api/rights/permissions.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import { createTenant } from '../../store/tenants.ts';
@@ -13,6 +13,7 @@ import type { Answer, ApiWorld } from '../harness/api.ts';
 import { expectedOf } from '../harness/route-table.ts';
 import { ask, recast, setStage } from '../harness/stage.ts';
 import type { ActorOptions, Credential, Stage } from '../harness/stage.ts';
+import { longTag } from '../layer-report.ts';
 import { exampleOf, named } from './examples.ts';
 
 /** Every route, asked by every kind of caller, answers as its line in `routes.txt` says: each cell of the table. */
@@ -83,6 +84,12 @@ function versions({
   return objects.map((one) => one && [one.meta.kind, one.meta.id, one.meta.desiredRevision]);
 }
 
+/** Whether the column after that one is granted something else. */
+function isEdge(grants: Readonly<Record<Column, Grant>>, at: number): boolean {
+  const [one, next] = [columns[at], columns[at + 1]];
+  return one !== undefined && next !== undefined && grants[one] !== grants[next];
+}
+
 function ids(answer: Answer): string[] {
   return (answer.data as { id: string }[]).map(({ id }) => id);
 }
@@ -140,8 +147,17 @@ describe.each(named)('%s', (name, endpoint) => {
   const row = expectedOf(name);
   const isPublic = row.scope === 'none';
   const strongest = columns.find((one) => row.grants[one] !== '-')!;
+  /** Those beside whom the row changes, and who may least: whoever stands between two of them has what both have. */
+  const people = columns.filter(
+    (_, at) => at === columns.length - 1 || isEdge(row.grants, at) || isEdge(row.grants, at - 1),
+  );
+  const otherPeople = columns.filter((one) => !people.includes(one));
+  const least = row.scope === 'session' ? scopes.length : scopes.findIndex((one) => one === row.scope);
 
-  it.each(columns)('answers the %s as its row says, by token and by service key', async (column) => {
+  it.each(people)('answers the %s as its row says, by token and by service key', asksAs);
+  it.each(otherPeople)('answers the %s as its row says, too', { tags: [longTag] }, asksAs);
+
+  async function asksAs(column: Column): Promise<void> {
     const isRefused = row.grants[column] === '-';
     let stage = await (isRefused ? refusing(column) : stageFor(endpoint, column));
     for (const by of ['token', 'key'] as const) {
@@ -153,7 +169,7 @@ describe.each(named)('%s', (name, endpoint) => {
         if (by === 'token' && endpoint.method !== 'GET') stage = await stageFor(endpoint, column);
       }
     }
-  });
+  }
 
   it('asks for a credential that is good', async () => {
     const stage = await (isPublic ? stageFor(endpoint, 'superadmin') : refusing('superadmin'));
@@ -195,21 +211,25 @@ describe.each(named)('%s', (name, endpoint) => {
     await expectRefusal(stage, () => ask(world, request, other.actor.by.token), 404);
   });
 
-  it('asks a service key for its scope', async () => {
-    const { scope: least } = row;
-    if (least === 'none') return;
-    const enough = least === 'session' ? scopes.length : scopes.indexOf(least);
-    for (const scope of scopes) {
-      const isRefused = scopes.indexOf(scope) < enough;
+  it('asks a service key for its scope', () => asksByKeys((at) => at === least - 1 || at === least));
+  it('asks service keys of further scopes, too', { tags: [longTag] }, () =>
+    asksByKeys((at) => at < least - 1 || at > least),
+  );
+
+  async function asksByKeys(isAsked: (at: number) => boolean): Promise<void> {
+    if (isPublic) return;
+    for (const [at, scope] of scopes.entries()) {
+      if (!isAsked(at)) continue;
+      const isRefused = at < least;
       const stage = await (isRefused ? refusing : stageFor.bind(undefined, endpoint))(strongest, { scopes: [scope] });
       const send = () => ask(world, requestOf(endpoint, stage), stage.actor.by.key);
       if (isRefused) await expectRefusal(stage, send, 403);
       else {
-        const isMasked = row.isMasked && scopes.indexOf(scope) < scopes.indexOf('write');
+        const isMasked = row.isMasked && at < scopes.indexOf('write');
         expectGrant(endpoint, stage, strongest, await send(), isMasked ? 'm' : undefined);
       }
     }
-  });
+  }
 
   it('shows a key that is narrowed to a project nothing of the account', async () => {
     if (isPublic || row.grants.owner !== 's') return;

@@ -8,6 +8,7 @@ import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { InterruptibleStore } from '../harness/interruptible-store.ts';
 import { seeded } from '../harness/seeded.ts';
 import { desiredState } from '../harness/states.ts';
+import { longTag } from '../layer-report.ts';
 
 const unlimited = { perMinute: 0, burst: 1 };
 
@@ -54,6 +55,11 @@ type Created = keyof typeof creations;
 const cases = places.flatMap((kind) =>
   (Object.keys(creations) as Created[]).map((created) => [kind, created] as const),
 );
+
+const races = [
+  { rounds: 20, tags: [] },
+  { rounds: 200, tags: [longTag] },
+];
 
 let count = 0;
 let objects = 0;
@@ -126,30 +132,31 @@ describe.each(cases)(
       expect(await isDeleting(kind, at)).toBe(true);
     });
 
-    it('takes no object along that was answered with 201, however they race', async () => {
-      const { uniform } = seeded(7);
-      // each transaction is held for some turns, so that either may be decided long before it is sent
-      store.beforeTxn = async () => {
-        for (let turns = Math.floor(uniform() * 12); turns > 0; turns -= 1) await nextTurn();
-      };
-      for (let round = 0; round < 200; round += 1) {
-        const at = await place();
-        const both: [() => Promise<Answer>, () => Promise<Answer>] = [
-          () => createIn(held, at),
-          () => owner.delete(parents[kind](at)),
-        ];
-        // whichever is sent first
-        const [first, second] = round % 2 === 0 ? both : both.toReversed();
-        const answers = await Promise.all([first?.(), second?.()]);
-        const [created, deleted] = round % 2 === 0 ? answers : answers.toReversed();
-        expect([
-          [201, 409],
-          [409, 200],
-        ]).toContainEqual([created?.status, deleted?.status]);
-        expect(await isDeleting(kind, at)).toBe(deleted?.status === 200);
-      }
-      store.beforeTxn = undefined;
-    });
+    for (const { rounds, tags } of races)
+      it(`takes no object along that was answered with 201, in ${rounds} races`, { tags }, async () => {
+        const { uniform } = seeded(7);
+        // each transaction is held for some turns, so that either may be decided long before it is sent
+        store.beforeTxn = async () => {
+          for (let turns = Math.floor(uniform() * 12); turns > 0; turns -= 1) await nextTurn();
+        };
+        for (let round = 0; round < rounds; round += 1) {
+          const at = await place();
+          const both: [() => Promise<Answer>, () => Promise<Answer>] = [
+            () => createIn(held, at),
+            () => owner.delete(parents[kind](at)),
+          ];
+          // whichever is sent first
+          const [first, second] = round % 2 === 0 ? both : both.toReversed();
+          const answers = await Promise.all([first?.(), second?.()]);
+          const [created, deleted] = round % 2 === 0 ? answers : answers.toReversed();
+          expect([
+            [201, 409],
+            [409, 200],
+          ]).toContainEqual([created?.status, deleted?.status]);
+          expect(await isDeleting(kind, at)).toBe(deleted?.status === 200);
+        }
+        store.beforeTxn = undefined;
+      });
 
     it('succeeds once the objects are gone', async () => {
       const at = await place();

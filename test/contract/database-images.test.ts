@@ -1,5 +1,4 @@
 import { testDatabaseImage } from './database-image.ts';
 
 testDatabaseImage('postgres');
-testDatabaseImage('mariadb');
 testDatabaseImage('redis');

@@ -11,6 +11,7 @@ import { brief, Installation } from '../harness/installation.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { smallRelease } from '../harness/small-release.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 /** The tests tell one story: each begins where the one before ended. */
 const supervise = new URL('../../manifests/install/agent/supervise.sh', import.meta.url);
@@ -109,33 +110,37 @@ it('an agent updates itself to a later release, and its containers go on', async
   });
 });
 
-it('an agent goes back from a release that never connects, says so, and does not try it again by itself', async () => {
-  const hangs = `#!/bin/sh\n[ "$1" != --version ] || { echo ${broken}; exit; }\nexec sleep 1000\n`;
-  const { key } = await testReleaseKey();
-  await using release = await smallRelease(broken, { [ownPlatform]: hangs }, key);
-  await serve(release.folder);
-  const failed = updateAgent(town.client, 'one', {}, AbortSignal.timeout(150_000));
-  await expect(failed).rejects.toThrow(`was not updated to version ${broken}`);
-  const it = await server();
-  expect(condition(it, 'AgentUpdateFailed')).toMatchObject({ status: 'true', reason: 'VersionFailed' });
-  expect(it).toMatchObject({ agent_version: later, agent_status: 'connected', desired_agent_version: broken });
-  expect([await line('current'), await line('failed'), await line('trial')]).toEqual([later, broken, '']);
-  expect(await instance()).toBe(container);
-  const notifications = await town.client.list('/api/v1/notifications');
-  expect(notifications.filter((one) => one['kind'] === 'server_update_failed')).toHaveLength(1);
+it(
+  'an agent goes back from a release that never connects, says so, and does not try it again by itself',
+  { tags: [longTag] },
+  async () => {
+    const hangs = `#!/bin/sh\n[ "$1" != --version ] || { echo ${broken}; exit; }\nexec sleep 1000\n`;
+    const { key } = await testReleaseKey();
+    await using release = await smallRelease(broken, { [ownPlatform]: hangs }, key);
+    await serve(release.folder);
+    const failed = updateAgent(town.client, 'one', {}, AbortSignal.timeout(150_000));
+    await expect(failed).rejects.toThrow(`was not updated to version ${broken}`);
+    const it = await server();
+    expect(condition(it, 'AgentUpdateFailed')).toMatchObject({ status: 'true', reason: 'VersionFailed' });
+    expect(it).toMatchObject({ agent_version: later, agent_status: 'connected', desired_agent_version: broken });
+    expect([await line('current'), await line('failed'), await line('trial')]).toEqual([later, broken, '']);
+    expect(await instance()).toBe(container);
+    const notifications = await town.client.list('/api/v1/notifications');
+    expect(notifications.filter((one) => one['kind'] === 'server_update_failed')).toHaveLength(1);
 
-  // the agent starts again, and knows that it failed
-  const starts = async (): Promise<number> => (await town.agent.log()).split('"Agent started"').length;
-  const before = await starts();
-  await town.agent.kill('SIGTERM');
-  town.agent.start();
-  await town.until('the agent has started and is connected', async () => {
-    return (await starts()) > before && (await server())['agent_status'] === 'connected';
-  });
-  expect(await line('current')).toBe(later);
-  expect(condition(await server(), 'AgentUpdateFailed')?.status).toBe('true');
-  expect(await instance()).toBe(container);
-});
+    // the agent starts again, and knows that it failed
+    const starts = async (): Promise<number> => (await town.agent.log()).split('"Agent started"').length;
+    const before = await starts();
+    await town.agent.kill('SIGTERM');
+    town.agent.start();
+    await town.until('the agent has started and is connected', async () => {
+      return (await starts()) > before && (await server())['agent_status'] === 'connected';
+    });
+    expect(await line('current')).toBe(later);
+    expect(condition(await server(), 'AgentUpdateFailed')?.status).toBe('true');
+    expect(await instance()).toBe(container);
+  },
+);
 
 it(
   'a server that is deleted while its agent tries a release that never connects takes the agent with it',

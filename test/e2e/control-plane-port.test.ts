@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { brief, Installation } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 describe('the port of the control plane', () => {
   let town: Installation;
@@ -49,22 +50,26 @@ describe('the port of the control plane', () => {
     await town.client.request('POST', `/api/v1/applications/${app.id}/stop?wait=60`, {});
   }, 180_000);
 
-  it('is not waited for where an administrator bound it to a project and it is in use', async () => {
-    const bindings = [{ port, project_id: town.project.id }];
-    const server = `/api/v1/servers/${town.server.id}`;
-    await town.client.object('PUT', server, { direct_ports: { bindings } });
-    const app = await town.createApplication({ ...brief, ...fields() });
-    const failed = await town.deployment((await town.deploy(app.id)).id, 'failed', 90_000);
-    expect(failed['error']).toMatchObject({ code: 'port_taken' });
-    const [plane] = town.replicas;
-    await plane!.program.kill();
-    // An agent that waited for the port would have it within its next look at the rules.
-    const until = performance.now() + 7_000;
-    while (performance.now() < until) {
-      await expect(fetch(town.url())).rejects.toThrow();
-      await delay(100);
-    }
-    plane!.program.start();
-    await town.ready();
-  }, 180_000);
+  it(
+    'is not waited for where an administrator bound it to a project and it is in use',
+    { tags: [longTag], timeout: 180_000 },
+    async () => {
+      const bindings = [{ port, project_id: town.project.id }];
+      const server = `/api/v1/servers/${town.server.id}`;
+      await town.client.object('PUT', server, { direct_ports: { bindings } });
+      const app = await town.createApplication({ ...brief, ...fields() });
+      const failed = await town.deployment((await town.deploy(app.id)).id, 'failed', 90_000);
+      expect(failed['error']).toMatchObject({ code: 'port_taken' });
+      const [plane] = town.replicas;
+      await plane!.program.kill();
+      // An agent that waited for the port would have it within its next look at the rules.
+      const until = performance.now() + 7_000;
+      while (performance.now() < until) {
+        await expect(fetch(town.url())).rejects.toThrow();
+        await delay(100);
+      }
+      plane!.program.start();
+      await town.ready();
+    },
+  );
 });

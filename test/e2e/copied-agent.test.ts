@@ -11,6 +11,7 @@ import { builtRelease } from '../harness/built-release.ts';
 import { machineAddress } from '../harness/engine.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 /** The tests tell one story: each begins where the one before ended. The machine of the copy is a container. */
 let folder: string;
@@ -101,41 +102,46 @@ it('an agent of a copied data directory does not start beside the first one', as
   expect(await get()).toMatchObject({ status: 'active', agent_status: 'connected' });
 });
 
-it('one on another machine takes turns with it: the server shows it, and what runs goes on', async () => {
-  await cp(copied('first'), copied('second'), { recursive: true });
-  await using stack = new AsyncDisposableStack();
-  const other = stack.use(await startMachine('second'));
-  copy = other;
-  const starts = `${executable} >>/var/log/agent.log 2>&1 & echo $! >/run/agent.pid`;
-  await other.run(starts, environment('/data'));
-  await becomes(
-    'the conflict is shown',
-    async () => (await condition('AgentIdentityConflict'))?.status === 'true',
-    180_000,
-  );
-  const { reason, message } = { ...(await condition('AgentIdentityConflict')) };
-  expect(reason).toBe('SeveralMachines');
-  // `disconnected` between two takeovers
-  expect(['unknown', 'disconnected']).toContain((await get())['agent_status']);
-  expect(message).toContain('stop the agent of the copy, and let it join as a server of its own');
-  expect(await first.log()).toContain('superseded');
-  expect(await statusOfApplication()).toBe('running');
+it(
+  'one on another machine takes turns with it: the server shows it, and what runs goes on',
+  { tags: [longTag], timeout: 300_000 },
+  async () => {
+    await cp(copied('first'), copied('second'), { recursive: true });
+    await using stack = new AsyncDisposableStack();
+    const other = stack.use(await startMachine('second'));
+    copy = other;
+    const starts = `${executable} >>/var/log/agent.log 2>&1 & echo $! >/run/agent.pid`;
+    await other.run(starts, environment('/data'));
+    await becomes(
+      'the conflict is shown',
+      async () => (await condition('AgentIdentityConflict'))?.status === 'true',
+      180_000,
+    );
+    const { reason, message } = { ...(await condition('AgentIdentityConflict')) };
+    expect(reason).toBe('SeveralMachines');
+    // `disconnected` between two takeovers
+    expect(['unknown', 'disconnected']).toContain((await get())['agent_status']);
+    expect(message).toContain('stop the agent of the copy, and let it join as a server of its own');
+    expect(await first.log()).toContain('superseded');
+    expect(await statusOfApplication()).toBe('running');
 
-  // what the condition says to do
-  await other.run('kill $(cat /run/agent.pid)');
-  const hasEnded = async (): Promise<boolean> => (await other.run('kill -0 $(cat /run/agent.pid)')).code !== 0;
-  await becomes('the copy has ended', hasEnded);
-  await other.run('rm -rf /data/*');
-  const own = await client.object('POST', '/api/v1/servers', { name: 'two' });
-  const joined = { ...environment('/data'), SETPOINT_JOIN_TOKEN: String(own['join_token']) };
-  await other.run(starts, joined);
-  await becomes('the copy is a server of its own', async () => (await get(own.id)).status === 'active');
-  const tunnel = `/api/v1/servers/${server.id}/tunnel-status`;
-  const isBack = async () => z.object({ connected: z.boolean() }).parse(await client.request('GET', tunnel)).connected;
-  await becomes('the first agent is back', isBack);
-  expect((await get()).status).toBe('active');
-  expect(await statusOfApplication()).toBe('running');
-}, 300_000);
+    // what the condition says to do
+    await other.run('kill $(cat /run/agent.pid)');
+    const hasEnded = async (): Promise<boolean> => (await other.run('kill -0 $(cat /run/agent.pid)')).code !== 0;
+    await becomes('the copy has ended', hasEnded);
+    await other.run('rm -rf /data/*');
+    const own = await client.object('POST', '/api/v1/servers', { name: 'two' });
+    const joined = { ...environment('/data'), SETPOINT_JOIN_TOKEN: String(own['join_token']) };
+    await other.run(starts, joined);
+    await becomes('the copy is a server of its own', async () => (await get(own.id)).status === 'active');
+    const tunnel = `/api/v1/servers/${server.id}/tunnel-status`;
+    const isBack = async () =>
+      z.object({ connected: z.boolean() }).parse(await client.request('GET', tunnel)).connected;
+    await becomes('the first agent is back', isBack);
+    expect((await get()).status).toBe('active');
+    expect(await statusOfApplication()).toBe('running');
+  },
+);
 
 /** A machine with the executable, and that folder as the data directory of its agent. */
 function startMachine(data: string): Promise<BareContainer> {

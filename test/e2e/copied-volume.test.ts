@@ -153,21 +153,25 @@ describe('a volume that begins as a copy of one of Docker', () => {
     expect(await docker('volume', 'ls', '--quiet')).not.toContain('-copy');
   });
 
-  it('is copied anew if the agent is killed in the middle, and is there only once it is whole', async () => {
-    await fillBig();
-    const volume = await copyOf(big);
-    await isCopying();
-    await town.agent.kill('SIGKILL');
-    const left = (await docker('volume', 'ls', '--quiet')).split('\n');
-    expect(left).toContain(`sp-vol-${volume}-copy`);
-    expect(left).not.toContain(`sp-vol-${volume}`);
-    town.agent.start();
-    await hasStatus(volume, 'available');
-    expect(await everythingIn(await folderOf(`sp-vol-${volume}`))).toEqual(await everythingIn(await folderOf(big)));
-    expect(await docker('volume', 'ls', '--quiet')).not.toContain('-copy');
-    expect(await copying()).toEqual([]);
-    await town.client.request('DELETE', `/api/v1/volumes/${volume}?wait=60`);
-  });
+  it(
+    'is copied anew if the agent is killed in the middle, and is there only once it is whole',
+    { tags: [longTag] },
+    async () => {
+      await fillBig();
+      const volume = await copyOf(big);
+      await isCopying();
+      await town.agent.kill('SIGKILL');
+      const left = (await docker('volume', 'ls', '--quiet')).split('\n');
+      expect(left).toContain(`sp-vol-${volume}-copy`);
+      expect(left).not.toContain(`sp-vol-${volume}`);
+      town.agent.start();
+      await hasStatus(volume, 'available');
+      expect(await everythingIn(await folderOf(`sp-vol-${volume}`))).toEqual(await everythingIn(await folderOf(big)));
+      expect(await docker('volume', 'ls', '--quiet')).not.toContain('-copy');
+      expect(await copying()).toEqual([]);
+      await town.client.request('DELETE', `/api/v1/volumes/${volume}?wait=60`);
+    },
+  );
 
   it('that is deleted while it is copied leaves nothing but its original', { tags: [longTag] }, async () => {
     const before = await everythingIn(await folderOf(big));

@@ -6,6 +6,7 @@ import { startGitServer, type GitServer } from '../harness/git-server.ts';
 import { brief, Installation, onBothStores } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 /** A deployment that cannot succeed: what is wrong, and what the error says. */
 interface Trouble {
@@ -126,36 +127,38 @@ for (const { store, tags } of onBothStores)
       return { app, port, reset };
     }
 
-    it.each(Object.entries(troubles))(
-      '%s: fails with a clear error, the older one serves, the next is fine',
-      async (_name, trouble) => {
-        const { app, port, reset } = await serving();
-        const path = `/api/v1/applications/${app.id}`;
-        const fields = await trouble.fields(port);
-        await town.client.request('PUT', path, fields);
-        const deployment = await town.until('it is taken up', async () => {
-          const all = await town.client.list(`${path}/deployments`, { sort: '-created_at' });
-          const newest = all.find((it) => Number(it['number']) > 1);
-          return newest ?? town.deploy(app.id);
-        });
-        const failed = await town.deployment(deployment.id, 'failed', 120_000);
-        const error = failed['error'] as { code: string; message: string };
-        expect(error.code).toContain(trouble.code);
-        expect(error.message).toMatch(trouble.message);
-        expect(await (await fetch(`http://127.0.0.1:${port}/env/COLOUR`)).text()).toBe('blue');
-        await town.until('the application says that the rollout failed', async () => {
-          const one = await town.application(app.id);
-          const ready = one.conditions?.find((it) => it.type === 'Ready');
-          return one.status === 'running' && ready?.reason === 'RolloutFailed' && one['consecutive_failures'] === 1;
-        });
+    const shownAlways = ['an image that does not exist', 'an image that is never healthy', 'a build that fails'];
+    for (const [name, trouble] of Object.entries(troubles))
+      it(
+        `${name}: fails with a clear error, the older one serves, the next is fine`,
+        { tags: shownAlways.includes(name) ? [] : [longTag], timeout: 300_000 },
+        async () => {
+          const { app, port, reset } = await serving();
+          const path = `/api/v1/applications/${app.id}`;
+          const fields = await trouble.fields(port);
+          await town.client.request('PUT', path, fields);
+          const deployment = await town.until('it is taken up', async () => {
+            const all = await town.client.list(`${path}/deployments`, { sort: '-created_at' });
+            const newest = all.find((it) => Number(it['number']) > 1);
+            return newest ?? town.deploy(app.id);
+          });
+          const failed = await town.deployment(deployment.id, 'failed', 120_000);
+          const error = failed['error'] as { code: string; message: string };
+          expect(error.code).toContain(trouble.code);
+          expect(error.message).toMatch(trouble.message);
+          expect(await (await fetch(`http://127.0.0.1:${port}/env/COLOUR`)).text()).toBe('blue');
+          await town.until('the application says that the rollout failed', async () => {
+            const one = await town.application(app.id);
+            const ready = one.conditions?.find((it) => it.type === 'Ready');
+            return one.status === 'running' && ready?.reason === 'RolloutFailed' && one['consecutive_failures'] === 1;
+          });
 
-        await town.client.request('PUT', path, reset);
-        const next = await town.deploy(app.id);
-        await town.deployment(next.id, 'succeeded', 90_000);
-        expect(await (await fetch(`http://127.0.0.1:${port}/env/COLOUR`)).text()).toBe('blue');
-      },
-      300_000,
-    );
+          await town.client.request('PUT', path, reset);
+          const next = await town.deploy(app.id);
+          await town.deployment(next.id, 'succeeded', 90_000);
+          expect(await (await fetch(`http://127.0.0.1:${port}/env/COLOUR`)).text()).toBe('blue');
+        },
+      );
 
     it('a port that something else uses: the first deployment fails and says which port', async () => {
       const stranger = createServer().listen(0, '0.0.0.0');
@@ -193,21 +196,25 @@ for (const { store, tags } of onBothStores)
       await expect(town.createApplication(fields)).rejects.toThrow(new RegExp(field));
     });
 
-    it('a Dockerfile behind a symlink that leaves the repository is not followed', async () => {
-      const repository = await git.repository(
-        { README: 'x' },
-        { symlinks: { Dockerfile: '/etc/hostname', sub: '/etc' } },
-      );
-      for (const path of ['Dockerfile', 'sub/hostname']) {
-        const app = await town.createApplication({
-          ...brief,
-          source_type: 'git',
-          repository_url: repository.url,
-          branch: 'main',
-          dockerfile_path: path,
-        });
-        const failed = await town.deployment((await town.deploy(app.id)).id, 'failed', 90_000);
-        expect(failed['error']).toMatchObject({ code: 'path_outside_repository' });
-      }
-    }, 240_000);
+    it(
+      'a Dockerfile behind a symlink that leaves the repository is not followed',
+      { tags: [longTag], timeout: 240_000 },
+      async () => {
+        const repository = await git.repository(
+          { README: 'x' },
+          { symlinks: { Dockerfile: '/etc/hostname', sub: '/etc' } },
+        );
+        for (const path of ['Dockerfile', 'sub/hostname']) {
+          const app = await town.createApplication({
+            ...brief,
+            source_type: 'git',
+            repository_url: repository.url,
+            branch: 'main',
+            dockerfile_path: path,
+          });
+          const failed = await town.deployment((await town.deploy(app.id)).id, 'failed', 90_000);
+          expect(failed['error']).toMatchObject({ code: 'path_outside_repository' });
+        }
+      },
+    );
   });

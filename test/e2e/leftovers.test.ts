@@ -43,40 +43,44 @@ describe('what an agent left whose data is gone', () => {
     return ids.length;
   };
 
-  it('is shown, is not mistaken for the new application, and goes by one command', async () => {
-    const first = await dev('first');
-    expect(first.out).toContain('is running on server "local"');
-    expect(await cli.run(['agent', 'clean', '--only', first.server, '--yes'])).toMatchObject({
-      code: 1,
-      err: `Nothing is left here of server ${first.server}, or its agent runs on this machine\n`,
-    });
-    await running?.interrupt();
-    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
+  it(
+    'is shown, is not mistaken for the new application, and goes by one command',
+    { tags: [longTag], timeout: 240_000 },
+    async () => {
+      const first = await dev('first');
+      expect(first.out).toContain('is running on server "local"');
+      expect(await cli.run(['agent', 'clean', '--only', first.server, '--yes'])).toMatchObject({
+        code: 1,
+        err: `Nothing is left here of server ${first.server}, or its agent runs on this machine\n`,
+      });
+      await running?.interrupt();
+      expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
 
-    const second = await dev('second');
-    expect(second.out).toContain('Left here by agents that do not run on this machine');
-    expect(second.out).toMatch(new RegExp(`${first.server} +1 +1 +\\d+ +${examplePort}\\n`));
-    expect(second.out).toContain('The example is not deployed: ');
-    expect(second.out).toContain(
-      `Port ${examplePort} of the server is taken by rules that the agent of another server (${first.server.replaceAll('-', '').slice(0, 12)}…) left`,
-    );
+      const second = await dev('second');
+      expect(second.out).toContain('Left here by agents that do not run on this machine');
+      expect(second.out).toMatch(new RegExp(`${first.server} +1 +1 +\\d+ +${examplePort}\\n`));
+      expect(second.out).toContain('The example is not deployed: ');
+      expect(second.out).toContain(
+        `Port ${examplePort} of the server is taken by rules that the agent of another server (${first.server.replaceAll('-', '').slice(0, 12)}…) left`,
+      );
 
-    const shown = await cli.run(['agent', 'clean', '--only', first.server, '--dry-run']);
-    expect(shown).toMatchObject({ code: 0, err: '' });
-    expect(shown.out).toMatch(new RegExp(`${first.server} +1 +1 +\\d+ +${examplePort}\\n$`));
-    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
-    const unsure = await cli.run(['agent', 'clean', '--only', first.server]);
-    expect(unsure.err).toContain('There is no terminal to answer at: repeat the command with --yes');
-    expect(await containersWith(labels.server, first.server)).toHaveLength(1);
+      const shown = await cli.run(['agent', 'clean', '--only', first.server, '--dry-run']);
+      expect(shown).toMatchObject({ code: 0, err: '' });
+      expect(shown.out).toMatch(new RegExp(`${first.server} +1 +1 +\\d+ +${examplePort}\\n$`));
+      expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
+      const unsure = await cli.run(['agent', 'clean', '--only', first.server]);
+      expect(unsure.err).toContain('There is no terminal to answer at: repeat the command with --yes');
+      expect(await containersWith(labels.server, first.server)).toHaveLength(1);
 
-    expect((await cli.run(['agent', 'clean', '--only', first.server, '--yes'])).code).toBe(0);
-    expect(await containersWith(labels.server, first.server)).toEqual([]);
-    expect(await docker('network', 'ls', '--quiet', '--filter', `label=${labels.server}=${first.server}`)).toBe('');
-    expect(await docker('images', '--quiet', '--filter', `label=${labels.server}=${first.server}`)).toBe('');
-    expect((await cli.run(['deploy', 'hello'])).out).toContain('succeeded');
-    expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
-    await running?.interrupt();
-  }, 240_000);
+      expect((await cli.run(['agent', 'clean', '--only', first.server, '--yes'])).code).toBe(0);
+      expect(await containersWith(labels.server, first.server)).toEqual([]);
+      expect(await docker('network', 'ls', '--quiet', '--filter', `label=${labels.server}=${first.server}`)).toBe('');
+      expect(await docker('images', '--quiet', '--filter', `label=${labels.server}=${first.server}`)).toBe('');
+      expect((await cli.run(['deploy', 'hello'])).out).toContain('succeeded');
+      expect(await answer()).toMatchObject({ message: 'Hello from Setpoint' });
+      await running?.interrupt();
+    },
+  );
 
   it('gives its ports to an agent that is asked to take them', { tags: [longTag], timeout: 240_000 }, async () => {
     const third = await dev('third', '--take-over-ports');

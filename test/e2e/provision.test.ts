@@ -195,7 +195,7 @@ describe('on a good line', beside, () => {
     const passwordOf = async (text: string): Promise<string> =>
       (await client.object('POST', '/api/v1/settings/ssh-keys', { name: aName(), password: text })).id;
 
-    it('by a password, for which sudo asks too', async () => {
+    it('by a password, for which sudo asks too', { tags: [longTag] }, async () => {
       await using machine = await startMachine({ password });
       await machine.run("printf 'Defaults lecture=always, use_pty\\nops ALL=(ALL) ALL\\n' >/etc/sudoers");
       const key = await passwordOf('another one');

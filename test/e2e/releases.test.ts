@@ -6,6 +6,7 @@ import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { SteadyLoad } from '../harness/steady-load.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 /** What the tests of this file wait for at most: a rollout of three instances under load on a small machine. */
 const patientMs = 120_000;
@@ -82,11 +83,12 @@ describe('a replicated application under load', () => {
   const newest = async (status: string): Promise<ApiObject> =>
     town.deployment(String((await town.application(app.id))['deployment_id']), status, patientMs);
 
-  it.each<[string, () => Promise<unknown>]>([
-    ['a deployment', async () => newestAfter(() => town.deploy(app.id))],
-    ['a change of its variables', async () => newestAfter(() => configured({ ROUND: '1' }))],
+  const replaced: readonly [what: string, tags: string[], carryOut: () => Promise<unknown>][] = [
+    ['a deployment', [], async () => newestAfter(() => town.deploy(app.id))],
+    ['a change of its variables', [longTag], async () => newestAfter(() => configured({ ROUND: '1' }))],
     [
       'a restart',
+      [longTag],
       async () => {
         const before = await up();
         await town.client.request('POST', `${base()}/restart`, {});
@@ -97,12 +99,13 @@ describe('a replicated application under load', () => {
         );
       },
     ],
-    ['a scale to 5', async () => town.client.request('POST', `${base()}/scale`, { replicas: 5 })],
-    ['a scale to 2', async () => town.client.request('POST', `${base()}/scale`, { replicas: 2 })],
-    ['a scale to 3', async () => town.client.request('POST', `${base()}/scale`, { replicas: 3 })],
-    ['a rollback', async () => newestAfter(() => town.client.request('POST', `${base()}/rollback`, {}))],
+    ['a scale to 5', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 5 })],
+    ['a scale to 2', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 2 })],
+    ['a scale to 3', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 3 })],
+    ['a rollback', [], async () => newestAfter(() => town.client.request('POST', `${base()}/rollback`, {}))],
     [
       'a killed agent',
+      [],
       async () =>
         newestAfter(async () => {
           await configured({ ROUND: '2' });
@@ -111,6 +114,7 @@ describe('a replicated application under load', () => {
     ],
     [
       'a killed control plane',
+      [],
       async () =>
         newestAfter(async () => {
           await configured({ ROUND: '3' });
@@ -118,19 +122,17 @@ describe('a replicated application under load', () => {
           await town.ready();
         }),
     ],
-  ])(
-    'answers every request through %s',
-    async (_, what) => {
+  ];
+  for (const [what, tags, carryOut] of replaced)
+    it(`answers every request through ${what}`, { tags, timeout: 2 * patientMs }, async () => {
       const failures = await underLoad(async () => {
-        await what();
+        await carryOut();
         await settled();
       });
       expect(failures).toEqual({});
       const replicas = (await town.application(app.id))['replicas'];
       await town.until('what was drained has ended', async () => (await up()).length === replicas, patientMs);
-    },
-    2 * patientMs,
-  );
+    });
 
   async function newestAfter(what: () => Promise<unknown>): Promise<void> {
     await what();
@@ -146,7 +148,7 @@ describe('a replicated application under load', () => {
     ],
   ])(
     'answers every request through a release that %s, and returns to what served',
-    { tags: 'long', timeout: 2 * patientMs },
+    { tags: [longTag], timeout: 2 * patientMs },
     async (_, { env, fields }) => {
       const before = await up();
       const failures = await underLoad(async () => {
@@ -166,7 +168,7 @@ describe('a replicated application under load', () => {
 
   it(
     'keeps each line of 5,000 per second, in order, through a redeployment',
-    { tags: 'long', timeout: 2 * patientMs },
+    { tags: [longTag], timeout: 2 * patientMs },
     async () => {
       const writer = `
       const from = performance.now();

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { afterAll, beforeAll, expect, it, describe } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
 import { instancesOf } from '../harness/engine.ts';
-import { brief, Installation } from '../harness/installation.ts';
+import { brief, Installation, onBothStores } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 
 const Versioned = z.object({ resource_version: z.string() });
@@ -28,72 +28,75 @@ async function backup(town: Installation): Promise<() => Promise<void>> {
   };
 }
 
-describe.each(['sqlite', 'etcd'] as const)('a store on %s that is put back, and has grown beyond since', (store) => {
-  let town: Installation;
-  let image: string;
+for (const { store, tags } of onBothStores)
+  describe(`a store on ${store} that is put back, and has grown beyond since`, { tags }, () => {
+    let town: Installation;
+    let image: string;
 
-  beforeAll(async () => {
-    ({ http: image } = await ensureTestImages());
-    town = await Installation.start({ store });
-  });
-  afterAll(() => town[Symbol.asyncDispose]());
-
-  async function deployed(fields: object): Promise<ApiObject> {
-    const app = await town.createApplication({ ...brief, source_type: 'image', image_url: image, ...fields });
-    await town.deployment((await town.deploy(app.id)).id, 'succeeded');
-    return app;
-  }
-
-  const scale = (app: ApiObject, replicas: number): Promise<unknown> =>
-    town.client.request('POST', `/api/v1/applications/${app.id}/scale`, { replicas });
-
-  const isUp = (app: ApiObject, count: number): Promise<unknown> =>
-    town.until(`${count} instances are ready`, async () => {
-      const it = await town.application(app.id);
-      const ready = it.conditions?.find(({ type }) => type === 'Ready');
-      return it.status === 'running' && ready?.status === 'true' && (await instancesOf(app.id)).length === count && it;
+    beforeAll(async () => {
+      ({ http: image } = await ensureTestImages());
+      town = await Installation.start({ store });
     });
+    afterAll(() => town[Symbol.asyncDispose]());
 
-  const removalsHeld = async (): Promise<string | undefined> => {
-    const server = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
-    return server.conditions?.find(({ type, status }) => type === 'RemovalsHeld' && status === 'true')?.message;
-  };
+    async function deployed(fields: object): Promise<ApiObject> {
+      const app = await town.createApplication({ ...brief, source_type: 'image', image_url: image, ...fields });
+      await town.deployment((await town.deploy(app.id)).id, 'succeeded');
+      return app;
+    }
 
-  /** Writes something, and answers how far the store is. */
-  const write = async (n: number): Promise<number> => {
-    const it = await town.client.object('PUT', `/api/v1/projects/${town.project.id}`, { description: `${n}` });
-    return Number(Versioned.parse(it).resource_version);
-  };
+    const scale = (app: ApiObject, replicas: number): Promise<unknown> =>
+      town.client.request('POST', `/api/v1/applications/${app.id}/scale`, { replicas });
 
-  it('removes nothing that is younger, before an operator confirms it, and takes anew what is made again', async () => {
-    const old = await deployed({ replicas: 1 });
-    const putBack = await backup(town);
-    const [young] = await Promise.all([deployed({ replicas: 1 }), scale(old, 3)]);
-    await isUp(old, 3);
-    const before = { old: (await instancesOf(old.id)).toSorted(), young: await instancesOf(young.id) };
-    const reached = await write(0);
+    const isUp = (app: ApiObject, count: number): Promise<unknown> =>
+      town.until(`${count} instances are ready`, async () => {
+        const it = await town.application(app.id);
+        const ready = it.conditions?.find(({ type }) => type === 'Ready');
+        return (
+          it.status === 'running' && ready?.status === 'true' && (await instancesOf(app.id)).length === count && it
+        );
+      });
 
-    // The agent is away while the store grows beyond all that it has seen.
-    await town.agent.kill();
-    await town.replicas[0]!.program.kill();
-    await putBack();
-    town.replicas[0]!.program.start();
-    await town.ready();
-    let n = 1;
-    while ((await write(n)) <= reached + 20) n++;
-    expect(n).toBeGreaterThan(10);
-    town.agent.start();
-    expect(await town.until('removals are held', removalsHeld)).toContain('3 of the instances');
+    const removalsHeld = async (): Promise<string | undefined> => {
+      const server = await town.client.object('GET', `/api/v1/servers/${town.server.id}`);
+      return server.conditions?.find(({ type, status }) => type === 'RemovalsHeld' && status === 'true')?.message;
+    };
 
-    await scale(old, 3);
-    await isUp(old, 3);
-    expect((await instancesOf(old.id)).toSorted()).toEqual(before.old);
-    expect(await instancesOf(young.id)).toEqual(before.young);
+    /** Writes something, and answers how far the store is. */
+    const write = async (n: number): Promise<number> => {
+      const it = await town.client.object('PUT', `/api/v1/projects/${town.project.id}`, { description: `${n}` });
+      return Number(Versioned.parse(it).resource_version);
+    };
 
-    const path = `/api/v1/servers/${town.server.id}/confirm-removals`;
-    expect(Confirmed.parse(await town.client.request('POST', path))).toEqual({ held: 3 });
-    await town.until('the younger one is gone', async () => (await instancesOf(young.id)).length === 0);
-    await town.until('nothing is held', async () => (await removalsHeld()) === undefined);
-    expect((await instancesOf(old.id)).toSorted()).toEqual(before.old);
+    it('removes nothing that is younger, before an operator confirms it, and takes anew what is made again', async () => {
+      const old = await deployed({ replicas: 1 });
+      const putBack = await backup(town);
+      const [young] = await Promise.all([deployed({ replicas: 1 }), scale(old, 3)]);
+      await isUp(old, 3);
+      const before = { old: (await instancesOf(old.id)).toSorted(), young: await instancesOf(young.id) };
+      const reached = await write(0);
+
+      // The agent is away while the store grows beyond all that it has seen.
+      await town.agent.kill();
+      await town.replicas[0]!.program.kill();
+      await putBack();
+      town.replicas[0]!.program.start();
+      await town.ready();
+      let n = 1;
+      while ((await write(n)) <= reached + 20) n++;
+      expect(n).toBeGreaterThan(10);
+      town.agent.start();
+      expect(await town.until('removals are held', removalsHeld)).toContain('3 of the instances');
+
+      await scale(old, 3);
+      await isUp(old, 3);
+      expect((await instancesOf(old.id)).toSorted()).toEqual(before.old);
+      expect(await instancesOf(young.id)).toEqual(before.young);
+
+      const path = `/api/v1/servers/${town.server.id}/confirm-removals`;
+      expect(Confirmed.parse(await town.client.request('POST', path))).toEqual({ held: 3 });
+      await town.until('the younger one is gone', async () => (await instancesOf(young.id)).length === 0);
+      await town.until('nothing is held', async () => (await removalsHeld()) === undefined);
+      expect((await instancesOf(old.id)).toSorted()).toEqual(before.old);
+    });
   });
-});

@@ -11,11 +11,12 @@ import { entriesOf } from '../harness/leftover-keys.ts';
 import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 const execute = promisify(execFile);
 const command = new URL('../../cli/setpoint', import.meta.url).pathname;
 
-test('a deleted tenant leaves nothing in the store and nothing on its server', async () => {
+test('a deleted tenant leaves nothing in the store and nothing on its server', { tags: [longTag] }, async () => {
   const { http: image } = await ensureTestImages();
   await using town = await Installation.start({ store: 'etcd', replicas: 2 });
   const tenant = async (...argv: string[]): Promise<string> => {

@@ -8,6 +8,7 @@ import { systemClock } from '../../time/clock.ts';
 import { IptablesPublisher } from '../../agent/ports/iptables-publisher.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { testLabel } from '../leftovers.ts';
+import { engineCall } from './docker.ts';
 import { until } from './until.ts';
 
 const execute = promisify(execFile);
@@ -70,10 +71,13 @@ export async function followEvents(
   };
 }
 
-/** Containers that carry this label, running or not: their ids. */
+const Containers = z.array(z.object({ Id: z.string() }));
+
+/** Containers that carry this label, running or not: their ids. Tests ask so often that the command line would cost much. */
 export async function containersWith(label: string, value: string): Promise<string[]> {
-  const out = await docker('ps', '--all', '--quiet', '--no-trunc', '--filter', `label=${label}=${value}`);
-  return out === '' ? [] : out.split('\n');
+  const filters = encodeURIComponent(JSON.stringify({ label: [`${label}=${value}`] }));
+  const found = Containers.parse(await engineCall('GET', `/containers/json?all=1&filters=${filters}`));
+  return found.map(({ Id }) => Id);
 }
 
 /** Service containers of a workload. */

@@ -32,6 +32,7 @@ import {
 } from '../../harness/git-server.ts';
 import { ensureTestImages } from '../../harness/test-image.ts';
 import { until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 let docker: TestDocker;
 let base: string;
@@ -327,19 +328,23 @@ test('a build that is repeated takes everything but its labels from the cache', 
   expect(cachedSteps(lines)).toEqual(['COPY', 'RUN']);
 });
 
-test('a build that is repeated by the classic builder takes everything but its labels from the cache', async () => {
-  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCOPY . /app\nRUN echo ${randomUUID()}` });
-  const wanted = item(fileUrl);
-  await build(wanted, undefined, classic);
-  const lines: string[] = [];
-  await build({ ...item(fileUrl), project_id: wanted.project_id }, (text) => lines.push(text), classic);
-  expect(lines.filter((text) => /^(?:Step|Dockerfile line) /.test(text))).toEqual([
-    `Dockerfile line 1: FROM ${base}`,
-    'Dockerfile line 2: COPY . /app',
-    expect.stringContaining('Dockerfile line 3: RUN echo'),
-  ]);
-  expect(lines.filter((text) => text.includes('Using cache'))).toHaveLength(3);
-});
+test(
+  'a build that is repeated by the classic builder takes everything but its labels from the cache',
+  { tags: [longTag] },
+  async () => {
+    const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCOPY . /app\nRUN echo ${randomUUID()}` });
+    const wanted = item(fileUrl);
+    await build(wanted, undefined, classic);
+    const lines: string[] = [];
+    await build({ ...item(fileUrl), project_id: wanted.project_id }, (text) => lines.push(text), classic);
+    expect(lines.filter((text) => /^(?:Step|Dockerfile line) /.test(text))).toEqual([
+      `Dockerfile line 1: FROM ${base}`,
+      'Dockerfile line 2: COPY . /app',
+      expect.stringContaining('Dockerfile line 3: RUN echo'),
+    ]);
+    expect(lines.filter((text) => text.includes('Using cache'))).toHaveLength(3);
+  },
+);
 
 describe('what the classic builder leaves beside its image', () => {
   /** Labels of the images without a name whose steps have a text in them, by id. */
@@ -400,7 +405,7 @@ describe('what the classic builder leaves beside its image', () => {
     expect([...(await left(mark)).keys()]).toEqual([]);
   });
 
-  test('is the cache of a later build, so that it is there only once', async () => {
+  test('is the cache of a later build, so that it is there only once', { tags: [longTag] }, async () => {
     const mark = randomUUID();
     const { fileUrl } = await repository({ Dockerfile: twoStages(mark, 'one') });
     const wanted = item(fileUrl);
@@ -422,7 +427,7 @@ describe('what the classic builder leaves beside its image', () => {
     expect((await left(mark)).size).toBe(0);
   });
 
-  test('is also labelled where a stage begins with another one or with nothing', async () => {
+  test('is also labelled where a stage begins with another one or with nothing', { tags: [longTag] }, async () => {
     const mark = randomUUID();
     const { fileUrl } = await repository({
       Dockerfile: [
@@ -925,15 +930,19 @@ describe('an image that was built for a project', () => {
   });
 });
 
-test('the log of a step has what it prints, and says where the engine left out what came too fast', async () => {
-  const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN seq 100000 199999\n` });
-  const linesOf = async (by: BuildDeps): Promise<string[]> => {
-    const lines: string[] = [];
-    await build(item(fileUrl), (text) => void lines.push(text), by);
-    return lines;
-  };
-  const [kit, whole] = [await linesOf(deps), await linesOf(classic)];
-  expect(whole.filter((text) => /^1\d{5}$/.test(text))).toHaveLength(100_000);
-  expect(said(kit).filter((text) => /^1\d{5}$/.test(text)).length).toBeLessThan(100_000);
-  expect(kit).toContainEqual(expect.stringMatching(/^#2 The engine left out lines here: /));
-});
+test(
+  'the log of a step has what it prints, and says where the engine left out what came too fast',
+  { tags: [longTag] },
+  async () => {
+    const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN seq 100000 199999\n` });
+    const linesOf = async (by: BuildDeps): Promise<string[]> => {
+      const lines: string[] = [];
+      await build(item(fileUrl), (text) => void lines.push(text), by);
+      return lines;
+    };
+    const [kit, whole] = [await linesOf(deps), await linesOf(classic)];
+    expect(whole.filter((text) => /^1\d{5}$/.test(text))).toHaveLength(100_000);
+    expect(said(kit).filter((text) => /^1\d{5}$/.test(text)).length).toBeLessThan(100_000);
+    expect(kit).toContainEqual(expect.stringMatching(/^#2 The engine left out lines here: /));
+  },
+);

@@ -1,3 +1,4 @@
 import { testDatabaseImage } from '../contract/database-image.ts';
 
 testDatabaseImage('mysql');
+testDatabaseImage('mariadb');
