@@ -10,22 +10,12 @@ import { DumpFault, wholeDump } from '../../databases/whole-dump.ts';
 import { diskGuard, watchDisk } from '../disk/disk-guard.ts';
 import { fetchDump } from '../imports/fetch-dump.ts';
 import { ImportFault } from '../imports/import-fault.ts';
-import type { ImportFolder } from '../imports/import-folder.ts';
-import type { Uploads } from '../imports/uploads.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { answerIn, dumpOf, runningIn } from './data-engine.ts';
 import { endOf } from './program-end.ts';
 import { asFiles, check, failed, requireSpace } from './restore-steps.ts';
 import type { RestoreDeps, RestoreItem } from './restore-steps.ts';
 import type { TaskProgress } from './task.ts';
-
-/** Where dumps that people bring are, and from where they may be fetched. */
-export interface ImportSources {
-  folder: Pick<ImportFolder, 'file'>;
-  uploads: Pick<Uploads, 'file' | 'remove'>;
-  /** Networks that dumps may be fetched from beside public addresses. */
-  networks: readonly string[];
-}
 
 type Source = NonNullable<TaskSpec<'restore'>['source']>;
 

@@ -13,7 +13,7 @@ import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { runningIn } from './data-engine.ts';
 import type { AddressSource } from './data-engine.ts';
-import type { ImportSources } from './import.ts';
+import type { ImportSources } from '../imports/import-sources.ts';
 import { endOf } from './program-end.ts';
 import type { TaskItem } from './task.ts';
 

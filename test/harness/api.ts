@@ -9,7 +9,7 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { TrafficSample } from '../../agent-protocol/traffic.ts';
-import type { CallParams, LogStreamParams, TerminalParams, TunnelParams } from '../../agent-protocol/messages.ts';
+import type { CallParams, ImportStreamParams, LogStreamParams, TerminalParams, TunnelParams } from '../../agent-protocol/messages.ts';
 import type { Agents } from '../../api/ground/agents.ts';
 import { ApiConfig } from '../../api/ground/config.ts';
 import { systemRandom } from '../../api/ground/random.ts';
