@@ -75,6 +75,10 @@ export interface ScriptedAgents extends Agents {
         signal: AbortSignal,
       ) => AsyncIterable<Uint8Array>)
     | undefined;
+  /** Takes a dump in that a client sends. */
+  uploaded:
+    | ((params: ImportStreamParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal) => AsyncIterable<Uint8Array>)
+    | undefined;
   tunnel:
     | ((params: TunnelParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal) => AsyncIterable<Uint8Array>)
     | undefined;
@@ -330,6 +334,7 @@ export function scriptedAgents(): ScriptedAgents {
     follow: undefined,
     exec: undefined,
     tunnel: undefined,
+    uploaded: undefined,
     async call(_tenant, server, params) {
       if (agents.answer === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.answer(server, params);
@@ -349,6 +354,10 @@ export function scriptedAgents(): ScriptedAgents {
       return agents.window(server, workload, signal);
     },
     duplex(_tenant, server, params, outgoing, { signal }) {
+      if (params.kind === 'import') {
+        if (agents.uploaded === undefined) throw new CallError('away', 'Agent is not connected');
+        return agents.uploaded(params, outgoing, signal);
+      }
       if (params.kind === 'tunnel') {
         if (agents.tunnel === undefined) throw new CallError('away', 'Agent is not connected');
         return agents.tunnel(params, outgoing, signal);
