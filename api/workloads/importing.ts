@@ -4,6 +4,7 @@ import { ImportFile } from '../../agent-protocol/messages.ts';
 import type { ImportedEngine } from '../../agent-protocol/messages.ts';
 import { engines } from '../../databases/engines.ts';
 import type { RestoreSource } from '../../store/kinds/restore.ts';
+import type { LiveAgent } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
@@ -42,7 +43,11 @@ export async function importUpload(ctx: RequestContext, database: Database, file
 
 /** Imports a dump that the server of the database fetches. @throws ApiError */
 export async function importUrl(ctx: RequestContext, database: Database, url: string) {
-  importable(ctx, database);
+  engineOf(ctx, database);
+  const { server_id: server } = database.desired;
+  const agent = ctx.view.agent(server);
+  // one that is away fetches it later
+  if (agent !== undefined) requireImports(agent);
   const { username, password, origin, pathname } = new URL(url);
   if (username !== '' || password !== '')
     throw badField('url', 'invalid', 'Must have no user and no password in it: sign the address, or send the dump');
@@ -69,13 +74,23 @@ export async function importPath(ctx: RequestContext, database: Database, path: 
 }
 
 /** The engine, if it takes dumps and its server can be asked now. @throws ApiError CONFLICT, SERVICE_UNAVAILABLE */
-function importable({ view }: RequestContext, database: Database): ImportedEngine {
-  const { type, server_id: server } = database.desired;
+function importable(ctx: RequestContext, database: Database): ImportedEngine {
+  const engine = engineOf(ctx, database);
+  requireImports(ctx.view.agent(database.desired.server_id));
+  return engine;
+}
+
+function requireImports(agent: LiveAgent | undefined): void {
+  requireAgent(agent, 'tasks.import', { lack: 'imports no dumps' });
+}
+
+/** The engine, if it takes dumps. @throws ApiError CONFLICT, also while another restore runs */
+function engineOf({ view }: RequestContext, database: Database): ImportedEngine {
+  const { type } = database.desired;
   if (type === 'mongodb')
     throw conflicting(
       `Setpoint imports no dumps into ${engines[type].word}: open a way to the database by setpoint db connect, and use mongorestore`,
     );
   requireRestorable(view, database);
-  requireAgent(view.agent(server), 'tasks.import', { lack: 'imports no dumps' });
   return type;
 }
