@@ -1,12 +1,14 @@
 import { DumpFault } from './whole-dump.ts';
 
-/** Statements by their plain words that are left out: they name roles, as by `--no-owner --no-privileges`, or what is there. */
+/** Statements by their plain words that are left out: they name roles, as by `--no-owner --no-privileges`, or say what is so. */
 const leftOut = [
   /^ALTER\s[^;]*\sOWNER\s+TO\s+[^\s;]+\s*;$/i,
   /^(?:GRANT|REVOKE)\s/i,
   /^ALTER\s+DEFAULT\s+PRIVILEGES\s/i,
   /^SET\s+SESSION\s+AUTHORIZATION\s/i,
   /^CREATE\s+SCHEMA\s+public\s*;$/i,
+  // older servers do not know it, and others have it so
+  /^SET\s+transaction_timeout\s*=\s*0\s*;$/i,
 ];
 /** After this statement data follows, up to a line `\.`. */
 const beginsData = /^COPY\s+(?:BINARY\s+)?[\w.$?\u0080-\u00ff]+\s*(?:\(\)\s*)?FROM\s+STDIN\b/i;
@@ -82,6 +84,7 @@ class Script {
   /** How much of the end of a dollar quote was seen. */
   #seen = 0;
   #command = '';
+  #commandLine = 1;
   /** The line of data, as far as it could be the end. */
   #dataHead = '';
   #out = Buffer.allocUnsafe(256 * 1024);
@@ -164,6 +167,7 @@ class Script {
     switch (one) {
       case backslash:
         [this.#mode, this.#command, this.#before] = ['command', '\\', 0];
+        this.#commandLine = this.#line;
         return;
       case double:
         return this.#enter('name', one, '?');
@@ -332,11 +336,10 @@ class Script {
 
   #refusedCommand(): DumpFault {
     const [word = ''] = /^\S+/.exec(this.#command) ?? [];
-    const line = this.#mode === 'command' ? this.#line : this.#line - 1;
     const remedy = /^\\c(?:onnect)?$/.test(word)
       ? 'make the dump of one database, without --create'
       : 'take it out of the dump';
-    return new DumpFault(`Line ${line} has ${word.slice(0, 40)}, a command of psql that no import carries out: ${remedy}`);
+    return new DumpFault(`Line ${this.#commandLine} has ${word.slice(0, 40)}, a command of psql that no import carries out: ${remedy}`);
   }
 
   /** Lines of data, up to their end or that of the chunk. */

@@ -8,7 +8,11 @@ import { ImportFault } from './import-fault.ts';
 /** Bytes of a file that suffice to decompress those by which a dump is recognised: a block of zstd has up to 128 KiB. */
 export const judgedBytes = 256 * 1024;
 
-/** Refuses what the engine cannot read, as far as its first bytes show that. @throws ImportFault `invalid_dump` */
+/**
+ * Refuses what the engine cannot read, as far as its first bytes show that; fewer than {@link judgedBytes} are all.
+ *
+ * @throws ImportFault `invalid_dump`
+ */
 export function judgeHead(head: Uint8Array, engine: DatabaseType): void {
   try {
     const plain = plainHead(head);
@@ -40,7 +44,8 @@ function plainHead(head: Uint8Array): Uint8Array | undefined {
       compression === 'gzip'
         ? gunzipSync(head, { finishFlush: constants.Z_SYNC_FLUSH, ...most })
         : zstdDecompressSync(head, { finishFlush: constants.ZSTD_e_flush, ...most });
-    return plain.length < headBytes ? undefined : plain;
+    const isAll = head.length < judgedBytes;
+    return plain.length < headBytes && !isAll ? undefined : plain;
   } catch {
     return undefined; // it is told once all of it is decompressed
   }

@@ -71,18 +71,22 @@ test.each([
   ['as it is', rdb],
   ['by gzip', gzipSync(rdb)],
   ['by zstd', zstdCompressSync(rdb)],
-])('a dump of another engine is refused, compressed %s, before all of it came', async (_, dump) => {
-  let asked = 0;
-  const endless = (async function* () {
-    yield dump;
-    for (; asked < 1000; asked += 1) yield Buffer.alloc(64 * 1024);
-  })();
-  await expect(send(endless)).rejects.toMatchObject({
+])('a dump of another engine is refused, compressed %s', async (_, dump) => {
+  await expect(send([dump])).rejects.toMatchObject({
     code: 'invalid_dump',
     message: 'The dump cannot be imported: It is a file of Redis, and the database is of postgres',
   });
-  expect(asked).toBeLessThan(10);
   expect(await readdir(folder)).toEqual([]);
+});
+
+test('a dump of another engine is refused before all of it came', async () => {
+  let asked = 0;
+  const endless = (async function* () {
+    yield rdb;
+    for (; asked < 1000; asked += 1) yield Buffer.alloc(64 * 1024);
+  })();
+  await expect(send(endless)).rejects.toMatchObject({ code: 'invalid_dump' });
+  expect(asked).toBeLessThan(10);
 });
 
 test('a disk without room is refused before anything is written', async () => {
