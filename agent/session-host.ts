@@ -61,7 +61,7 @@ export interface SessionHostDeps {
   repositories: ReadRepository;
   terminals: Pick<Terminals, 'open'>;
   tunnels: Pick<Tunnels, 'open'>;
-  uploads: Pick<Uploads, 'receive'>;
+  uploads: Pick<Uploads, 'receive' | 'requireSpace'>;
   importFolder: Pick<ImportFolder, 'file'>;
   examiner: Pick<Examiner, 'examine' | 'heal'>;
   surveyor: Pick<Surveyor, 'survey' | 'values'>;
@@ -261,7 +261,9 @@ export class SessionHost implements AgentHost {
   async #lookAt({ path, engine }: CallOf<'import.look'>): Promise<ImportFile> {
     await using file = await this.#deps.importFolder.file(path);
     await judgeFile(file, engine);
-    return { size_bytes: (await file.stat()).size };
+    const { size } = await file.stat();
+    await this.#deps.uploads.requireSpace(size);
+    return { size_bytes: size };
   }
 
   async #surveyedValues(containers: readonly string[], signal: AbortSignal): Promise<unknown> {

@@ -56,7 +56,7 @@ export class Uploads {
     if (this.#coming.has(id)) throw new CallError('in_use', 'The dump is being sent already');
     this.#coming.add(id);
     try {
-      await this.#requireSpace(size ?? 0);
+      await this.requireSpace(size ?? 0);
       await this.#write(id, engine, incoming, signal);
     } catch (error) {
       await this.remove(id);
@@ -67,6 +67,18 @@ export class Uploads {
       this.#coming.delete(id);
     }
     yield* [];
+  }
+
+  /** @throws ImportFault `no_space` if so many bytes more would fill the disk */
+  async requireSpace(bytes: number): Promise<void> {
+    const { freeBytes, totalBytes } = await this.#deps.disk();
+    if (freeBytes - bytes >= floorBytes(totalBytes)) return;
+    const inMiB = (count: number): string => `${Math.ceil(count / 1024 / 1024)} MiB`;
+    const what = bytes === 0 ? 'More of the dump would fill' : `The dump has ${inMiB(bytes)}, too much for`;
+    throw new ImportFault(
+      'no_space',
+      `${what} the disk of the server, which has ${inMiB(freeBytes)} free: free some, and begin again`,
+    );
   }
 
   /** @throws ImportFault `source_failed` if it is not there */
@@ -117,22 +129,10 @@ export class Uploads {
       written += chunk.length;
       if (written - looked < lookBytes) continue;
       looked = written;
-      await this.#requireSpace(0);
+      await this.requireSpace(0);
     }
     if (head !== undefined) judgeHead(head, engine);
     await file.sync();
-  }
-
-  async #requireSpace(bytes: number): Promise<void> {
-    const { freeBytes, totalBytes } = await this.#deps.disk();
-    if (freeBytes - bytes >= floorBytes(totalBytes)) return;
-    const inMiB = (count: number): string => `${Math.ceil(count / 1024 / 1024)} MiB`;
-    const needs = bytes === 0 ? 'The dump' : `The dump has ${inMiB(bytes)}, and`;
-    const message =
-      bytes === 0
-        ? `${needs} would fill the disk of the server, which has ${inMiB(freeBytes)} free: free some, and begin again`
-        : `${needs} the disk of the server has only ${inMiB(freeBytes)} free: free some, and begin again`;
-    throw new ImportFault('no_space', message);
   }
 
   #path(id: string): string {
