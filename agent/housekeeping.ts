@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { understand } from '../agent-protocol/assignment.ts';
 import type { WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../time/clock.ts';
 import { buildNetwork } from './tasks/build-network.ts';
@@ -229,7 +230,10 @@ export class Housekeeping {
   async #uploads(): Promise<void> {
     const { desired, uploads } = this.#deps;
     if (!desired.confirmed) return;
-    const sources = [...desired.all()].flatMap(({ spec }) => (spec.type === 'restore' ? [spec.source] : []));
+    const sources = [...desired.all()].map((item) => {
+      const spec = understand(item)?.spec;
+      return spec?.type === 'restore' ? spec.source : undefined;
+    });
     await uploads.retain(new Set(sources.flatMap((it) => (it?.by === 'upload' ? [it.name] : []))));
   }
 

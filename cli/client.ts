@@ -184,11 +184,13 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     object: async (method, path, body, headers) => ApiObject.parse(await request(method, path, body, headers)),
     async upload(path, file) {
       const headers = credential(connection.token);
-      const { status, text } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch((error: unknown) => {
-        stop?.throwIfAborted();
-        if (isOfFile(error)) throw error;
-        throw unreachable(connection, error);
-      });
+      const { status, text } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch(
+        (error: unknown) => {
+          stop?.throwIfAborted();
+          if (isOfFile(error)) throw error;
+          throw unreachable(connection, error);
+        },
+      );
       const answer = parsed(text);
       const envelope = Envelope.safeParse(answer);
       if (envelope.success && envelope.data.success) return ApiObject.parse(envelope.data.data);

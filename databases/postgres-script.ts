@@ -339,7 +339,9 @@ class Script {
     const remedy = /^\\c(?:onnect)?$/.test(word)
       ? 'make the dump of one database, without --create'
       : 'take it out of the dump';
-    return new DumpFault(`Line ${this.#commandLine} has ${word.slice(0, 40)}, a command of psql that no import carries out: ${remedy}`);
+    return new DumpFault(
+      `Line ${this.#commandLine} has ${word.slice(0, 40)}, a command of psql that no import carries out: ${remedy}`,
+    );
   }
 
   /** Lines of data, up to their end or that of the chunk. */
@@ -348,8 +350,7 @@ class Script {
     while (at < chunk.length) {
       const found = chunk.indexOf(newline, at);
       const to = found === -1 ? chunk.length : found + 1;
-      if (this.#dataHead.length < 5)
-        this.#dataHead += String.fromCharCode(...chunk.subarray(at, Math.min(to, at + 5)));
+      if (this.#dataHead.length < 5) this.#dataHead += String.fromCharCode(...chunk.subarray(at, Math.min(to, at + 5)));
       at = to;
       if (found === -1) break;
       this.#line += 1;

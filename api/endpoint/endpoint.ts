@@ -127,7 +127,17 @@ export interface DownloadSpec<K extends ResourceKind> extends Common<K> {
 }
 
 /** Fields of other endpoints that an endpoint answering with bytes does not have. */
-type Unused = 'query' | 'body' | 'upload' | 'streamed' | 'raw' | 'readOnly' | 'response' | 'status' | 'heavy' | 'settle';
+type Unused =
+  | 'query'
+  | 'body'
+  | 'upload'
+  | 'streamed'
+  | 'raw'
+  | 'readOnly'
+  | 'response'
+  | 'status'
+  | 'heavy'
+  | 'settle';
 
 /** An endpoint that answers with bytes. */
 export type DownloadEndpoint<K extends ResourceKind = ResourceKind> = DownloadSpec<K> & { [F in Unused]?: never } & {

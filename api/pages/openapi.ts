@@ -218,7 +218,8 @@ function bodyOf(endpoint: AnyEndpoint): z.ZodType | undefined {
 
 /** JSON or a form where the endpoint takes either. */
 function contentOf(endpoint: AnyEndpoint, body: z.ZodType): Record<string, { schema: z.ZodType }> {
-  if (endpoint.streamed === undefined || !(body instanceof z.ZodObject)) return { [bodyType(endpoint)]: { schema: body } };
+  if (endpoint.streamed === undefined || !(body instanceof z.ZodObject))
+    return { [bodyType(endpoint)]: { schema: body } };
   return {
     [json]: { schema: body.omit({ file: true }) },
     [formType]: { schema: body.pick({ file: true }) },

@@ -4,7 +4,15 @@ import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
 import { ApiError, badField } from '../ground/api-error.ts';
-import { Import, Restore, RestoreFromPath, RestoreInPlace, RestoreOf, restores, restoreStatus } from '../resources/restore.ts';
+import {
+  Import,
+  Restore,
+  RestoreFromPath,
+  RestoreInPlace,
+  RestoreOf,
+  restores,
+  restoreStatus,
+} from '../resources/restore.ts';
 import { importPath, importUpload, importUrl } from '../workloads/importing.ts';
 import { referred } from '../workloads/references.ts';
 import { inPlace, intoNew } from '../workloads/restoring.ts';

@@ -65,8 +65,7 @@ export async function importPath(ctx: RequestContext, database: Database, path: 
   const found = await ctx.agents
     .call(ctx.tenant, server, call, { timeoutMs: lookMs, signal: ctx.signal() })
     .catch((error: unknown) => {
-      if (error instanceof CallError && error.code === 'invalid_path')
-        throw badField('path', 'invalid', error.message);
+      if (error instanceof CallError && error.code === 'invalid_path') throw badField('path', 'invalid', error.message);
       throw error;
     });
   const { size_bytes } = answerOf(ImportFile, found);

@@ -8,7 +8,8 @@ import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import type { SealedValue, Unsealer } from '../../store/seal.ts';
+import type { SealedValue } from '../../store/kinds/define.ts';
+import type { Unsealer } from '../../store/seal.ts';
 import { bucketPlace } from '../backup-destination/place.ts';
 
 /** Signs addresses of a bucket. Whoever has one may send to it or fetch from it until it expires. Keys are without prefix. */

@@ -72,7 +72,7 @@ async function upload(database: string, form: FormData, headers: Record<string, 
     body: form,
   });
   const body = (await response.json()) as Answer['body'];
-  return { status: response.status, body, data: body.data } as Answer;
+  return { status: response.status, headers: response.headers, body, data: body.data };
 }
 
 describe('an import of a file', () => {

@@ -129,9 +129,7 @@ describe('a database', () => {
     const file = join(await mkdtemp(join(tmpdir(), 'setpoint-dump-')), 'dump.sql');
     await writeFile(file, `-- MySQL dump 10.13\n${'-- \n'.repeat(1_000_000)}`);
     const into = (...source: string[]) => run('db', 'import', 'cache', ...source, '--yes');
-    expect(await into()).toEqual(
-      failed('Say what is imported, by one of --file FILE, --url ADDRESS and --path PATH'),
-    );
+    expect(await into()).toEqual(failed('Say what is imported, by one of --file FILE, --url ADDRESS and --path PATH'));
     expect(await into('--file', file)).toEqual(
       failed('The dump cannot be imported: It is a dump of MySQL or MariaDB, and the database is of redis'),
     );

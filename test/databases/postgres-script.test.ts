@@ -20,7 +20,7 @@ const dump = [
   '-- PostgreSQL database dump',
   '--',
   '',
-  "SET standard_conforming_strings = on; -- \\! is of the comment",
+  'SET standard_conforming_strings = on; -- \\! is of the comment',
   '/* \\! of a comment /* in one */ \\! */',
   'CREATE TABLE public."odd \\! ""name" (id integer, note text DEFAULT \'\\! it\'\'s\');',
   "INSERT INTO t VALUES (E'a\\'; \\\\! b', 'c;d');",
@@ -36,7 +36,7 @@ const dump = [
   '\\N',
   '\\.',
   '',
-  'SELECT pg_catalog.setval(\'public.notes_id_seq\', 1, true);',
+  "SELECT pg_catalog.setval('public.notes_id_seq', 1, true);",
   '',
 ].join('\n');
 
@@ -63,7 +63,8 @@ test.each([
 });
 
 test('what only looks like a statement of roles stays', async () => {
-  const script = "SELECT 'ALTER TABLE t OWNER TO bob;';\nSELECT 1 AS \"GRANT x\";\n-- GRANT y;\nALTER TABLE t ADD a int;";
+  const script =
+    'SELECT \'ALTER TABLE t OWNER TO bob;\';\nSELECT 1 AS "GRANT x";\n-- GRANT y;\nALTER TABLE t ADD a int;';
   expect(await passed(script)).toBe(script);
 });
 
@@ -88,8 +89,7 @@ test.each([
   ["SELECT $ 'a'", 'a $ that begins no text'],
   ["SELECT 'a\0b'", 'a byte 0'],
 ])('a script that could start something is refused: %j', async (script, why) => {
-  for (const size of [1, 7, 1000])
-    await expect(passed(script, { ...open, size })).rejects.toThrow(why);
+  for (const size of [1, 7, 1000]) await expect(passed(script, { ...open, size })).rejects.toThrow(why);
   await expect(passed(script)).rejects.toBeInstanceOf(DumpFault);
 });
 

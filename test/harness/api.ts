@@ -9,7 +9,13 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { TrafficSample } from '../../agent-protocol/traffic.ts';
-import type { CallParams, ImportStreamParams, LogStreamParams, TerminalParams, TunnelParams } from '../../agent-protocol/messages.ts';
+import type {
+  CallParams,
+  ImportStreamParams,
+  LogStreamParams,
+  TerminalParams,
+  TunnelParams,
+} from '../../agent-protocol/messages.ts';
 import type { Agents } from '../../api/ground/agents.ts';
 import { ApiConfig } from '../../api/ground/config.ts';
 import { systemRandom } from '../../api/ground/random.ts';
@@ -77,7 +83,11 @@ export interface ScriptedAgents extends Agents {
     | undefined;
   /** Takes a dump in that a client sends. */
   uploaded:
-    | ((params: ImportStreamParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal) => AsyncIterable<Uint8Array>)
+    | ((
+        params: ImportStreamParams,
+        incoming: AsyncIterable<Uint8Array>,
+        signal: AbortSignal,
+      ) => AsyncIterable<Uint8Array>)
     | undefined;
   tunnel:
     | ((params: TunnelParams, incoming: AsyncIterable<Uint8Array>, signal: AbortSignal) => AsyncIterable<Uint8Array>)

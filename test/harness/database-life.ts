@@ -372,7 +372,10 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
         database = await is('running');
         expect(await rows()).toBe(2);
 
-        const started = plain.replace('\n--\n-- PostgreSQL database dump complete', (end) => `\n\\! touch /tmp/started\n${end}`);
+        const started = plain.replace(
+          '\n--\n-- PostgreSQL database dump complete',
+          (end) => `\n\\! touch /tmp/started\n${end}`,
+        );
         const refused = await load(started);
         const after = await town.until('the import has failed', async () => {
           const now = await town.client.object('GET', `/api/v1/restores/${refused.id}`);

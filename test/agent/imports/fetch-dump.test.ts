@@ -32,17 +32,20 @@ async function fetched(address: string, allowed = [`${here}/32`], resolve?: () =
   return buffer(Readable.from(bytes));
 }
 
-test.runIf(here !== undefined)('an address that the operator named is fetched, also by http, and at that address', async () => {
-  const hosts: (string | undefined)[] = [];
-  const port = await serve((request, response) => {
-    hosts.push(request.headers.host);
-    response.end('SELECT 1;');
-  });
-  expect((await fetched(`http://${here}:${port}/dump`)).toString()).toBe('SELECT 1;');
-  const named = await fetched(`http://dumps.example.test:${port}/dump?key=s`, undefined, async () => [here ?? '']);
-  expect(named.toString()).toBe('SELECT 1;');
-  expect(hosts).toEqual([`${here}:${port}`, `dumps.example.test:${port}`]);
-});
+test.runIf(here !== undefined)(
+  'an address that the operator named is fetched, also by http, and at that address',
+  async () => {
+    const hosts: (string | undefined)[] = [];
+    const port = await serve((request, response) => {
+      hosts.push(request.headers.host);
+      response.end('SELECT 1;');
+    });
+    expect((await fetched(`http://${here}:${port}/dump`)).toString()).toBe('SELECT 1;');
+    const named = await fetched(`http://dumps.example.test:${port}/dump?key=s`, undefined, async () => [here ?? '']);
+    expect(named.toString()).toBe('SELECT 1;');
+    expect(hosts).toEqual([`${here}:${port}`, `dumps.example.test:${port}`]);
+  },
+);
 
 test.each([
   ['http://198.51.100.7/dump', ['198.51.100.7'], 'takes https'],

@@ -93,7 +93,9 @@ test('a disk without room is refused before anything is written', async () => {
   freeBytes = 6 * gibibyte;
   await expect(send([Buffer.from('SELECT 1;')], { size: 2 * gibibyte })).rejects.toMatchObject({
     code: 'no_space',
-    message: expect.stringContaining('The dump has 2048 MiB, too much for the disk of the server, which has 6144 MiB free'),
+    message: expect.stringContaining(
+      'The dump has 2048 MiB, too much for the disk of the server, which has 6144 MiB free',
+    ),
   });
   expect(await readdir(folder)).toEqual([]);
 });

@@ -114,19 +114,22 @@ test.each([
   ['as it is', Buffer.from(dump)],
   ['by gzip', gzipSync(dump)],
   ['by zstd', zstdCompressSync(dump)],
-])('a dump that is compressed %s goes to the client of the engine, which refuses commands itself', async (_, content) => {
-  await expect(run(content)).resolves.toEqual({ dump_bytes: dump.length });
-  const input = programs[0]?.input ?? '';
-  const key = /^\\restrict ([0-9a-f]{64})\n/.exec(input)?.[1];
-  const passed = dump.replaceAll(/\\(?:un)?restrict a1/g, '').replace('ALTER TABLE t OWNER TO bob;', '');
-  expect(input).toBe(`\\restrict ${key}\n${passed}\n;\n\\unrestrict ${key}\n\\echo 'setpoint: restored'\n`);
-  expect(programs.map(({ options }) => options.command.join(' '))).toEqual([
-    expect.stringMatching(/^psql .*--set=ON_ERROR_STOP=1 --dbname=dbname=app /),
-    postgres.dump?.check.join(' '),
-  ]);
-  expect(progress.at(-1)).toMatchObject({ step: 'restoring', done: content.length, total: content.length });
-  expect(await readdir(join(root, 'uploads'))).toEqual([]);
-});
+])(
+  'a dump that is compressed %s goes to the client of the engine, which refuses commands itself',
+  async (_, content) => {
+    await expect(run(content)).resolves.toEqual({ dump_bytes: dump.length });
+    const input = programs[0]?.input ?? '';
+    const key = /^\\restrict ([0-9a-f]{64})\n/.exec(input)?.[1];
+    const passed = dump.replaceAll(/\\(?:un)?restrict a1/g, '').replace('ALTER TABLE t OWNER TO bob;', '');
+    expect(input).toBe(`\\restrict ${key}\n${passed}\n;\n\\unrestrict ${key}\n\\echo 'setpoint: restored'\n`);
+    expect(programs.map(({ options }) => options.command.join(' '))).toEqual([
+      expect.stringMatching(/^psql .*--set=ON_ERROR_STOP=1 --dbname=dbname=app /),
+      postgres.dump?.check.join(' '),
+    ]);
+    expect(progress.at(-1)).toMatchObject({ step: 'restoring', done: content.length, total: content.length });
+    expect(await readdir(join(root, 'uploads'))).toEqual([]);
+  },
+);
 
 test('the custom format goes to pg_restore, without owners', async () => {
   await run(Buffer.from('PGDMP and so on'), { scripts: [{ code: 0 }, {}] });
@@ -142,12 +145,15 @@ test('the custom format goes to pg_restore, without owners', async () => {
 });
 
 test('a dump of MariaDB goes into MySQL without its first line, and passwords stay', async () => {
-  const content = '/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dump 10.19\nCREATE TABLE t (n int);\n-- Dump completed\n';
+  const content =
+    '/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dump 10.19\nCREATE TABLE t (n int);\n-- Dump completed\n';
   await run(content, { engine: 'mysql', scripts: [{}, good, {}] });
   expect(programs[1]?.options.command).toEqual(expect.arrayContaining(['mysql', '--binary-mode', '--database=app']));
   const input = programs[1]?.input ?? '';
   expect(input).not.toContain('sandbox');
-  expect(input).toMatch(/^CREATE TEMPORARY TABLE mysql.setpoint_kept [^]*CREATE TABLE t[^]*UPDATE mysql.user[^]*restored/);
+  expect(input).toMatch(
+    /^CREATE TEMPORARY TABLE mysql.setpoint_kept [^]*CREATE TABLE t[^]*UPDATE mysql.user[^]*restored/,
+  );
   expect(programs[2]?.options.command).toEqual(mysql.dump?.check);
 });
 
