@@ -1,13 +1,15 @@
-import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ImportFolder } from '../../../agent/imports/import-folder.ts';
 
 let root: string;
 let folder: ImportFolder;
+let socket: Server;
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'setpoint-imports-'));
   folder = await ImportFolder.open(join(root, 'imports'));
@@ -18,9 +20,13 @@ beforeEach(async () => {
   await symlink('../../imports-beside/secret', join(root, 'imports', 'deep', 'out'));
   await symlink('../imports-beside', join(root, 'imports', 'folder-out'));
   await symlink('deep/dump.sql', join(root, 'imports', 'within'));
-  await promisify(execFile)('mkfifo', [join(root, 'imports', 'pipe')]);
+  socket = createServer().listen(join(root, 'imports', 'socket'));
+  await once(socket, 'listening');
 });
-afterEach(async () => rm(root, { recursive: true }));
+afterEach(async () => {
+  socket.close();
+  await rm(root, { recursive: true });
+});
 
 async function read(path: string): Promise<string> {
   await using file = await folder.file(path);
@@ -40,7 +46,7 @@ test.each([
   ['deep/../../imports-beside/secret', 'is not below it'],
   ['/etc/passwd', 'is not below it'],
   ['deep', 'is no file'],
-  ['pipe', 'is no file'],
+  ['socket', 'cannot be read'],
   ['', 'is not below it'],
   ['a\0b', 'is not below it'],
   ['none', 'is not there'],
