@@ -65,7 +65,7 @@ const dump: Dump = {
 };
 
 /** The first minor releases whose `psql` has `\\restrict`; later major ones have it from their first one. */
-const firstRestricted: Readonly<Record<string, number>> = { 13: 22, 14: 19, 15: 14, 16: 10, 17: 6 };
+const firstRestricted: Readonly<Partial<Record<string, number>>> = { 13: 22, 14: 19, 15: 14, 16: 10, 17: 6 };
 
 /** Whether `psql` of a release can refuse all commands in what it reads. */
 function isRestrictable(release: string): boolean {

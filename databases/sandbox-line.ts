@@ -5,21 +5,29 @@ const mostBytes = 128;
 export async function* withoutSandboxLine(
   source: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let head: Buffer | undefined = Buffer.alloc(0);
+  let head = new Uint8Array();
+  let isPast = false;
   for await (const chunk of source) {
-    if (head === undefined) {
+    if (isPast) {
       yield chunk;
       continue;
     }
-    head = Buffer.concat([head, chunk]);
+    head = joined(head, chunk);
     if (head.length < mostBytes) continue;
+    isPast = true;
     yield withoutLine(head);
-    head = undefined;
   }
-  if (head !== undefined && head.length > 0) yield withoutLine(head);
+  if (!isPast && head.length > 0) yield withoutLine(head);
 }
 
-function withoutLine(head: Buffer): Buffer {
-  const line = sandboxLine.exec(head.toString('latin1', 0, mostBytes))?.[0] ?? '';
-  return head.subarray(line.length);
+function withoutLine(head: Uint8Array): Uint8Array {
+  const text = new TextDecoder('latin1').decode(head.subarray(0, mostBytes));
+  return head.subarray(sandboxLine.exec(text)?.[0].length ?? 0);
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(first.length + second.length);
+  all.set(first);
+  all.set(second, first.length);
+  return all;
 }

@@ -196,12 +196,12 @@ async function* decompressed(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const plain = compression === 'gzip' ? createGunzip() : createZstdDecompress();
-  let fault: unknown;
+  let fault: Error | undefined;
   const noted = async function* (): AsyncGenerator<Uint8Array> {
     try {
       yield* source;
     } catch (error) {
-      fault = error;
+      fault = error instanceof Error ? error : new Error(String(error));
       throw error;
     }
   };

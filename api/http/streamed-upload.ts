@@ -76,8 +76,8 @@ export async function openUpload(
     fail(message);
     parser.destroy();
   });
-  parser.once('close', limits.end);
-  request.on('data', limits.came);
+  parser.once('close', () => limits.end());
+  request.on('data', () => limits.came());
   withoutDeadline(request);
   request.pipe(parser);
   const stream = await began;

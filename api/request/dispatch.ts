@@ -140,7 +140,7 @@ async function answer(
     signal: goneSignal(response),
   };
   // a file is not read from a caller who may not upload it
-  if (route.endpoint.upload !== undefined || route.endpoint.streamed !== undefined) await judgeFirst(services, routed);
+  if (takesFile(route)) await judgeFirst(services, routed);
   return runEndpoint(services, { ...routed, body: await readBody(request, route, services.clock) });
 }
 
@@ -150,6 +150,10 @@ async function answer(
  */
 function payerOf({ permission }: Route, caller: Principal | undefined, { address: from }: RequestInfo): string {
   return caller === undefined || isPublic(permission) ? from : `user/${caller.user.meta.id}`;
+}
+
+function takesFile({ endpoint }: Route): boolean {
+  return endpoint.upload !== undefined || endpoint.streamed !== undefined;
 }
 
 /** Reads what the endpoint takes: no body, a form with a file, or JSON. @throws ApiError BAD_REQUEST */

@@ -120,7 +120,9 @@ describe('an import of a file', () => {
     asking.write('--b\r\ncontent-disposition: form-data; name="file"; filename="d"\r\n\r\nSELECT 1;');
     await until('the agent gets something', async () => sent.length === 1);
     asking.destroy();
-    await once(asking, 'close');
+    await new Promise((resolve) => {
+      asking.once('close', resolve);
+    });
     await until('the agent knows that it was cut', async () => sent[0]?.end === 'cut');
     expect((await owner.get(`/restores?search=${(await owner.get(`/databases/${id}`)).data.name}`)).data).toEqual([]);
   });
@@ -176,9 +178,8 @@ describe('an import of a file', () => {
   });
 
   it('that the server refuses is refused with its reason', async () => {
-    world.agents.uploaded = async function* () {
+    world.agents.uploaded = () => {
       throw new CallError('invalid_dump', 'The dump cannot be imported: It is a file of Redis');
-      yield* [];
     };
     const id = await aDatabase();
     expect(said(await upload(id, formOf('REDIS0012')))).toEqual([409, expect.stringContaining('a file of Redis')]);

@@ -30,7 +30,7 @@ afterEach(async () => {
 
 async function read(path: string): Promise<string> {
   await using file = await folder.file(path);
-  return file.readFile('utf8');
+  return await file.readFile('utf8');
 }
 
 test('a file below the folder is opened by its path there, and by its whole path', async () => {

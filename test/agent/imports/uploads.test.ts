@@ -35,7 +35,7 @@ async function send(
 
 async function kept(id: string): Promise<Buffer> {
   await using file = await uploads.file(id);
-  return file.readFile();
+  return await file.readFile();
 }
 
 test('what comes in is on the disk as it came, until it is removed', async () => {
