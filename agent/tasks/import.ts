@@ -155,9 +155,9 @@ async function run(
     if (end.exitCode !== 0) throw failed(`The new instance could not be prepared: ${end.errors.trim()}`);
   }
   const input = (async function* () {
-    yield Buffer.from(program.before);
+    if (program.before !== '') yield Buffer.from(program.before);
     yield* program.safe(dump);
-    yield Buffer.from(program.after);
+    if (program.after !== '') yield Buffer.from(program.after);
   })();
   const fault = program.fault(await endOf(deps.runtime, container, program.command, signal, input));
   if (fault !== undefined) throw failed(fault);
