@@ -97,12 +97,15 @@ const imports: Import = {
         '--file=-',
       ],
       before: isRestricted ? `\\restrict ${key}\n` : '',
-      // ends a last statement that has no semicolon
-      after: `\n;\n${isRestricted ? `\\unrestrict ${key}\n` : ''}\\echo '${restored}'\n`,
+      // ends a last statement that has no semicolon; commands stay refused, so that the server says that it came to the end
+      after: `\n;\nDO $setpoint$ BEGIN RAISE WARNING '${restored}'; END $setpoint$;\n`,
       safe: (source) => safeScript(source, { isRestricted }),
-      fault({ exitCode, output, errors }) {
+      fault({ exitCode, errors, hasMoreErrors }) {
         if (exitCode !== 0) return `PostgreSQL refused a part of the dump: ${firstError(errors)}`;
-        return output.endsWith(`${restored}\n`) ? undefined : 'The dump ends in the middle of a statement';
+        if (errors.includes(`WARNING:  ${restored}\n`)) return undefined;
+        return hasMoreErrors
+          ? `psql told of more than is kept, at first: ${errors.slice(0, 500)}`
+          : 'The dump ends in the middle of a statement';
       },
     };
   },

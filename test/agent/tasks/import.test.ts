@@ -47,6 +47,7 @@ const disk = async () => ({ freeBytes, totalBytes: 200 * gibibyte });
 
 /** The program reads all, and says so. */
 const good: Script = {
+  errors: 'psql:<stdin>:9: WARNING:  setpoint: restored\n',
   output: async function* output(program) {
     await until('the input of the program ends', async () => program.hasInputEnded || program.isGone);
     yield Buffer.from('setpoint: restored\n');
@@ -121,7 +122,9 @@ test.each([
     const input = programs[0]?.input ?? '';
     const key = /^\\restrict ([0-9a-f]{64})\n/.exec(input)?.[1];
     const passed = dump.replaceAll(/\\(?:un)?restrict a1/g, '').replace('ALTER TABLE t OWNER TO bob;', '');
-    expect(input).toBe(`\\restrict ${key}\n${passed}\n;\n\\unrestrict ${key}\n\\echo 'setpoint: restored'\n`);
+    expect(input).toBe(
+      `\\restrict ${key}\n${passed}\n;\nDO $setpoint$ BEGIN RAISE WARNING 'setpoint: restored'; END $setpoint$;\n`,
+    );
     expect(programs.map(({ options }) => options.command.join(' '))).toEqual([
       expect.stringMatching(/^psql .*--set=ON_ERROR_STOP=1 --dbname=dbname=app /),
       postgres.dump?.check.join(' '),
