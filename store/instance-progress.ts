@@ -14,6 +14,13 @@ export interface Progress {
   message: string;
 }
 
+/** Children of all instances of a project that are still to be made. */
+export function childrenToCome(view: View & Pick<TenantView, 'by'>, projectId: string): Child[] {
+  return view
+    .by('template_instance', 'project', projectId)
+    .flatMap((it) => it.desired.children.filter((child) => childProgress(view, it, child).state === 'waiting'));
+}
+
 /** How far a child is, by the view. Pure. */
 export function childProgress(view: View, instance: ReadonlyResource<'template_instance'>, child: Child): Progress {
   const { kind, id } = child;

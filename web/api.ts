@@ -184,7 +184,12 @@ function addressOf(tenant: string, path: string, { path: values = {}, query = {}
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, String(value)]);
   const search = new URLSearchParams(parameters).toString();
-  return new URL(`${tenant}${filled}${search === '' ? '' : `?${search}`}`, base()).href;
+  return new URL(`${inUrl(tenant)}${filled}${search === '' ? '' : `?${search}`}`, base()).href;
+}
+
+/** A tenant as the first part of a path: an address of the console, which others may have made, names it. */
+function inUrl(tenant: string): string {
+  return encodeURIComponent(tenant);
 }
 
 /** @throws Refused */
@@ -214,7 +219,7 @@ function parsed(text: string): Envelope | undefined {
 export async function openSocket(login: Login, path: string, query: Record<string, string> = {}): Promise<WebSocket> {
   const { tenant } = login;
   const { ticket } = await call(login, 'POST', '/api/v1/auth/stream-tickets', { body: { path } });
-  const url = new URL(`${tenant}${path}`, base());
+  const url = new URL(`${inUrl(tenant)}${path}`, base());
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   url.search = new URLSearchParams({ ...query, token: ticket }).toString();
   return new WebSocket(url);

@@ -4,7 +4,7 @@ import type { ImageOwner, ImageRecord } from './image-record.ts';
 import { PullLogs } from './pull-log.ts';
 import type { RegistryGuard } from './registry-guard.ts';
 import { RegistryLogins } from './registry-logins.ts';
-import { imageSource, notAllowed, type ImageSource } from '../runtime/image-reference.ts';
+import { imageSource, isOwnName, notAllowed, type ImageSource } from '../runtime/image-reference.ts';
 import type { ContainerRuntime, LocalImage } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
 
@@ -119,7 +119,7 @@ export function imageStore({
         `Image ${reference} was not built for this project: deploy it from its source or from a registry`,
       );
     }
-    const way = reference.startsWith('setpoint/') ? 'it can only be built again' : 'no registry has it by this id';
+    const way = isOwnName(reference) ? 'it can only be built again' : 'no registry has it by this id';
     const message = `Image ${reference} (${pinned}) is not on this server any more, and ${way}`;
     throw new RuntimeFailure('image_not_found', message, { retryable: false });
   }

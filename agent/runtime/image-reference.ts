@@ -63,13 +63,18 @@ export function imageSource(text: string): ImageSource {
   const { host: given, path } = splitHost(found.repository);
   const registry = knownHost(given);
   const name = registry === defaultRegistry ? path.replace(/^library\//, '') : `${registry}/${path}`;
-  if (ownNames.test(name))
+  if (isOwnName(name))
     throw notAllowed(
       `Image ${text} bears a name that is kept for images that Setpoint builds: deploy it from its source`,
     );
   const { tag: version, digest: pinned } = found;
   const end = pinned === undefined ? `:${version ?? 'latest'}` : `@${pinned}`;
   return { reference: imageReference(`${name}${end}`), name, tag: version, digest: pinned, registry };
+}
+
+/** Whether a name, or a reference, is one of the images that this product builds. */
+export function isOwnName(name: string): boolean {
+  return ownNames.test(name);
 }
 
 /** The registry that the engine asks for an image: `HOST` or `HOST:PORT`. */

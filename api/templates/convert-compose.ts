@@ -11,7 +11,6 @@ import { shellWord } from '../../store/shell-word.ts';
 import type { ConvertedTemplate } from '../resources/template.ts';
 import { convertDatabase, databaseField, recognised } from './convert-database.ts';
 import type { Recognised } from './convert-database.ts';
-import { escapeExpression } from './expression.ts';
 import { printTemplate } from './print.ts';
 import type { Printed, PrintedApplication } from './print.ts';
 import { readTemplate } from './read.ts';
@@ -76,7 +75,8 @@ const withParts = new Set([
   'healthcheck',
   'labels',
 ]);
-const variablePattern = /\$(?:\$|\{([A-Za-z_]\w*)(:?[-?+])?([^}]*)\}|([A-Za-z_]\w*))/g;
+/** Most replacements in one value that its account names. */
+const mostNamed = 10;
 /** Stands around the name of a variable in a text that has it. */
 const mark = '\u0001';
 
@@ -109,6 +109,16 @@ function answer(name: string, printed: Printed, keys: Account[]): ConvertedTempl
 function placeOf({ path, line, column }: Place): Pick<Account, 'path' | 'line' | 'column'> {
   return { path, line, column };
 }
+
+/** A service by its name in texts; `target` is what it becomes. */
+interface Host {
+  name: string;
+  target: string;
+  pattern: RegExp;
+}
+
+/** A name that a pattern can have in it as it is. Others are errors of the file. */
+const hostName = /^[a-z0-9_-]+$/;
 
 /** How a variable of the file is written. */
 interface Written {
@@ -155,9 +165,13 @@ class Conversion {
         return found === undefined ? [] : [[it.name, found] as const];
       }),
     );
-    const hosts = new Map(
-      services.map((it) => [it.name, `${databases.has(it.name) ? 'databases' : 'applications'}.${keyOf(it.name)}`]),
-    );
+    const hosts = services
+      .filter((it) => hostName.test(it.name))
+      .map(({ name: host }) => ({
+        name: host,
+        target: `${databases.has(host) ? 'databases' : 'applications'}.${keyOf(host)}`,
+        pattern: new RegExp(`(^|[/@,= ])${host}(?=$|[:/,? ])`, 'g'),
+      }));
     // secrets that have a name of their own are known before texts that hold them
     const raw = new Map(services.map((it) => [it.name, this.#environmentOf(it.name)]));
     for (const [, env] of raw)
@@ -236,11 +250,7 @@ class Conversion {
   }
 
   /** The variables of an application, with expressions in the place of variables, secrets and names of services. */
-  #envOf(
-    service: string,
-    raw: ReadonlyMap<string, RawVariable>,
-    hosts: ReadonlyMap<string, string>,
-  ): Record<string, string> {
+  #envOf(service: string, raw: ReadonlyMap<string, RawVariable>, hosts: readonly Host[]): Record<string, string> {
     const env: Record<string, string> = {};
     for (const [key, { text, at, isPassed }] of raw) {
       if (isPassed) {
@@ -277,9 +287,9 @@ class Conversion {
 
   #expression(
     text: string,
-    { key, at, hosts, service }: { key: string; at: Node; hosts: ReadonlyMap<string, string>; service: string },
+    { key, at, hosts, service }: { key: string; at: Node; hosts: readonly Host[]; service: string },
   ): string {
-    const replaced: string[] = [];
+    const replaced = new Set<string>();
     const written = text
       .split(mark)
       .map((part, index) => {
@@ -287,29 +297,23 @@ class Conversion {
           this.#used.add(part);
           return `\${${part}}`;
         }
-        let rest = escapeExpression(part);
-        for (const { value, name } of this.#secrets.within(rest)) {
+        const { text: hidden, names } = this.#secrets.hide(part, key);
+        for (const name of names) {
           this.#used.add(name);
-          replaced.push(`a secret is \${${name}}`);
-          rest = rest.replaceAll(value, `\${${name}}`);
+          replaced.add(`a secret is \${${name}}`);
         }
-        rest = rest.replaceAll(credentials, (_, start: string, password: string) => {
-          const name = this.#secrets.nameOf(password, `${key}_PASSWORD`);
-          this.#used.add(name);
-          replaced.push(`its password is \${${name}}`);
-          return `${start}\${${name}}@`;
-        });
-        for (const [name, target] of hosts) {
-          if (name === service) continue;
-          const host = new RegExp(`(^|[/@,= ])${name.replaceAll(/[.-]/g, String.raw`\$&`)}(?=$|[:/,? ])`, 'g');
-          const next = rest.replaceAll(host, `$1\${${target}.host}`);
-          if (next !== rest) replaced.push(`${name} is \${${target}.host}`);
+        let rest = hidden;
+        for (const { name, target, pattern } of hosts) {
+          if (name === service || !rest.includes(name)) continue;
+          const next = rest.replaceAll(pattern, `$1\${${target}.host}`);
+          if (next !== rest) replaced.add(`${name} is \${${target}.host}`);
           rest = next;
         }
         return rest;
       })
       .join('');
-    if (replaced.length > 0) this.#notes.set(at.path, { outcome: 'approximated', message: replaced.join(', ') });
+    if (replaced.size > 0)
+      this.#notes.set(at.path, { outcome: 'approximated', message: [...replaced].slice(0, mostNamed).join(', ') });
     return written;
   }
 
@@ -351,17 +355,24 @@ class Conversion {
         app_type: port === undefined ? 'worker' : 'web',
         image_url: it.image,
         ...(port !== undefined && { exposed_port: port }),
-        ...(it.command !== undefined && { start_command: escapeExpression(it.command.map(shellWord).join(' ')) }),
+        ...(it.command !== undefined && { start_command: this.#hidden(it, it.command.map(shellWord).join(' ')) }),
         ...(it.replicas !== 1 && { replicas: it.replicas }),
         ...(it.restart_policy !== 'always' && { restart_policy: it.restart_policy }),
         ...(it.grace_seconds !== 10 && { stop_grace_seconds: it.grace_seconds }),
-        ...healthOf(it),
+        ...healthOf(it, (text) => this.#hidden(it, text)),
         ...limits,
         ...(Object.keys(env).length > 0 && { env }),
         ...this.#volumesOf(it),
         ...(after.length > 0 && { depends_on: after.map(keyOf) }),
       },
     ];
+  }
+
+  /** A text beside the variables, which a program may be given a secret by. */
+  #hidden({ name }: PlainComposedService, value: string): string {
+    const { text, names } = this.#secrets.hide(value, `${keyOf(name)}_SECRET`);
+    for (const one of names) this.#used.add(one);
+    return text;
   }
 
   #volumesOf(it: PlainComposedService): { volumes?: object[] } {
@@ -418,12 +429,14 @@ class Conversion {
     const isCertain = this.#certain.has(path) || this.#certain.has(around) || path.includes('.environment');
     if (error !== undefined && !(isCertain && (own ?? this.#notes.get(around))?.outcome === 'approximated'))
       return { outcome: 'refused', message: error.message };
-    if (own !== undefined) return own;
-    const of = around === '' ? undefined : this.#notes.get(around);
-    if (of !== undefined && (of.outcome === 'refused' || this.#certain.has(around))) return of;
     const warning = this.#parsed.warnings.find(
       (it) => below(it) && !(path.includes('.environment') && ofVariables.test(it.message)),
     );
+    if (own?.outcome === 'approximated' && !isCertain && warning !== undefined)
+      return { outcome: 'approximated', message: `${own.message}; ${warning.message}` };
+    if (own !== undefined) return own;
+    const of = around === '' ? undefined : this.#notes.get(around);
+    if (of !== undefined && (of.outcome === 'refused' || this.#certain.has(around))) return of;
     if (warning !== undefined) return { outcome: 'approximated', message: warning.message };
     return {
       outcome: 'kept',
@@ -442,13 +455,9 @@ function variablesOf(top: MapNode): Map<string, Written> {
     if (node.type === 'list') for (const item of node.items) visit(item);
     else if (node.type === 'map') for (const value of node.fields.values()) visit(value);
     else
-      for (const [, braced, operator, rest = '', bare] of node.text.matchAll(variablePattern)) {
-        const name = braced ?? bare;
-        if (name === undefined) continue;
-        const fallback = operator?.endsWith('-') === true && !rest.includes('$') ? rest : undefined;
+      for (const { name, fallback } of variablesIn(node.text))
         if (!found.has(name) || (fallback !== undefined && found.get(name)?.fallback === undefined))
           found.set(name, { fallback });
-      }
   };
   visit(top);
   return found;
@@ -463,9 +472,27 @@ function declared(name: string, { fallback }: Written): Printed['variables'][num
 
 /** Whether a text has no variable in it. */
 function isLiteral(text: string): boolean {
-  return (
-    text !== '' && [...text.matchAll(variablePattern)].every(([, braced, , , bare]) => (braced ?? bare) === undefined)
-  );
+  return text !== '' && variablesIn(text).next().done === true;
+}
+
+/** Where a variable begins. It is never tried at a character twice, as the texts are of strangers. */
+const opening = /\$(?:\$|\{([A-Za-z_]\w*)|([A-Za-z_]\w*))/g;
+
+/** The variables that a text uses, each with its fallback if that is plain text. */
+function* variablesIn(text: string): Generator<Written & { name: string }> {
+  let end = 0;
+  for (const { index, 0: found, 1: braced, 2: bare } of text.matchAll(opening)) {
+    if (index < end) continue; // it is within the braces of another one
+    end = index + found.length;
+    if (bare !== undefined) yield { name: bare, fallback: undefined };
+    if (braced === undefined) continue;
+    const close = text.indexOf('}', end);
+    if (close === -1) return;
+    const [operator = ''] = /^:?[-?+]/.exec(text.slice(end, end + 2)) ?? [];
+    const rest = text.slice(end + operator.length, close);
+    yield { name: braced, fallback: operator.endsWith('-') && !rest.includes('$') ? rest : undefined };
+    end = close + 1;
+  }
 }
 
 /** The value that a literal text stands for. */
@@ -473,23 +500,21 @@ function plainOf(text: string): string {
   return text.replaceAll('$$', '$');
 }
 
-/** User and password in an address. */
-const credentials = /(:\/\/[^:@\s/]*:)([^@\s/$]+)@/g;
-
-function healthOf({ healthcheck }: PlainComposedService): object {
+function healthOf({ healthcheck }: PlainComposedService, written: (text: string) => string): object {
   if (healthcheck === undefined) return {};
   const { command, interval_seconds, timeout_seconds, failures, start_seconds } = healthcheck;
   const times = { interval_seconds, timeout_seconds: Math.min(timeout_seconds, 300), failures, start_seconds };
   if (command === undefined) return { healthcheck: { type: 'image' } };
-  return { healthcheck: { type: 'command', command: command.map(escapeExpression), ...times } };
+  return { healthcheck: { type: 'command', command: command.map(written), ...times } };
 }
 
 function limitsOf({ limits }: PlainComposedService): object {
-  const { memory_bytes: memory, nano_cpus: cpus, processes, shm_bytes: shm } = limits;
+  const { memory_bytes: memory, nano_cpus: cpus, processes, shm_bytes: shm, ulimits = {} } = limits;
   return {
     ...(memory !== undefined && { memory_limit: `${memory}b` }),
     ...(cpus !== undefined && { cpu_limit: String(cpus / 1e9) }),
     ...(processes !== undefined && { pids_limit: processes }),
     ...(shm !== undefined && { shm_size: `${shm}b` }),
+    ...(Object.keys(ulimits).length > 0 && { ulimits }),
   };
 }

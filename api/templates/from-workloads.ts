@@ -1,6 +1,6 @@
 import { defined } from '../../store/defined.ts';
 import { findTarget } from '../../store/referable.ts';
-import { parseReferences } from '../../store/references.ts';
+import { hasReferences, parseReferences } from '../../store/references.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
@@ -11,7 +11,7 @@ import { escapeExpression, mentionText } from './expression.ts';
 import { printTemplate } from './print.ts';
 import type { Printed, PrintedApplication } from './print.ts';
 import { keyOf } from './resource-key.ts';
-import { isSecretName, Secrets } from './secrets.ts';
+import { isSecretName, mayBeSecret, Secrets } from './secrets.ts';
 
 type Context = Pick<RequestContext, 'view' | 'principal' | 'tenant' | 'sealer' | 'unsealer'>;
 type Workload = ReadonlyResource<'application' | 'database' | 'volume'>;
@@ -102,6 +102,13 @@ class Reverse {
   }
 
   text(name: string): string {
+    const envs = new Map(
+      this.#applications.map(({ meta, desired }) => [meta.id, unsealEnv(this.#ctx, meta.id, desired.config.env)]),
+    );
+    // secrets that have a name of their own are known before texts that hold them
+    for (const [id, env] of envs)
+      for (const [key, value] of Object.entries(env))
+        if (!this.#isRead(id) || !hasReferences(value)) this.#secretIn(key, value);
     const printed: Omit<Printed, 'variables'> = {
       metadata: { name },
       volumes: [...this.#volumes.keys()].map((id) => ({ name: this.#key(id) })),
@@ -117,7 +124,7 @@ class Reverse {
           parameters: desired.parameters,
         }),
       })),
-      applications: this.#applications.map((it) => this.#application(it)),
+      applications: this.#applications.map((it) => this.#application(it, envs.get(it.meta.id) ?? {})),
     };
     return printTemplate({ ...printed, variables: [...this.#domains, ...this.#secrets.variables()] });
   }
@@ -126,12 +133,13 @@ class Reverse {
     return this.#keys.get(id) ?? '';
   }
 
-  #application(it: Application): PrintedApplication {
+  #application(it: Application, values: Readonly<Record<string, string>>): PrintedApplication {
     const { desired, meta } = it;
     const { config } = desired;
     const key = this.#key(meta.id);
-    const { env: _env, references: _references, restart_policy, ...settings } = config;
-    const env = this.#env(it, unsealEnv(this.#ctx, meta.id, config.env));
+    const { env: _env, references: _references, restart_policy, start_command, healthcheck, ...settings } = config;
+    const programs = defined({ start_command, healthcheck });
+    const env = this.#env(it, values);
     const plain = {
       app_type: desired.app_type,
       ...this.#source(it),
@@ -170,7 +178,8 @@ class Reverse {
     }));
     return {
       name: key,
-      ...(escaped(plain) as object),
+      ...mapped(plain, escapeExpression),
+      ...mapped(programs, (text) => this.#secrets.hide(text, `${key}_SECRET`).text),
       ...(domains.length > 0 && { domains }),
       ...(Object.keys(env).length > 0 && { env }),
       ...(volumes.length > 0 && { volumes }),
@@ -191,8 +200,8 @@ class Reverse {
           throw refuse('its repository or its build needs a secret of this installation');
         const { repository_url, branch, dockerfile_path, build_context, submodules } = source;
         const args = unsealBuildArgs(this.#ctx, meta.id, source.build_args);
-        const secret = Object.keys(args).find(isSecretName);
-        if (secret !== undefined) throw refuse(`its build argument ${secret} looks like a secret`);
+        const secret = Object.entries(args).find(([key, value]) => isSecretName(key) || mayBeSecret(key, value));
+        if (secret !== undefined) throw refuse(`its build argument ${secret[0]} looks like a secret`);
         return {
           source_type: 'git',
           repository_url,
@@ -206,8 +215,13 @@ class Reverse {
     }
   }
 
-  #env({ desired }: Application, values: Readonly<Record<string, string>>): Record<string, string> {
-    const isRead = desired.config.references !== undefined;
+  /** Whether values of the application are read for references. */
+  #isRead(id: string): boolean {
+    return this.#ctx.view.get('application', id)?.desired.config.references !== undefined;
+  }
+
+  #env({ meta, desired }: Application, values: Readonly<Record<string, string>>): Record<string, string> {
+    const isRead = this.#isRead(meta.id);
     return Object.fromEntries(
       Object.entries(values).map(([name, value]) => [
         name,
@@ -223,7 +237,7 @@ class Reverse {
     if (parsed.parts.every((part) => typeof part === 'string')) return this.#plain(name, parsed.parts.join(''));
     return parsed.parts
       .map((part) => {
-        if (typeof part === 'string') return escapeExpression(part);
+        if (typeof part === 'string') return this.#secrets.hide(part, name).text;
         const target = findTarget(this.#ctx.view, environment_id, part);
         const key = 'lack' in target ? part.name : this.#key(target.id);
         return mentionText({ of: part.kind, name: key, attribute: part.attribute });
@@ -232,14 +246,25 @@ class Reverse {
   }
 
   #plain(name: string, value: string): string {
-    return isSecretName(name) && value !== '' ? `\${${this.#secrets.nameOf(value, name)}}` : escapeExpression(value);
+    const secret = this.#secretIn(name, value);
+    return secret === undefined ? this.#secrets.hide(value, name).text : `\${${secret}}`;
+  }
+
+  /** The variable for a value that is a secret as a whole. Everybody of the tenant sees a template. */
+  #secretIn(name: string, value: string): string | undefined {
+    if (value === '') return undefined;
+    if (isSecretName(name)) return this.#secrets.nameOf(value, name);
+    return mayBeSecret(name, value) ? this.#secrets.nameOf(value, name, false) : undefined;
   }
 }
 
-/** Values with each text read as exactly that text. */
-function escaped(value: unknown): unknown {
-  if (typeof value === 'string') return escapeExpression(value);
-  if (Array.isArray(value)) return value.map(escaped);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, escaped(one)]));
+/** The fields with each text, also within lists and maps, changed by `by`. */
+function mapped(fields: object, by: (text: string) => string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, mappedValue(value, by)]));
+}
+
+function mappedValue(value: unknown, by: (text: string) => string): unknown {
+  if (typeof value === 'string') return by(value);
+  if (Array.isArray(value)) return value.map((it) => mappedValue(it, by));
+  return typeof value === 'object' && value !== null ? mapped(value, by) : value;
 }

@@ -1,7 +1,11 @@
 import type { z } from 'zod';
 import { engines } from '../../databases/engines.ts';
+import { defined } from '../../store/defined.ts';
 import { parseWritten } from '../../store/faults.ts';
 import { foldName } from '../../store/fold-name.ts';
+import { childrenToCome } from '../../store/instance-progress.ts';
+import { domainName } from '../../store/kinds/domain.ts';
+import type { Domain } from '../../store/kinds/domain.ts';
 import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxChildrenBytes } from '../../store/kinds/template-instance.ts';
@@ -19,8 +23,9 @@ import type { Place } from '../workloads/place.ts';
 import { requirePort } from '../workloads/ports.ts';
 import { requireEnvRoom, requireServerRoom } from '../workloads/server-room.ts';
 import type { Declared } from './declared.ts';
-import { TemplateApplication, TemplateDatabase } from './document.ts';
+import { TemplateApplication, TemplateDatabase, TemplateVolume } from './document.ts';
 import type { Mention } from './expression.ts';
+import { maxRenderedChars } from './limits.ts';
 import { readTemplate } from './read.ts';
 import { render } from './render.ts';
 import type { Rendering } from './render.ts';
@@ -105,6 +110,9 @@ class Planner {
   readonly #rendering: Rendering;
   readonly #made = new Map<string, InstanceChild>();
   readonly #hostNames = new Set<string>();
+  /** Applications by the domains that lead to them. */
+  readonly #addresses = new Map<string, string>();
+  #chars = 0;
 
   constructor(ctx: RequestContext, ground: Ground) {
     this.#ctx = ctx;
@@ -113,6 +121,13 @@ class Planner {
       variable: (name) => ground.values.get(name)?.text,
       plain: (mention) => this.#plain(mention),
       nameOf: ({ name }) => this.#nameOf(name),
+      count: (chars) => {
+        this.#chars += chars;
+        if (this.#chars > maxRenderedChars)
+          throw badRequest(
+            `With these variables the template is longer than ${maxRenderedChars / 1024} KiB: shorten their values`,
+          );
+      },
     };
   }
 
@@ -137,9 +152,13 @@ class Planner {
     const count = (section: Declared['section']): number => resources.filter((it) => it.section === section).length;
     const [applications, databases] = [count('applications'), count('databases')];
     const volumes = count('volumes') + databases;
-    if (applications > 0) requireApplicationRoom(view, fields, { adding: applications });
-    if (databases > 0) requireDatabaseRoom(view, fields.project_id, { adding: databases });
-    if (volumes > 0) requireVolumeRoom(view, fields.project_id, { adding: volumes });
+    // other instances make theirs later, and ask nobody then
+    const toCome = childrenToCome(view, fields.project_id);
+    const coming = (kind: InstanceChild['kind']): number => toCome.filter((it) => it.kind === kind).length;
+    if (applications > 0) requireApplicationRoom(view, fields, { adding: applications + coming('application') });
+    if (databases > 0) requireDatabaseRoom(view, fields.project_id, { adding: databases + coming('database') });
+    if (volumes > 0)
+      requireVolumeRoom(view, fields.project_id, { adding: volumes + coming('volume') + coming('database') });
   }
 
   #nameOf(key: string): string {
@@ -152,17 +171,20 @@ class Planner {
     const { name: key, wave } = it;
     const whose = { ...fields, template_instance_id: this.#ground.id };
     switch (it.section) {
-      case 'volumes':
-        return { kind: 'volume', id: this.#ctx.random.id(), key, wave, desired: { ...whose, name: this.#nameOf(key) } };
+      case 'volumes': {
+        const { labels } = this.#body(it, TemplateVolume);
+        const desired = { ...whose, name: this.#nameOf(key) };
+        return { kind: 'volume', id: this.#ctx.random.id(), key, wave, ...defined({ labels }), desired };
+      }
       case 'databases': {
-        const body = this.#body(it, TemplateDatabase);
+        const { labels, ...body } = this.#body(it, TemplateDatabase);
         const { id, desired } = newDatabase(
           this.#ctx,
           fields,
           { ...body, name: this.#nameOf(key) },
           this.#ctx.random.id(),
         );
-        return { kind: 'database', id, key, wave, desired: { ...desired, ...whose } };
+        return { kind: 'database', id, key, wave, ...defined({ labels }), desired: { ...desired, ...whose } };
       }
       case 'applications':
         return this.#application(it);
@@ -179,7 +201,7 @@ class Planner {
       volumes = [],
       depends_on: _after,
       domains,
-      labels: _labels,
+      labels,
       ...body
     } = this.#body(it, TemplateApplication);
     const source_type = body.source_type ?? (typeof body.repository_url === 'string' ? 'git' : 'image');
@@ -205,13 +227,29 @@ class Planner {
         `Application ${it.name} of the template may write to a volume: it can have one replica only`,
       );
     desired.domains = (await domainsFrom(ctx, domains, { projectId: project.meta.id, serverId: server.meta.id })) ?? [];
+    this.#requireOwnAddresses(desired.domains, it.name);
     return {
       kind: 'application',
       id,
       key: it.name,
       wave: it.wave,
+      ...defined({ labels }),
       desired: { ...desired, template_instance_id: this.#ground.id },
     };
+  }
+
+  /** @throws ApiError BAD_REQUEST for a domain that two applications of the template would have */
+  #requireOwnAddresses(domains: readonly Domain[], key: string): void {
+    for (const address of domains.map(domainName)) {
+      const other = this.#addresses.get(address);
+      if (other !== undefined)
+        throw badField(
+          'variables',
+          'duplicate',
+          `${address} would lead to ${other} and to ${key} of the template: a domain leads to one application`,
+        );
+      this.#addresses.set(address, key);
+    }
   }
 
   /** The fields of a declaration. @throws ApiError BAD_REQUEST naming the field that a value of a variable makes wrong */

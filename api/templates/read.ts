@@ -10,12 +10,11 @@ import { Metadata, ResourceName, sectionNames, sections } from './document.ts';
 import type { Section } from './document.ts';
 import { isMention, parseExpression } from './expression.ts';
 import type { Mention, Part, Use } from './expression.ts';
+import { maxRenderedChars, templateLimits } from './limits.ts';
 import { orderOf } from './order.ts';
 import { valueOf } from './plain.ts';
+import { PatternTime } from './pattern-time.ts';
 import { sampleOf, Variable, variableFault } from './variables.ts';
-
-/** Most declarations and most variables of one template. */
-export const templateLimits = { resources: 50, variables: 100 } as const;
 
 /** What a text declares as a template. With errors, the rest is what could be read. */
 export interface ReadTemplate {
@@ -80,10 +79,11 @@ function readVariables(node: Node | undefined, findings: Findings): readonly Var
   if (node !== undefined && items.length > templateLimits.variables)
     findings.error(node, `must be at most ${templateLimits.variables} variables`);
   const names = new Set<string>();
+  const patterns = new PatternTime();
   return items.slice(0, templateLimits.variables).flatMap((item) => {
     const it = checked(item, Variable, findings);
     if (it === undefined) return [];
-    const fault = names.has(it.name) ? 'has the name of another variable' : variableFault(it);
+    const fault = names.has(it.name) ? 'has the name of another variable' : variableFault(it, patterns);
     names.add(it.name);
     if (fault !== undefined) findings.error(item.fields.get('name') ?? item, fault);
     return fault === undefined ? [it] : [];
@@ -113,7 +113,7 @@ function checkExpressions(resources: readonly Declared[], variables: readonly Va
   const declared = new Set(variables.map(({ name }) => name));
   const used = new Set<string>();
   const known = new Set(resources.map(({ section, name }) => `${section}.${name}`));
-  for (const { node } of resources)
+  for (const { section, name, node } of resources)
     for (const { at, text, isSecret } of scalarsOf(node)) {
       const parsed = parseExpression(text);
       if ('fault' in parsed) {
@@ -123,7 +123,8 @@ function checkExpressions(resources: readonly Declared[], variables: readonly Va
       for (const part of parsed.parts) {
         if (typeof part === 'string') continue;
         if (!isMention(part)) used.add(part.variable);
-        const fault = isMention(part) ? mentionFault(part, known, isSecret) : useFault(part, declared);
+        const own = `${section}.${name}`;
+        const fault = isMention(part) ? mentionFault(part, { known, own, isSecret }) : useFault(part, declared);
         if (fault !== undefined) findings.error(at, fault);
       }
     }
@@ -139,30 +140,40 @@ function useFault({ variable }: Use, declared: ReadonlySet<string>): string | un
 
 function mentionFault(
   { of, name, attribute }: Mention,
-  known: ReadonlySet<string>,
-  isSecret: boolean,
+  { known, own, isSecret }: { known: ReadonlySet<string>; own: string; isSecret: boolean },
 ): string | undefined {
   if (!known.has(`${of}.${name}`)) return `refers to ${of}.${name}, which the template does not declare`;
+  if (own === `${of}.${name}` && !isSecret)
+    return 'refers to what it is in itself, which only variables may: write it into env';
   const isPassword = of === 'databases' && (attribute === 'password' || attribute === 'url');
   return isPassword && !isSecret
     ? `takes ${attribute} of a database, which only variables may have: write it into env`
     : undefined;
 }
 
+const tooLong = `is longer than ${maxRenderedChars / 1024} KiB in all, with the values of its variables`;
+
 /** Judges each declaration as it would be with sample values. What hangs on a value that is not known is judged later. */
 function checkBodies(resources: readonly Declared[], variables: readonly Variable[], findings: Findings): void {
   const samples = new Map(variables.map((it) => [it.name, it]));
+  const sampleFor = (part: Part): string => {
+    if (typeof part === 'string') return part;
+    if (isMention(part)) return part.attribute === 'port' ? '8080' : 'example';
+    const it = samples.get(part.variable);
+    return it === undefined ? 'example' : (part.fallback ?? sampleOf(it));
+  };
+  let chars = 0;
   const sampled = (text: string): string => {
     const parsed = parseExpression(text);
     if ('fault' in parsed) return text;
-    return parsed.parts
-      .map((part) => {
-        if (typeof part === 'string') return part;
-        if (isMention(part)) return part.attribute === 'port' ? '8080' : 'example';
-        const it = samples.get(part.variable);
-        return it === undefined ? 'example' : (part.fallback ?? sampleOf(it));
-      })
-      .join('');
+    let result = '';
+    for (const part of parsed.parts) {
+      const sample = sampleFor(part);
+      chars += sample.length;
+      if (chars > maxRenderedChars) return result; // it is said below
+      result += sample;
+    }
+    return result;
   };
   const isKnown = (part: Part): boolean => {
     if (typeof part === 'string') return true;
@@ -175,6 +186,7 @@ function checkBodies(resources: readonly Declared[], variables: readonly Variabl
     });
   for (const { section, node } of resources) {
     const parsed = parseWritten(sections[section].schema, valueOf(node, sampled), 'The template');
+    if (chars > maxRenderedChars) return findings.error({ ...node, path: '' }, tooLong);
     if ('data' in parsed) continue;
     for (const { path, rule } of parsed.faults) {
       const { at, isExact } = nodeAt(node, path);

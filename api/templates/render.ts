@@ -13,6 +13,8 @@ export interface Rendering {
   plain: (mention: Mention) => string;
   /** The name of the object that is made of a declaration. */
   nameOf: (mention: Mention) => string;
+  /** Counts characters that values of variables add. @throws ApiError if they are too many */
+  count: (chars: number) => void;
 }
 
 /**
@@ -27,11 +29,13 @@ export function render({ node }: Declared, by: Rendering): unknown {
   });
 }
 
-function textOf(part: Part, { variable, plain }: Rendering): string {
+function textOf(part: Part, { variable, plain, count }: Rendering): string {
   if (typeof part === 'string') return part;
   if (isMention(part)) return plain(part);
   const value = variable(part.variable);
-  return value === undefined || value === '' ? (part.fallback ?? '') : value;
+  const text = value === undefined || value === '' ? (part.fallback ?? '') : value;
+  count(text.length);
+  return text;
 }
 
 /** Text that only looks like a reference is escaped: what a variable holds is not looked at again. */

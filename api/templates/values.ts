@@ -1,5 +1,6 @@
 import { badRequest } from '../ground/api-error.ts';
 import type { Random } from '../ground/random.ts';
+import { PatternTime } from './pattern-time.ts';
 import { generated, generatorOf, isNeeded, valueFault } from './variables.ts';
 import type { Variable } from './variables.ts';
 
@@ -24,6 +25,7 @@ export function valuesFrom(
     .filter((name) => !known.has(name))
     .map((name) => fault(name, 'unknown', `The template has no variable ${name}`));
   const values = new Map<string, Value>();
+  const judging = { now, patterns: new PatternTime() };
   for (const variable of variables) {
     const { name } = variable;
     const sent = Object.hasOwn(given, name) ? given[name] : undefined;
@@ -35,7 +37,7 @@ export function valuesFrom(
       else if (isNeeded(variable)) faults.push(fault(name, 'required', `The variable ${name} needs a value`));
       continue;
     }
-    const wrong = valueFault(variable, text, now);
+    const wrong = valueFault(variable, text, judging);
     if (wrong !== undefined) faults.push(fault(name, 'invalid', `The variable ${name} ${wrong}`));
     values.set(name, { variable, text, isGenerated: false });
   }

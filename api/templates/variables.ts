@@ -1,4 +1,3 @@
-import { runInNewContext } from 'node:vm';
 import { z } from 'zod';
 import { faultOfValue } from '../../store/kinds/variables.ts';
 import { parseMemory } from '../../store/kinds/quantity.ts';
@@ -7,8 +6,7 @@ import { cronFault } from '../../time/cron.ts';
 import type { Random } from '../ground/random.ts';
 import { HostName } from '../resources/domain.ts';
 import { isVariableName } from './expression.ts';
-
-const maxPatternMs = 100;
+import type { PatternTime } from './pattern-time.ts';
 
 const Generator = z.strictObject({
   length: z.int().min(1).max(512).optional(),
@@ -56,20 +54,31 @@ export function isNeeded({ required, default: usual, generate }: Variable): bool
 }
 
 /** What is wrong with the declaration of a variable itself, in words that follow its path. */
-export function variableFault(it: Variable): string | undefined {
+export function variableFault(it: Variable, patterns: PatternTime): string | undefined {
   if ((it.type === 'enum') !== (it.options !== undefined)) return 'has options if its type is enum, and only then';
   if (it.type !== 'number' && (it.min ?? it.max) !== undefined) return 'has min and max only if its type is number';
   if (it.generate !== undefined && it.generate !== false && it.default !== undefined)
     return 'has a default or a generator, not both';
-  const fault = it.default === undefined ? undefined : valueFault(it, it.default, new Date(0));
+  const fault = it.default === undefined ? undefined : valueFault(it, it.default, { now: new Date(0), patterns });
   return fault === undefined ? undefined : `has a default that ${fault}`;
 }
 
 /** The rule that a value breaks, in words that follow the name of the variable; `undefined`: none. */
-export function valueFault(it: Variable, value: string, now: Date): string | undefined {
+export function valueFault(
+  it: Variable,
+  value: string,
+  { now, patterns }: { now: Date; patterns: PatternTime },
+): string | undefined {
   const fault = faultOfValue(value) ?? typeFault(it, value, now);
   if (fault !== undefined || it.pattern === undefined) return fault;
-  return matches(it.pattern, value) ? undefined : `must match ${it.pattern}`;
+  switch (patterns.matches(it.pattern, value)) {
+    case 'yes':
+      return undefined;
+    case 'no':
+      return `must match ${it.pattern}`;
+    case 'too slow':
+      return `cannot be judged, as patterns of the template take too long: simplify ${it.pattern}`;
+  }
 }
 
 function typeFault(it: Variable, value: string, now: Date): string | undefined {
@@ -120,20 +129,6 @@ function numberFault(value: string, min = -Infinity, max = Infinity): string | u
   if (!/^-?\d{1,15}(\.\d{1,15})?$/.test(value)) return 'must be a number';
   const number = Number(value);
   return number < min || number > max ? `must be from ${min} to ${max}` : undefined;
-}
-
-/** A pattern is of a stranger: one that takes too long matches nothing. */
-function matches(pattern: string, value: string): boolean {
-  try {
-    const found: unknown = runInNewContext(
-      'new RegExp(`^(?:${pattern})$`, "u").test(value)',
-      { pattern, value },
-      { timeout: maxPatternMs },
-    );
-    return found === true;
-  } catch {
-    return false;
-  }
 }
 
 const alphabets = {

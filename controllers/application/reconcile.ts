@@ -6,7 +6,7 @@ import { perform } from '../rollout/actions.ts';
 import { uncopiedPart } from '../rollout/mounted.ts';
 import { alarmOf } from './alarm.ts';
 import { branchConditions } from './branch.ts';
-import { buildAgain, lostImageOf } from './lost-image.ts';
+import { buildAgain, lostImageOf, mayBuild } from './lost-image.ts';
 import { plan } from './plan.ts';
 import { endingCertificates, planRoutes, readRoutes, routeConditions } from './routes.ts';
 import type { RoutesWorld } from './routes.ts';
@@ -26,7 +26,7 @@ export function applicationController(settings: ApplicationSettings): Controller
   return {
     name: 'application',
     kind: 'application',
-    reads: ['deployment', 'assignment', 'server', 'volume', 'operation'],
+    reads: ['deployment', 'assignment', 'server', 'volume', 'operation', 'registry', 'git_credential'],
     children: ['application', 'assignment', 'deployment'],
     notifies: ['application_error', 'application_recovered', 'certificate_ends_soon'],
     wakes: [
@@ -57,7 +57,7 @@ export function applicationController(settings: ApplicationSettings): Controller
       const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
       const world: World = { ...read, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
       const lost = lostImageOf(world);
-      if (lost !== undefined) await buildAgain(world, lost, ctx);
+      if (lost !== undefined && mayBuild(it, lost, ctx)) await buildAgain(world, lost, ctx);
       await perform(ctx, plan(world));
       const routes = readRoutes(it, ctx.view);
       await perform(ctx, planRoutes(routes));

@@ -1,5 +1,6 @@
 import { refusedPort } from '../../agent-protocol/port-policy.ts';
 import { areBuildsUsedUp } from '../../store/build-minutes.ts';
+import { defined } from '../../store/defined.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { deployLack } from '../../store/deploy-lack.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
@@ -161,6 +162,7 @@ function namesOf(kind: InstanceChildKind, desired: Child['desired']): string[] {
 async function make(instance: Instance, child: Child, ctx: Context): Promise<void> {
   const { view, clock } = ctx;
   const { project_id, environment_id, server_id, requested_by } = instance.desired;
+  const labels = defined({ labels: child.labels && { ...child.labels } });
   await ctx.transact(
     (unit) => {
       unit.require(instance);
@@ -172,15 +174,15 @@ async function make(instance: Instance, child: Child, ctx: Context): Promise<voi
         if (it !== undefined) unit.require(it);
       switch (child.kind) {
         case 'volume':
-          unit.create('volume', child.id, plainCopy<DesiredOf<'volume'>>(child.desired));
+          unit.create('volume', child.id, plainCopy<DesiredOf<'volume'>>(child.desired), labels);
           return;
         case 'database': {
-          unit.create('database', child.id, plainCopy<DesiredOf<'database'>>(child.desired));
+          unit.create('database', child.id, plainCopy<DesiredOf<'database'>>(child.desired), labels);
           unit.create('volume', child.desired.data_volume_id, volumeOf(child.id, child.desired));
           return;
         }
         case 'application': {
-          const it = unit.create('application', child.id, plainCopy<DesiredOf<'application'>>(child.desired));
+          const it = unit.create('application', child.id, plainCopy<DesiredOf<'application'>>(child.desired), labels);
           createDeployment(unit, it, uuidv5(namespace, `${instance.meta.id} ${child.id}`), {
             trigger: 'template',
             triggeredBy: requested_by,

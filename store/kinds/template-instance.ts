@@ -22,6 +22,7 @@ const child = {
   key: z.string(),
   /** Children of a wave are made once all of the waves before are up. */
   wave: z.int().min(0),
+  labels: z.record(z.string(), z.string()).optional(),
 };
 
 /** What an instance makes, as it is when it is made. From then on it is an object like any other. */

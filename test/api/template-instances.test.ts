@@ -16,12 +16,13 @@ const content = [
   'apiVersion: setpoint/v1',
   'kind: Template',
   'metadata: {name: shop}',
-  'volumes: [{name: files}]',
-  'databases: [{name: db, type: redis}]',
+  'volumes: [{name: files, labels: {team: files}}]',
+  'databases: [{name: db, type: redis, labels: {team: data}}]',
   'applications:',
   '  - name: web',
   '    image_url: web:1',
   '    exposed_port: 8080',
+  '    labels: {team: web}',
   '    env: {DATABASE_URL: "${databases.db.url}"}',
   '    volumes: [{volume: files, path: /files}]',
 ].join('\n');
@@ -101,6 +102,10 @@ describe('an instance', () => {
     await dataIsUp(it);
     const { data: deployments } = await owner.get(`/applications/${it.child.web}/deployments`);
     expect(deployments).toMatchObject([{ number: 1, trigger: 'template' }]);
+    const labels = { team: 'files' };
+    expect((await owner.get(`/volumes/${it.child.files}`)).data).toMatchObject({ labels });
+    expect((await owner.get(`/databases/${it.child.db}`)).data.labels).toEqual({ team: 'data' });
+    expect((await owner.get(`/applications/${it.child.web}`)).data.labels).toEqual({ team: 'web' });
     expect((await read(it)).status).toBe('deploying');
     await deploymentIs(it, 'succeeded');
     await eventually(it, 'running');
@@ -211,6 +216,23 @@ describe('a deletion', () => {
       expect(left?.desired.template_instance_id).toBeUndefined();
       expect(left?.meta.owners.map((owning) => owning.kind)).toEqual(['environment']);
     }
+  });
+
+  it('that has begun leaves what is still there, once that is asked for', async () => {
+    const it = await shop();
+    await dataIsUp(it);
+    const path = `/template-instances/${it.id}`;
+    await owner.delete(path);
+    await isDeleting('application', it.child.web);
+    expect((await owner.delete(`${path}?keep_data=true`)).status).toBe(200);
+    await owner.delete(path);
+    await release('application', it.child.web);
+    await until('it is gone', async () => (await owner.get(path)).status === 404);
+    for (const [kind, id] of [
+      ['volume', it.child.files],
+      ['database', it.child.db],
+    ] as const)
+      expect((await world.repo.get(kind, id))?.meta.deletionRequestedAt).toBeUndefined();
   });
 
   it('refuses a query that it does not know', async () => {

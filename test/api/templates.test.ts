@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { countLimits } from '../../api/rights/count-limits.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { templateText } from '../harness/states.ts';
@@ -205,6 +206,42 @@ describe('an instance that is asked for', () => {
     expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('cannot run yet: f')]);
   });
 
+  it('is refused where two applications would have one domain', async () => {
+    const content = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'variables: [{name: HOST, type: domain}]',
+      'applications:',
+      '  - {name: a, image_url: "web:1", exposed_port: 80, domains: [{host: "${HOST}"}]}',
+      '  - {name: b, image_url: "web:1", exposed_port: 80, domains: [{host: "${HOST}"}]}',
+    ].join('\n');
+    const HOST = `${randomUUID()}.example.org`;
+    const refused = await instantiate({ ...(await shop()), variables: { HOST } }, content);
+    expect([refused.status, refused.body.error?.message]).toEqual([400, expect.stringContaining('lead to a and to b')]);
+  });
+
+  it('is refused where values make it longer than may be', async () => {
+    const content = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'variables: [{name: TEXT}]',
+      `applications: [{name: web, image_url: web:1, env: {A: "${'${TEXT}'.repeat(20_000)}"}}]`,
+    ].join('\n');
+    const refused = await instantiate({ ...(await shop()), variables: { TEXT: 'x'.repeat(30_000) } }, content);
+    expect([refused.status, refused.body.error?.message]).toEqual([400, expect.stringContaining('longer than 1024')]);
+  });
+
+  it('is refused where others are still to make as many as a project may have', async () => {
+    const databases = Array.from({ length: 50 }, (_, index) => `{name: d${index}, type: redis}`).join(', ');
+    const { id } = await create(`apiVersion: setpoint/v1\nkind: Template\ndatabases: [${databases}]\n`);
+    const at = await shop();
+    const ask = async (name: string) => owner.post(`/templates/${id}/instantiate`, { ...at, name });
+    for (let made = 0; made < countLimits.databasesPerProject; made += 50)
+      expect((await ask(`n${made}`)).status).toBe(201);
+    const refused = await ask('more');
+    expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('databases')]);
+  });
+
   it('is refused where names of what it makes are taken', async () => {
     const at = await shop();
     await owner.post('/volumes', { ...at, name: 'Notes-Uploads' });
@@ -319,6 +356,44 @@ describe('POST /templates/from-workloads', () => {
     expect(references).toEqual(['${databases.copy-orders.url}']);
     const place = { tenant: 'default', kind: 'application', id: copy.id, path: 'config.env.GREETING' };
     expect(world.keyring.unseal(sealed['GREETING']!, place)).toBe('costs ${5}');
+  });
+
+  it('shows no secret to those who may not see the application', async () => {
+    const { project, environment, server } = await world.place(owner);
+    const { data: app } = await owner.post('/applications', {
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: 'web',
+      source_type: 'image',
+      image_url: 'web:1',
+      start_command: 'serve --key hidden-1-first',
+      healthcheck: { type: 'command', command: ['curl', 'http://probe:hidden-2-probe@localhost/'] },
+      env: {
+        DB_PASSWORD: 'hidden-1-first',
+        QUEUE: 'amqp://shop:hidden-3-queue@queue:5672/',
+        STRIPE_KEY: 'hidden-4-stripe',
+        SENTRY_DSN: 'https://hidden-5-0123456789@sentry.example/1',
+        REPORTS: 'https://hidden-6-0123456789@reports.example/1',
+        SHELL_LINE: 'cost$hidden-1-first',
+        TOKEN_SECONDS: '3600',
+      },
+    });
+    const fields = { name: `copy-${randomUUID()}`, application_ids: [app.id] };
+    const made = await owner.post('/templates/from-workloads', fields);
+    expect([made.status, made.body.error]).toEqual([201, undefined]);
+    const { content } = made.data;
+    expect(content.match(/hidden-\d/g)).toBeNull();
+    expect(content).toContain('QUEUE: amqp://shop:${QUEUE_PASSWORD}@queue:5672/');
+    expect(content).toContain('start_command: serve --key ${DB_PASSWORD}');
+    expect(content).toContain('TOKEN_SECONDS: "3600"');
+    const { variables } = (await owner.post('/templates/validate', { content })).data;
+    expect(
+      variables
+        .filter((it: { required: boolean }) => it.required)
+        .map((it: { name: string }) => it.name)
+        .toSorted(),
+    ).toEqual(['SENTRY_DSN', 'SHELL_LINE', 'STRIPE_KEY']);
   });
 
   it('needs the right to change each of them', async () => {

@@ -36,6 +36,8 @@ beforeAll(async () => {
   const { id } = await town.deploy(app.id);
   browser = await openPage();
   browser.page.setDefaultTimeout(5_000);
+  // the first page makes the bundle, as other servers do beside it
+  browser.page.setDefaultNavigationTimeout(30_000);
   // a test that failed leaves what it entered
   browser.page.on('dialog', (dialog) => void dialog.accept());
   await signIn(browser.page, town.url(), owner);
@@ -175,6 +177,10 @@ describe('a person at the console', () => {
   it('reads what an application writes, alone and beside others', async () => {
     const { page } = browser;
     await page.goto(ofApp('logs'));
+    await page.getByRole('log', { name: 'Output' }).getByText('listening on').first().waitFor();
+    await page.goto(`${ofApp('logs')}?level=error`);
+    await page.getByText('Its instances have written nothing yet').waitFor();
+    await page.getByRole('combobox', { name: 'Level' }).selectOption('');
     await page.getByRole('log', { name: 'Output' }).getByText('listening on').first().waitFor();
     await page.goto(at(`logs?project=${town.project.id}`));
     await page.getByRole('log', { name: 'Output of applications' }).getByText('listening on').first().waitFor();

@@ -88,7 +88,7 @@ it('shows in a browser what is asked for and what is, as it changes', async () =
   await head.getByText('Running').waitFor();
   await until('it can be restarted', async () => (await restart.getAttribute('aria-disabled')) === null);
 
-  // somebody removes the container: the page shows it, and its successor
+  // the container is removed from outside: the page shows that, and its successor
   const [container = ''] = await instancesOf(app.id);
   await docker('rm', '--force', container);
   const events = page.getByRole('list', { name: 'Events' });

@@ -7,7 +7,7 @@ import { Refused } from '../../cli/client.ts';
 import type { ApiObject } from '../../cli/client.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
 import { startGitServer } from '../harness/git-server.ts';
-import { brief, Installation } from '../harness/installation.ts';
+import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureCaddyImage, ensureTestImages } from '../harness/test-image.ts';
 import { openHttp3Client } from '../harness/http3-client.ts';
@@ -53,7 +53,6 @@ async function served(name: string, domains: object[], more: object = {}): Promi
     image_url: image,
     exposed_port: 8080,
     healthcheck_path: '/healthz',
-    ...brief,
     drain_seconds: 1,
     env: { APP: name },
     domains,
@@ -183,7 +182,6 @@ it('leads two domains to two services of a compose file, each at its port', asyn
     '    expose: ["8080"]',
   ];
   const app = await town.createApplication({
-    ...brief,
     source_type: 'compose',
     compose_file: ['services:', ...service('front'), ...service('back'), ''].join('\n'),
     compose_service: 'front',

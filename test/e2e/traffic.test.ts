@@ -4,11 +4,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { ApiObject } from '../../cli/client.ts';
 import { docker, instancesOf } from '../harness/engine.ts';
-import { brief, Installation } from '../harness/installation.ts';
+import { Installation } from '../harness/installation.ts';
+import { longTag } from '../layer-report.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureCaddyImage, ensureTestImages } from '../harness/test-image.ts';
 import { askHost, Load } from '../harness/through-proxy.ts';
-import { longTag } from '../layer-report.ts';
 
 const counts = {
   requests: z.int(),
@@ -50,7 +50,6 @@ async function served(name: string, domains: object[], more: object = {}): Promi
     image_url: image,
     exposed_port: 8080,
     healthcheck_path: '/healthz',
-    ...brief,
     env: { APP: name },
     domains,
     ...more,

@@ -109,6 +109,41 @@ describe('a compose file', () => {
   });
 });
 
+describe('a compose file of a stranger', () => {
+  const converted = (...lines: string[]) =>
+    convertCompose({ content: ['services:', '  web:', '    image: web:1', ...lines].join('\n') });
+
+  it.each([
+    ['a variable without an end', `\${${'A'.repeat(120_000)}`],
+    ['many of them', '${A'.repeat(40_000)],
+    ['many variables', 'x$A'.repeat(40_000)],
+    ['many passwords', `://u:${Array.from({ length: 9000 }, (_, index) => `p${index}@://u:`).join('')}`],
+  ])('with %s is converted soon', (_, text) => {
+    expect(converted('    environment:', `      TEXT: '${text}'`).keys.length).toBeGreaterThan(0);
+  });
+
+  it('has names that are no patterns', () => {
+    const { keys } = converted(
+      '    environment: {TEXT: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa "}',
+      '  "(a+)+x(": {image: "b:1"}',
+    );
+    expect(keys.length).toBeGreaterThan(0);
+  });
+
+  it('hides secrets in commands, and says which variables a command loses', () => {
+    const { content, keys, report } = converted(
+      '    command: serve --key hunter2hunter2 --title ${TITLE}',
+      '    environment: {API_KEY: hunter2hunter2}',
+      '    ulimits: {nofile: {soft: 1024, hard: 4096}}',
+    );
+    expect(report.errors).toEqual([]);
+    expect(content).not.toContain('hunter2');
+    expect(content).toContain('--key ${API_KEY}');
+    expect(content).toMatch(/ulimits:\s+nofile:\s+soft: 1024\s+hard: 4096/);
+    expect(keys.find(({ path }) => path === 'services.web.command')?.message).toContain('uses TITLE');
+  });
+});
+
 const folder = join(import.meta.dirname, '../compose/ordinary');
 
 it.each(readdirSync(folder).filter((name) => /\.ya?ml$/.test(name)))(

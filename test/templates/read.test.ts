@@ -66,6 +66,12 @@ describe('what is wrong is named by path, line and column:', () => {
       application(['start_command: run ${databases.db.password}'], 'databases: [{name: db, type: postgres}]'),
       'which only variables may have',
     ],
+    ['a reference to itself', application(['start_command: run ${applications.web.url}']), 'refers to what it is in'],
+    [
+      'more text than may be, with variables',
+      application([`env: {A: "${'${B}'.repeat(50_000)}"}`], `variables: [{name: B, default: ${'b'.repeat(8000)}}]`),
+      'The template is longer than 1024 KiB in all',
+    ],
     ['an unknown volume', application(['volumes: [{volume: a, path: /a}]']), 'names the volume a, which'],
     ['an unknown dependency', application(['depends_on: [a]']), 'names the application a, which'],
     [

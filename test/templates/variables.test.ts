@@ -1,12 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { PatternTime } from '../../api/templates/pattern-time.ts';
 import { valuesFrom } from '../../api/templates/values.ts';
 import { generated, sampleOf, Variable, valueFault, variableFault } from '../../api/templates/variables.ts';
 
 const random = { id: () => randomUUID(), bytes: (count: number) => randomBytes(count) };
 const now = new Date('2030-01-01T00:00:00Z');
+const judging = () => ({ now, patterns: new PatternTime() });
 const variable = (fields: object = {}) => Variable.parse({ name: 'A', ...fields });
-const isRight = (fields: object, value: string): boolean => valueFault(variable(fields), value, now) === undefined;
+const isRight = (fields: object, value: string): boolean =>
+  valueFault(variable(fields), value, judging()) === undefined;
 
 it.each([
   [{ type: 'number', min: 1, max: 5 }, ['1', '4.5', '5'], ['0', '6', 'x', '', '1e3']],
@@ -29,6 +32,14 @@ it('matches a pattern that would take for ever with nothing, soon', () => {
   expect(isRight({ pattern: '(a+)+b' }, 'a'.repeat(4000))).toBe(false);
 });
 
+it('gives all patterns of a template one time together', () => {
+  const patterns = new PatternTime();
+  const slow = variable({ pattern: '(a+)+b' });
+  const words = Array.from({ length: 50 }, () => valueFault(slow, 'a'.repeat(4000), { now, patterns }));
+  expect(new Set(words)).toEqual(new Set([expect.stringContaining('take too long')]));
+  expect(patterns.matches('a', 'a')).toBe('too slow');
+});
+
 it.each([
   [{ type: 'enum' }, 'has options'],
   [{ options: ['a'] }, 'has options'],
@@ -36,13 +47,13 @@ it.each([
   [{ default: 'a', generate: true }, 'a default or a generator'],
   [{ type: 'port', default: 'x' }, 'has a default that must be a port'],
 ])('a declaration with %o is refused', (fields, words) => {
-  expect(variableFault(variable(fields))).toContain(words);
+  expect(variableFault(variable(fields), new PatternTime())).toContain(words);
 });
 
 it('has a sample of each type that is of it', () => {
   for (const type of Variable.shape.type.unwrap().options) {
     const it = variable({ type, ...(type === 'enum' && { options: ['a'] }) });
-    expect([type, valueFault(it, sampleOf(it), now)]).toEqual([type, undefined]);
+    expect([type, valueFault(it, sampleOf(it), judging())]).toEqual([type, undefined]);
   }
 });
 

@@ -35,6 +35,19 @@ describe('a ring of lines', () => {
     expect(ring.hasSources).toBe(true);
   });
 
+  test('holds fewer lines where they are long', () => {
+    const ring = new LogRing(1000);
+    const long = 'x'.repeat(1024 * 1024);
+    for (let number = 0; number < 40; number += 1) ring.push([line(long, { seq: number })]);
+    expect([ring.first, ring.end]).toEqual([8, 40]);
+    expect(ring.at(7)).toBeUndefined();
+    ring.push([line('y'.repeat(40 * 1024 * 1024), { seq: 40 })]);
+    expect([ring.length, ring.at(40)?.seq]).toEqual([1, 40]);
+    ring.clear();
+    ring.push([line('short', { seq: 41 })]);
+    expect(ring.asText()).toBe('short\n');
+  });
+
   test('calls back once for lines that came together, and not for ones it has', () => {
     const ring = new LogRing(10);
     let calls = 0;

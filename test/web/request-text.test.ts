@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { asCurl, yamlDocument } from '../../web/parts/request-text.ts';
@@ -38,4 +40,12 @@ test('YAML is read as the value that was written', () => {
     },
   };
   expect(parse(yamlDocument(value))).toEqual(value);
+});
+
+test('a command that is there to be copied quotes the names that somebody chose', () => {
+  const folder = join(import.meta.dirname, '../../web/pages');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tsx'));
+  const commands = files.flatMap((name) => readFileSync(join(folder, name), 'utf8').match(/`setpoint [^`]*`/g) ?? []);
+  expect(commands.length).toBeGreaterThan(10);
+  expect(commands.filter((text) => /\$\{\w+\.(?:display_)?name\b/.test(text))).toEqual([]);
 });

@@ -22,6 +22,17 @@ function whole<K extends Kind>(kind: K, read: (login: Login) => Promise<ObjectOf
 export const allProjects = whole('project', (login) => list(login, '/api/v1/projects', keptObjects));
 export const allServers = whole('server', (login) => list(login, '/api/v1/servers', keptObjects));
 export const allApplications = whole('application', (login) => list(login, '/api/v1/applications', keptObjects));
+export const allDatabases = whole('database', (login) => list(login, '/api/v1/databases', keptObjects));
+export const allVolumes = whole('volume', (login) => list(login, '/api/v1/volumes', keptObjects));
+export const allBackups = whole('backup', (login) => list(login, '/api/v1/backups', keptObjects));
+export const allBackupSchedules = whole('backup_schedule', (login) =>
+  list(login, '/api/v1/backup-schedules', keptObjects),
+);
+export const allRestores = whole('restore', (login) => list(login, '/api/v1/restores', keptObjects));
+export const allTemplates = whole('template', (login) => list(login, '/api/v1/templates', keptObjects));
+export const allTemplateInstances = whole('template_instance', (login) =>
+  list(login, '/api/v1/template-instances', keptObjects),
+);
 
 export function environmentsOf(projectId: string): Collection<'environment'> {
   return {

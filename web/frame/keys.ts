@@ -12,6 +12,9 @@ export const places: Readonly<Record<string, { readonly path: string; readonly w
   p: { path: 'projects', word: 'Projects' },
   s: { path: 'servers', word: 'Servers' },
   l: { path: 'logs', word: 'Logs' },
+  d: { path: 'databases', word: 'Databases' },
+  b: { path: 'backups', word: 'Backups' },
+  t: { path: 'templates', word: 'Templates' },
 };
 const togetherMs = 1500;
 

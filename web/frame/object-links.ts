@@ -1,4 +1,4 @@
-import type { Application, Environment } from '../model.ts';
+import type { Application, Environment, ObjectOf } from '../model.ts';
 import { useConsole } from './context.ts';
 
 /** The parts of an application's address: by its project and environment, so that the address says where it is. */
@@ -9,4 +9,13 @@ function applicationParts(it: Application, environment: Environment | undefined)
 export function useApplicationParts(): (it: Application, ...rest: string[]) => readonly string[] {
   const { store } = useConsole();
   return (it, ...rest) => [...applicationParts(it, store.get('environment', it.environment_id)), ...rest];
+}
+
+/** The parts of a database's address, by its project and environment as those of an application. */
+export function useDatabaseParts(): (it: ObjectOf<'database'>, ...rest: string[]) => readonly string[] {
+  const { store } = useConsole();
+  return (it, ...rest) => {
+    const environment = store.get('environment', it.environment_id)?.name ?? it.environment_id;
+    return ['projects', it.project_id, environment, 'databases', it.id, ...rest];
+  };
 }

@@ -1,4 +1,4 @@
-import type { Application, Environment, Project, Server } from '../model.ts';
+import type { Application, Environment, ObjectOf, Project, Server } from '../model.ts';
 import type { Rank } from './rights.ts';
 import { labelOf, simpleVerbs, whyNotVerb } from './application-verbs.ts';
 import type { SimpleVerb } from './application-verbs.ts';
@@ -17,12 +17,15 @@ export interface Known {
   readonly projects: readonly Project[];
   readonly environments: ReadonlyMap<string, Environment>;
   readonly applications: readonly Application[];
+  readonly databases: readonly ObjectOf<'database'>[];
+  readonly templates: readonly ObjectOf<'template'>[];
   readonly servers: readonly Server[];
   readonly places: readonly { readonly word: string; readonly path: string }[];
   readonly rankIn: (projectId: string) => Rank | undefined;
 }
 
 const shownEntries = 20;
+const databaseTabs = ['backups', 'restore', 'logs', 'settings', 'terminal'] as const;
 const tabs = ['logs', 'deployments', 'environment', 'settings', 'terminal'] as const;
 
 /** Entries for what was typed, the best first: every word must begin a word of the entry, or be part of its name. */
@@ -39,6 +42,22 @@ export function entriesFor(typed: string, known: Known): Entry[] {
     offer({ id: one.id, text: names.get(one.id) ?? one.name, about: 'Project', does: { go: ['projects', one.id] } });
   for (const one of known.servers)
     offer({ id: one.id, text: one.name, about: 'Server', does: { go: ['servers', one.id] } });
+  for (const one of known.templates)
+    offer({ id: one.id, text: one.display_name ?? one.name, about: 'Template', does: { go: ['templates', one.id] } });
+  for (const one of known.databases) {
+    const about = [names.get(one.project_id), known.environments.get(one.environment_id)?.name, 'database']
+      .filter(Boolean)
+      .join(' / ');
+    offer({ id: one.id, text: one.name, about, does: { go: ['databases', one.id] } });
+    if (words.length < 2) continue;
+    for (const tab of databaseTabs)
+      offer({
+        id: `${tab} ${one.id}`,
+        text: `${tab[0]?.toUpperCase()}${tab.slice(1)} of ${one.name}`,
+        about,
+        does: { go: ['databases', one.id, tab] },
+      });
+  }
   for (const one of known.applications) {
     const environment = known.environments.get(one.environment_id)?.name;
     const about = [names.get(one.project_id), environment].filter(Boolean).join(' / ');

@@ -5,7 +5,7 @@ import type { Application } from '../model.ts';
 import { byName } from '../model.ts';
 import { pages } from '../pages/pages.ts';
 import { useVerb } from './application-verbs.ts';
-import { allApplications, allProjects, allServers } from './collections.ts';
+import { allApplications, allDatabases, allProjects, allServers, allTemplates } from './collections.ts';
 import { useConsole, useHref, useList } from './context.ts';
 import { entriesFor } from './palette-entries.ts';
 import type { Entry } from './palette-entries.ts';
@@ -14,6 +14,9 @@ import { pageAt } from './router.ts';
 const askAfterMs = 150;
 const places = [
   { word: 'Projects', path: 'projects' },
+  { word: 'Databases', path: 'databases' },
+  { word: 'Backups', path: 'backups' },
+  { word: 'Templates', path: 'templates' },
   { word: 'Logs', path: 'logs' },
   { word: 'Servers', path: 'servers' },
   { word: 'Volumes', path: 'volumes' },
@@ -39,6 +42,8 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
     applications: [
       ...new Map([...useList(allApplications, 'application').objects, ...found].map((one) => [one.id, one])).values(),
     ],
+    databases: byName(useList(allDatabases, 'database').objects),
+    templates: byName(useList(allTemplates, 'template').objects),
     servers: byName(useList(allServers, 'server').objects),
     places: places.filter(({ path }) => pageAt(pages, `/${path}`) !== undefined),
     rankIn: (projectId) => it.rights.rankIn(projectId),

@@ -1,5 +1,15 @@
 import type { VNode } from 'preact';
-import { Activity, Boxes, FolderKanban, ScrollText, Server, Settings } from 'lucide-static';
+import {
+  Activity,
+  Archive,
+  Boxes,
+  Database,
+  FolderKanban,
+  LayoutTemplate,
+  ScrollText,
+  Server,
+  Settings,
+} from 'lucide-static';
 import { byName } from '../model.ts';
 import { pages } from '../pages/pages.ts';
 import type { PageDescriptor } from '../pages/page.ts';
@@ -18,9 +28,12 @@ interface RailPlace {
 /** The places of a tenant; one is shown once it has a page. */
 const places: readonly RailPlace[] = [
   { place: 'projects', path: 'projects', word: 'Projects', icon: FolderKanban },
+  { place: 'databases', path: 'databases', word: 'Databases', icon: Database },
+  { place: 'volumes', path: 'volumes', word: 'Volumes', icon: Boxes },
+  { place: 'backups', path: 'backups', word: 'Backups', icon: Archive },
+  { place: 'templates', path: 'templates', word: 'Templates', icon: LayoutTemplate },
   { place: 'logs', path: 'logs', word: 'Logs', icon: ScrollText },
   { place: 'servers', path: 'servers', word: 'Servers', icon: Server },
-  { place: 'volumes', path: 'volumes', word: 'Volumes', icon: Boxes },
   { place: 'activity', path: 'activity', word: 'Activity', icon: Activity },
   { place: 'settings', path: 'settings', word: 'Settings', icon: Settings },
 ];

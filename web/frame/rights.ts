@@ -3,13 +3,11 @@ import type { Signal } from '@preact/signals';
 import { list } from '../api.ts';
 import type { Login } from '../api.ts';
 import type { User } from '../model.ts';
+import { keptObjects } from './store.ts';
 
 /** Roles from the least to the most; `global`: an admin of the tenant, who may do all that a role may. */
 const ranks = ['viewer', 'member', 'admin', 'owner', 'global'] as const;
 export type Rank = (typeof ranks)[number];
-
-/** Projects whose role is remembered. */
-const keptRoles = 100;
 
 /**
  * What the reader may do, as far as a role says it. It only spares a request that would be refused: the server decides, and
@@ -33,8 +31,9 @@ export class Rights {
     let known = this.#ranks.get(projectId);
     if (known === undefined) {
       known = signal<Rank | undefined>(undefined);
+      // a page may ask for all projects that there are: one that is forgotten while it does would be read again without end
       const [oldest] = this.#ranks.keys();
-      if (this.#ranks.size >= keptRoles && oldest !== undefined) this.#ranks.delete(oldest);
+      if (this.#ranks.size >= keptObjects && oldest !== undefined) this.#ranks.delete(oldest);
       this.#ranks.set(projectId, known);
       void this.#read(projectId, me, known);
     }

@@ -1,7 +1,9 @@
 import type { Application } from '../model.ts';
 
-/** Why an application has not reached its desired state, in the words of its controller; empty if it has. */
-export function waitsFor({ conditions, generation, observed_generation }: Application): string {
+type Reconciled = Pick<Application, 'conditions' | 'generation' | 'observed_generation'>;
+
+/** Why an object has not reached its desired state, in the words of its controller; empty if it has. */
+export function waitsFor({ conditions, generation, observed_generation }: Reconciled): string {
   const open = conditions.find(
     ({ type, status }) => (type === 'Reconciling' || type === 'Stalled') && status === 'true',
   );

@@ -14,7 +14,18 @@ export interface PageDescriptor {
   /** Name of the page until it knows a better one. */
   readonly title: string;
   /** The place in the rail that is marked while the page is shown. */
-  readonly place: 'projects' | 'logs' | 'servers' | 'volumes' | 'activity' | 'settings' | 'account' | 'none';
+  readonly place:
+    | 'projects'
+    | 'databases'
+    | 'volumes'
+    | 'backups'
+    | 'templates'
+    | 'logs'
+    | 'servers'
+    | 'activity'
+    | 'settings'
+    | 'account'
+    | 'none';
   /** Kinds whose objects it shows. */
   readonly kinds: readonly (Kind | 'invite')[];
   readonly load: () => Promise<ComponentType<PageProps>>;

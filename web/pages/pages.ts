@@ -1,18 +1,27 @@
 import { accountDescriptor } from './account/descriptor.ts';
 import { activityDescriptor } from './activity/descriptor.ts';
 import { applicationByIdDescriptor, applicationDescriptor } from './application/descriptor.ts';
+import { backupsDescriptor } from './backups/descriptor.ts';
+import { databaseByIdDescriptor, databaseDescriptor } from './database/descriptor.ts';
+import { databasesDescriptor } from './database-list/descriptor.ts';
 import { deploymentByIdDescriptor, deploymentDescriptor } from './deployment/descriptor.ts';
 import { galleryDescriptor } from './gallery/descriptor.ts';
 import { inviteDescriptor } from './invite/descriptor.ts';
 import { logsDescriptor } from './logs/descriptor.ts';
 import { newApplicationDescriptor } from './new-application/descriptor.ts';
+import { newDatabaseDescriptor } from './new-database/descriptor.ts';
+import { newTemplateDescriptor } from './new-template/descriptor.ts';
 import { membersDescriptor } from './members/descriptor.ts';
 import { notificationsDescriptor } from './notifications/descriptor.ts';
 import type { PageDescriptor } from './page.ts';
 import { projectDescriptor, projectSettingsDescriptor } from './project/descriptor.ts';
 import { projectsDescriptor } from './projects/descriptor.ts';
+import { restoreDescriptor } from './restore/descriptor.ts';
 import { serverDescriptor, serversDescriptor } from './servers/descriptor.ts';
 import { settingsDescriptor } from './settings/descriptor.ts';
+import { templateInstanceDescriptor } from './template-instance/descriptor.ts';
+import { templateDescriptor } from './template/descriptor.ts';
+import { templateInstancesDescriptor, templatesDescriptor } from './templates/descriptor.ts';
 import { volumesDescriptor } from './volumes/descriptor.ts';
 import { welcomeDescriptor } from './welcome/descriptor.ts';
 
@@ -20,6 +29,7 @@ import { welcomeDescriptor } from './welcome/descriptor.ts';
 export const pages: readonly PageDescriptor[] = [
   projectsDescriptor,
   newApplicationDescriptor,
+  newDatabaseDescriptor,
   projectSettingsDescriptor,
   membersDescriptor,
   projectDescriptor,
@@ -27,6 +37,16 @@ export const pages: readonly PageDescriptor[] = [
   deploymentByIdDescriptor,
   applicationDescriptor,
   applicationByIdDescriptor,
+  databaseDescriptor,
+  databasesDescriptor,
+  databaseByIdDescriptor,
+  backupsDescriptor,
+  restoreDescriptor,
+  templatesDescriptor,
+  newTemplateDescriptor,
+  templateDescriptor,
+  templateInstancesDescriptor,
+  templateInstanceDescriptor,
   logsDescriptor,
   serversDescriptor,
   serverDescriptor,

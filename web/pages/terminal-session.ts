@@ -19,6 +19,19 @@ export interface TerminalSession {
 /** Output that came before the screen was there. */
 const mostEarly = 1000;
 
+/** Most characters of one frame: written as JSON, they are below what the server takes. */
+const mostInput = 8192;
+
+/** A text in parts that one frame can carry, as when much is pasted; no character is cut in two. */
+function* partsOf(text: string): Generator<string> {
+  for (let at = 0; at < text.length;) {
+    const isPair = /[\uD800-\uDBFF]/.test(text.charAt(at + mostInput - 1));
+    const end = at + mostInput + (isPair ? 1 : 0);
+    yield text.slice(at, end);
+    at = end;
+  }
+}
+
 /** Makes a session by `create`, and attaches to it. A session that was lost cannot be taken up: a new one is made. */
 export function openTerminalSession(login: Login, create: () => Promise<string>): TerminalSession {
   const state = signal<SessionState>({ state: 'opening', text: 'Opening' });
@@ -82,7 +95,8 @@ export function openTerminalSession(login: Login, create: () => Promise<string>)
         };
       },
       send(text) {
-        if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: 'input', data: text }));
+        if (socket?.readyState !== WebSocket.OPEN) return;
+        for (const data of partsOf(text)) socket.send(JSON.stringify({ type: 'input', data }));
       },
       resize(cols, rows) {
         size = { cols, rows };

@@ -17,8 +17,11 @@ export interface LogLine {
   readonly mark: (typeof marks)[number];
 }
 
+/** Most characters of all lines that are held. */
+const mostChars = 32 * 1024 * 1024;
+
 /**
- * The last lines of a log, in columns, so that 100,000 lines cost no object each. A line keeps its number for good:
+ * The last lines of a log, in columns, so that 100,000 lines cost no object each; fewer where they are long. A line keeps its number for good:
  * `first` is the number of the oldest line that is still held, `end` the number after the newest one.
  */
 export class LogRing {
@@ -35,6 +38,7 @@ export class LogRing {
   readonly #listeners = new Set<() => void>();
   #first = 0;
   #end = 0;
+  #chars = 0;
 
   constructor(capacity = 100_000) {
     this.capacity = capacity;
@@ -71,16 +75,26 @@ export class LogRing {
       if (last !== undefined && seq <= last) return false;
       this.#lastSeq.set(source, seq);
     }
+    if (this.length === this.capacity) this.#drop();
     const slot = this.#end % this.capacity;
     this.#texts[slot] = text;
+    this.#chars += text.length;
     this.#instants[slot] = at;
     this.#seqs[slot] = seq;
     this.#levels[slot] = levels.indexOf(level);
     this.#marks[slot] = marks.indexOf(mark);
     this.#sources[slot] = this.#indexOf(source);
     this.#end += 1;
-    if (this.#end - this.#first > this.capacity) this.#first = this.#end - this.capacity;
+    while (this.#chars > mostChars && this.length > 1) this.#drop();
     return true;
+  }
+
+  /** Lets the oldest line go. */
+  #drop(): void {
+    const slot = this.#first % this.capacity;
+    this.#chars -= this.#texts[slot]?.length ?? 0;
+    this.#texts[slot] = '';
+    this.#first += 1;
   }
 
   #indexOf(source: string): number {
@@ -122,6 +136,7 @@ export class LogRing {
 
   clear(): void {
     this.#texts.length = 0;
+    this.#chars = 0;
     this.#first = this.#end;
     this.#lastSeq.clear();
     for (const listener of this.#listeners) listener();

@@ -5,24 +5,24 @@ import { RowSums } from './row-sums.ts';
 /** Which rows of the view each line of a ring takes: none where its step is folded, several where it is wrapped. */
 export class LogRows {
   readonly sums = new RowSums();
-  readonly #ring: LogRing;
+  readonly ring: LogRing;
   /** Characters of a row; 0: lines are not wrapped. */
   #columns = 0;
   #folded: ReadonlySet<number> = new Set();
   #step = -1;
 
   constructor(ring: LogRing) {
-    this.#ring = ring;
+    this.ring = ring;
     this.#begin();
   }
 
   /** Takes up new lines and drops old ones. @returns how many rows have gone at the top */
   advance(): number {
     const { sums } = this;
-    const first = this.#ring.first;
+    const first = this.ring.first;
     const gone = first >= sums.end ? sums.total : first > sums.first ? sums.topOf(first) : 0;
     if (first >= sums.end && sums.end > 0 && first > sums.first) this.#begin();
-    else sums.advance(first, this.#ring.end, (number) => this.#rowsOf(number));
+    else sums.advance(first, this.ring.end, (number) => this.#rowsOf(number));
     return gone;
   }
 
@@ -39,17 +39,17 @@ export class LogRows {
 
   #begin(): void {
     this.#step = -1;
-    this.sums.reset(this.#ring.first, this.#ring.end, (number) => this.#rowsOf(number));
+    this.sums.reset(this.ring.first, this.ring.end, (number) => this.#rowsOf(number));
   }
 
   #rowsOf(number: number): number {
-    if (this.#ring.isStep(number)) {
+    if (this.ring.isStep(number)) {
       this.#step = number;
       return 1;
     }
     if (this.#step >= 0 && this.#folded.has(this.#step)) return 0;
     if (this.#columns === 0) return 1;
-    return Math.max(1, Math.ceil(shown(this.#ring.textAt(number)).length / this.#columns));
+    return Math.max(1, Math.ceil(shown(this.ring.textAt(number)).length / this.#columns));
   }
 }
 

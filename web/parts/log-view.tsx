@@ -51,12 +51,19 @@ export function LogView(props: LogViewProps): VNode {
   const box = useRef<HTMLDivElement>(null);
   const find = useRef<HTMLInputElement>(null);
   const rows = useRef<LogRows | undefined>(undefined);
-  rows.current ??= new LogRows(ring);
+  if (rows.current?.ring !== ring) rows.current = new LogRows(ring);
   const search = useRef<LogSearch | undefined>(undefined);
   const lastTop = useRef(0);
   const state = useRef({ follows });
   state.current = { follows };
   const { sums } = rows.current;
+
+  // another ring has other lines, whose numbers begin anew
+  useEffect(() => {
+    setFolded(new Set());
+    setMarked(undefined);
+    setUnseenFrom(ring.end);
+  }, [ring]);
 
   // new lines are drawn at most once per frame of the screen
   useEffect(() => {
@@ -123,7 +130,7 @@ export function LogView(props: LogViewProps): VNode {
     const watcher = new ResizeObserver(measure);
     watcher.observe(element);
     return () => watcher.disconnect();
-  }, [wraps, showsTime, ring.hasSources]);
+  }, [wraps, showsTime, ring.hasSources, ring]);
 
   // a search reads in slices, and goes on with new lines
   useEffect(() => {

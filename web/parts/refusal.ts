@@ -2,6 +2,8 @@
 export interface Refusal {
   readonly message: string;
   readonly requestId?: string | undefined;
+  /** What was asked for is not there, or not for this reader. */
+  readonly isMissing?: boolean | undefined;
   /** What is wrong with which field. */
   readonly details?: readonly { readonly field: string; readonly message: string }[] | undefined;
 }
@@ -12,6 +14,7 @@ export function refusalOf(error: unknown): Refusal {
   const { message } = error;
   return {
     message: error.name === 'TimeoutError' ? 'The server did not answer in time: try again' : readable(message),
+    ...('status' in error && error.status === 404 && { isMissing: true }),
     ...('requestId' in error && typeof error.requestId === 'string' && { requestId: error.requestId }),
     ...('details' in error && Array.isArray(error.details) && { details: error.details.filter(isDetail) }),
   };

@@ -59,7 +59,7 @@ export const deleteTemplateInstance = defineEndpoint({
   handle: async (ctx, { it, query }) => {
     const unit = ctx.repo.begin();
     const deleted: ReadonlyResource<'template_instance'> = unit.change(it, (draft) => {
-      if (query.keep_data === 'true' && it.meta.deletionRequestedAt === undefined) draft.keep_data = true;
+      if (query.keep_data === 'true') draft.keep_data = true; // also of a deletion that has begun: what is left stays
     });
     unit.requestDelete(it);
     return ctx.commit(unit, () => templateInstances.answerOf(deleted, ctx.view));

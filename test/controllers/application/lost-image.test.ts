@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
-import type { ObservedOf } from '../../../store/kinds/kinds.ts';
+import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
+import { desiredState } from '../../harness/states.ts';
 import { openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
 import { controllers } from './deployed.ts';
@@ -19,7 +21,7 @@ const git = {
 } as const;
 
 /** An application that serves what was built at a commit, and whose image is then removed from its server. */
-async function pruned(rig: Rig, source: typeof git | { type: 'image'; image_url: string }) {
+async function pruned(rig: Rig, source: DesiredOf<'application'>['source']) {
   const server = aServer();
   const app = anApplication({ server_id: server.meta.id, source });
   const deployment = aDeployment(app);
@@ -54,11 +56,20 @@ async function pruned(rig: Rig, source: typeof git | { type: 'image'; image_url:
     await rig.rest();
   };
   await lose(deployment.meta.id);
+  const run = async (wanted: 'stopped' | 'running'): Promise<void> => {
+    const it = await rig.repo.get('application', app.meta.id);
+    if (it === undefined) throw new Error('There is no application');
+    const unit = rig.repo.begin();
+    unit.change(it, (draft) => void (draft.run = wanted));
+    await commit(unit);
+    await rig.rest();
+  };
   const view = rig.mirror.tenant(tenant);
   return {
     first: deployment.meta.id,
     end,
     lose,
+    run,
     state: () => view.get('application', app.meta.id),
     newest: () => view.get('deployment', view.get('application', app.meta.id)?.desired.deployment_id ?? ''),
   };
@@ -88,14 +99,28 @@ test('a build that fails is not tried again by itself, and its reason is that of
   );
 });
 
-test('one that is cancelled by a stop is tried again by the next start', async () => {
+test('one that is cancelled is not tried again, until the application was stopped and started', async () => {
   await using rig = await openRig({ controllers });
-  const { end, lose, first, newest } = await pruned(rig, git);
+  const { end, lose, run, first, newest } = await pruned(rig, git);
   const again = newest()?.meta.id ?? '';
   await end(again, { phase: 'cancelled' });
+  expect(newest()?.meta.id).toBe(again);
+  await rig.clock.advance(1000);
+  await run('stopped');
+  await run('running');
   await lose(first);
   expect([first, again]).not.toContain(newest()?.meta.id);
   expect(newest()?.desired).toMatchObject({ number: 3, commit: head });
+});
+
+test('nothing is fetched by a credential that the project may not use any more', async () => {
+  await using rig = await openRig({ controllers });
+  const id = randomUUID();
+  const made = rig.repo.begin();
+  made.create('git_credential', id, { ...desiredState('git_credential'), allowed_projects: [randomUUID()] });
+  await commit(made);
+  const { first, newest } = await pruned(rig, { ...git, git_credential_id: id });
+  expect(newest()?.meta.id).toBe(first);
 });
 
 test('an image that nothing is built from stays lost, as only its registry can bring it back', async () => {

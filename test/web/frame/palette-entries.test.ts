@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { entriesFor } from '../../../web/frame/palette-entries.ts';
 import type { Known } from '../../../web/frame/palette-entries.ts';
-import type { Application, Project } from '../../../web/model.ts';
+import type { Application, ObjectOf, Project } from '../../../web/model.ts';
 
 const application = (name: string, change: Partial<Application> = {}) =>
   ({
@@ -18,6 +18,8 @@ const known: Known = {
   projects: [{ id: 'p', name: 'shop', display_name: null } as Project],
   environments: new Map(),
   applications: [application('api'), application('web'), application('old-api', { status: 'stopped', run: 'stopped' })],
+  databases: [{ id: 'd', name: 'orders', project_id: 'p', environment_id: 'e' } as ObjectOf<'database'>],
+  templates: [{ id: 't', name: 'wordpress', display_name: 'WordPress' } as ObjectOf<'template'>],
   servers: [],
   places: [{ word: 'Projects', path: 'projects' }],
   rankIn: () => 'member',
@@ -36,6 +38,12 @@ describe('what the palette finds', () => {
   it('is a verb of an object', () => {
     expect(texts('deploy web')[0]).toBe('Deploy web');
     expect(texts('logs web')[0]).toBe('Logs of web');
+  });
+
+  it('is a database or a part of it, and a template', () => {
+    expect(texts('orders')[0]).toBe('orders');
+    expect(texts('restore orders')[0]).toBe('Restore of orders');
+    expect(texts('wordpress')).toEqual(['WordPress']);
   });
 
   it('says why a verb cannot be done, by state and by role', () => {

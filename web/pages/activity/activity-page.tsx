@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, list, page } from '../../api.ts';
 import { allProjects } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -159,6 +159,9 @@ function useAudit(values: Readonly<Record<string, string>>): Audit {
   const [newer, setNewer] = useState(0);
   const [attempt, setAttempt] = useState(0);
   const filter = JSON.stringify(values);
+  /** What is asked for now: the answer to an earlier question is dropped. */
+  const asked = useRef('');
+  asked.current = `${filter} ${attempt}`;
   const ask = (cursor?: string) =>
     page(login, '/api/v1/audit', {
       query: {
@@ -207,9 +210,11 @@ function useAudit(values: Readonly<Record<string, string>>): Audit {
   const more = (): void => {
     if (next === null || isReading) return;
     setReading(true);
+    const question = asked.current;
     ask(next).then(
       ({ items, meta }) => {
         setReading(false);
+        if (asked.current !== question) return;
         setEntries([...(entries ?? []), ...items]);
         setNext(meta.next_cursor);
       },

@@ -5,6 +5,7 @@ import { useAct } from '../../frame/use-act.ts';
 import { useRead } from '../../frame/use-read.ts';
 import type { Application } from '../../model.ts';
 import { Confirm } from '../../parts/confirm.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 
 /** Asks before an application is deleted; its volumes and the databases that it uses stay. */
 export function DeleteApplication({ it, onClose }: { it: Application; onClose: () => void }): VNode {
@@ -34,7 +35,7 @@ export function DeleteApplication({ it, onClose }: { it: Application; onClose: (
         ...(used?.databases ?? []).map(({ name }) => `The database ${name}`),
       ]}
       type={(used?.volumes.length ?? 0) > 0 ? it.name : undefined}
-      command={`setpoint delete application ${it.name}`}
+      command={`setpoint delete application ${shellQuoted(it.name)}`}
       busy={act.busy}
       error={act.error}
       onConfirm={() => void remove()}

@@ -14,6 +14,7 @@ import { Duration } from '../../parts/duration.tsx';
 import { EmptyState } from '../../parts/empty-state.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Menu } from '../../parts/menu.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Table } from '../../parts/table.tsx';
@@ -44,7 +45,7 @@ export function DeploymentsTab({ it }: TabProps): VNode {
   if (reading.state === 'reading' && all.length === 0) return <Skeleton label="Reading deployments" />;
   if (all.length === 0)
     return (
-      <EmptyState title="It was never deployed" command={`setpoint deploy ${it.name}`}>
+      <EmptyState title="It was never deployed" command={`setpoint deploy ${shellQuoted(it.name)}`}>
         A deployment builds or pulls the image of the application, starts new instances and leads requests to them once
         they are ready.
       </EmptyState>

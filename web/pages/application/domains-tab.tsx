@@ -15,6 +15,7 @@ import { ErrorBox } from '../../parts/error-box.tsx';
 import { Field, FieldGroup } from '../../parts/field.tsx';
 import { Radios } from '../../parts/inputs.tsx';
 import { Menu } from '../../parts/menu.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { Table } from '../../parts/table.tsx';
 import type { TabProps } from './tab-props.ts';
 
@@ -38,7 +39,11 @@ export function DomainsTab({ it }: TabProps): VNode {
         rows={it.domains}
         keyOf={keyOf}
         empty={
-          <EmptyState title="No domain" action={add} command={`setpoint domains add ${it.name} shop.example.com`}>
+          <EmptyState
+            title="No domain"
+            action={add}
+            command={`setpoint domains add ${shellQuoted(it.name)} shop.example.com`}
+          >
             A domain leads requests to the application, and gets a certificate by itself once its name points to the
             server.
             {it.exposed_port === null && ' The application needs a port first: see its settings.'}

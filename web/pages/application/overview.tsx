@@ -12,6 +12,7 @@ import { Copy } from '../../parts/copy.tsx';
 import { EmptyState } from '../../parts/empty-state.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Notice } from '../../parts/notice.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useDeployments } from './deployments.ts';
@@ -37,7 +38,7 @@ export function Overview({ it }: TabProps): VNode {
     <>
       <Cause it={it} newest={newest} output={crashed?.last_exit?.lines ?? undefined} />
       {it.deployment_id === null && (
-        <EmptyState title="It was never deployed" command={`setpoint deploy ${it.name}`}>
+        <EmptyState title="It was never deployed" command={`setpoint deploy ${shellQuoted(it.name)}`}>
           Its settings are stored, and nothing runs yet. “Deploy” takes its{' '}
           {it.source_type === 'git' ? 'branch' : 'image'} and starts{' '}
           {it.replicas === 1 ? 'an instance' : `${it.replicas} instances`}.

@@ -9,6 +9,7 @@ import { Command } from '../../parts/command.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Facts } from '../../parts/card.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { Time } from '../../parts/time.tsx';
 
 interface RollBackProps {
@@ -62,7 +63,7 @@ export function RollBack({ it, to, onClose }: RollBackProps): VNode {
           ['Now', serving === undefined ? 'nothing serves' : <What key="now" of={serving} />],
         ]}
       />
-      <Command text={`setpoint rollback ${it.name} --to ${to.number}`} />
+      <Command text={`setpoint rollback ${shellQuoted(it.name)} --to ${to.number}`} />
     </Dialog>
   );
 }

@@ -9,6 +9,7 @@ import { Command } from '../../parts/command.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Field } from '../../parts/field.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 
 /** Asks how many instances an application shall have. */
 export function Scale({ it, onClose }: { it: Application; onClose: () => void }): VNode {
@@ -67,7 +68,7 @@ export function Scale({ it, onClose }: { it: Application; onClose: () => void })
           )}
         </Field>
       </form>
-      {isNumber && <Command text={`setpoint scale ${it.name} ${replicas}`} />}
+      {isNumber && <Command text={`setpoint scale ${shellQuoted(it.name)} ${replicas}`} />}
     </Dialog>
   );
 }

@@ -7,6 +7,7 @@ import { useRank } from '../../frame/use-rank.ts';
 import { useRead } from '../../frame/use-read.ts';
 import { Button } from '../../parts/button.tsx';
 import { EmptyState } from '../../parts/empty-state.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { Terminal } from '../../parts/terminal.tsx';
 import { openTerminalSession } from '../terminal-session.ts';
 import type { TerminalSession } from '../terminal-session.ts';
@@ -92,7 +93,7 @@ export function TerminalTab({ it, query }: TabProps): VNode {
         </div>
       </div>
       {current === undefined ? (
-        <EmptyState title="No session" command={`setpoint exec ${it.name}`}>
+        <EmptyState title="No session" command={`setpoint exec ${shellQuoted(it.name)}`}>
           A session is a shell in a running instance. What is changed in it is gone with the instance, and the audit log
           keeps that it was opened.
         </EmptyState>

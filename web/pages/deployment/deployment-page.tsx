@@ -42,13 +42,20 @@ export function DeploymentPage({ params, query }: PageProps): VNode {
     () => call(login, 'GET', '/api/v1/deployments/{id}', { path: { id } }),
     [id, live?.status, live?.resource_version],
   );
+  // one that is deleted while it is shown is asked for once more
+  if (read.error?.isMissing === true)
+    return (
+      <Page title="Deployment">
+        <Gone what="The deployment" back={{ href: href(['projects']), label: 'All projects' }} />
+      </Page>
+    );
   if (read.data === undefined)
     return (
       <Page title="Deployment">
         {read.error === undefined ? (
           <Skeleton label="Reading the deployment" />
         ) : (
-          <Gone what="The deployment" back={{ href: href(['projects']), label: 'All projects' }} />
+          <ErrorBox error={read.error} onRetry={read.again} />
         )}
       </Page>
     );

@@ -14,6 +14,7 @@ import { StatusWord } from '../../parts/status.tsx';
 import { lookOfStatus, statusesOf } from '../../parts/status-words.ts';
 import { Table } from '../../parts/table.tsx';
 import { bytesText } from '../../parts/units.ts';
+import { WindowBar } from '../../parts/window-bar.tsx';
 import { sampleAfter, sampleBefore, sampleValues } from './samples.ts';
 
 interface Row {
@@ -24,6 +25,10 @@ interface Row {
 }
 
 const statuses = statusesOf('application');
+const sampleSpans = [
+  { from: Date.parse('2026-01-01T00:00:00Z'), to: Date.parse('2026-01-02T18:00:00Z') },
+  { from: Date.parse('2026-01-03T00:00:00Z'), to: Date.parse('2026-01-06T00:00:00Z') },
+];
 const rowsOf = (count: number): Row[] =>
   Array.from({ length: count }, (_, at) => ({
     id: String(at),
@@ -34,6 +39,7 @@ const rowsOf = (count: number): Row[] =>
 
 export function DataPart(): VNode {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set(['2']));
+  const [instant, setInstant] = useState(Date.parse('2026-01-04T12:00:00Z'));
   const [values, setValues] = useState<FilterValues>({ status: 'hibernating' });
   return (
     <>
@@ -59,6 +65,15 @@ export function DataPart(): VNode {
       </Card>
       <Card title="A table of none">
         <Rows label="No applications" rows={[]} />
+      </Card>
+      <Card title="A window of time with a hole">
+        <WindowBar
+          label="Instant of the sample"
+          spans={sampleSpans}
+          marks={sampleSpans.map(({ from }) => from)}
+          value={instant}
+          onChange={setInstant}
+        />
       </Card>
       <Card title="Difference by line">
         <Diff label="Difference of two compose files" before={sampleBefore} after={sampleAfter} />

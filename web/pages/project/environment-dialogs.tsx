@@ -11,6 +11,7 @@ import { Dialog } from '../../parts/dialog.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Field } from '../../parts/field.tsx';
 import { refusalOf } from '../../parts/refusal.ts';
+import { shellQuoted } from '../../parts/request-text.ts';
 
 interface NameDialogProps {
   readonly title: string;
@@ -156,7 +157,7 @@ export function DeleteEnvironment({ environment, contents, onClose }: DeleteProp
       goes={[`The environment ${environment.name}`, ...contents]}
       stays={['The other environments of the project']}
       type={isEmpty ? undefined : environment.name}
-      command={`setpoint delete environment ${environment.name}${isEmpty ? '' : ' --force'}`}
+      command={`setpoint delete environment ${shellQuoted(environment.name)}${isEmpty ? '' : ' --force'}`}
       busy={act.busy}
       error={act.error}
       onConfirm={() => void remove()}

@@ -37,16 +37,18 @@ import { ApplicationCard, DatabaseCard, VolumeCard } from './workload.tsx';
 /** A project: its environments side by side, with what runs in each. */
 export function ProjectPage({ params, query }: PageProps): VNode {
   const projectId = params['projectId'] ?? '';
-  const { store } = useConsole();
+  const { store, collections } = useConsole();
   const href = useHref();
   const { reading } = useList(allProjects, 'project');
   const project = store.get('project', projectId);
   if (project !== undefined) return <Found project={project} environmentName={params['environment']} query={query} />;
   return (
     <Page title="Project">
-      {reading.state === 'reading' ? (
-        <Skeleton label="Reading the project" />
-      ) : (
+      {reading.state === 'reading' && <Skeleton label="Reading the project" />}
+      {reading.state === 'failed' && (
+        <ErrorBox error={{ message: reading.message }} onRetry={() => collections.retry(allProjects)} />
+      )}
+      {reading.state === 'ready' && (
         <Gone what="The project" back={{ href: href(['projects']), label: 'All projects' }} />
       )}
     </Page>
@@ -111,6 +113,12 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
                 why: whyNoMore(project, rank, 'admin'),
                 onSelect: () => setNew(true),
               },
+              {
+                label: 'New database',
+                why: cannotCreate,
+                href: href(['projects', project.id, '-', 'new-database']),
+              },
+              { label: 'From a template', href: href(['templates']) },
               { label: 'Settings', href: href(['projects', project.id, '-', 'settings']) },
               { label: 'Logs of the project', href: href(['logs'], { project: project.id }) },
             ]}
@@ -228,6 +236,10 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
               label: 'New application here',
               href: href(['projects', project.id, '-', 'new'], { environment: environment.id }),
             },
+            {
+              label: 'New database here',
+              href: href(['projects', project.id, '-', 'new-database'], { environment: environment.id }),
+            },
             { label: 'Make the default', why: why('set_default'), onSelect: makeDefault },
             { label: 'Clone', why: why('clone'), onSelect: () => setAsked('clone') },
             'line',
@@ -291,6 +303,10 @@ function Nothing({ project, environment, isFiltered }: NothingProps): VNode {
           <LinkButton href={to('git')}>From git</LinkButton>
           <LinkButton href={to('image')}>From an image</LinkButton>
           <LinkButton href={to('compose')}>From compose</LinkButton>
+          <LinkButton href={href(['templates'])}>From a template</LinkButton>
+          <LinkButton href={href(['projects', project.id, '-', 'new-database'], { environment: environment.id })}>
+            Database
+          </LinkButton>
         </>
       }
       command="setpoint apply -f application.yaml"

@@ -15,8 +15,10 @@ import { Confirm } from '../../parts/confirm.tsx';
 import { fieldChanges } from '../../parts/field-changes.ts';
 import { Field } from '../../parts/field.tsx';
 import { Form } from '../../parts/form.tsx';
+import { ErrorBox } from '../../parts/error-box.tsx';
 import { Gone } from '../../parts/gone.tsx';
 import { Page } from '../../parts/page.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { SaveBar } from '../../parts/save-bar.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import type { PageProps } from '../page.ts';
@@ -25,16 +27,18 @@ import { projectTabs } from './project-tabs.ts';
 /** What a project is called, and its end. */
 export function ProjectSettings({ params }: PageProps): VNode {
   const projectId = params['projectId'] ?? '';
-  const { store } = useConsole();
+  const { store, collections } = useConsole();
   const href = useHref();
   const { reading } = useList(allProjects, 'project');
   const project = store.get('project', projectId);
   if (project === undefined)
     return (
       <Page title="Settings of the project">
-        {reading.state === 'reading' ? (
-          <Skeleton label="Reading the project" />
-        ) : (
+        {reading.state === 'reading' && <Skeleton label="Reading the project" />}
+        {reading.state === 'failed' && (
+          <ErrorBox error={{ message: reading.message }} onRetry={() => collections.retry(allProjects)} />
+        )}
+        {reading.state === 'ready' && (
           <Gone what="The project" back={{ href: href(['projects']), label: 'All projects' }} />
         )}
       </Page>
@@ -189,7 +193,7 @@ function Deletion({ project }: { project: Project }): VNode {
           ]}
           stays={['Servers, and projects beside it', 'Backups at their destinations']}
           type={project.name}
-          command={`setpoint delete project ${project.name}`}
+          command={`setpoint delete project ${shellQuoted(project.name)}`}
           busy={act.busy}
           error={act.error}
           onConfirm={() => void remove()}

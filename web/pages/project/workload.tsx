@@ -1,7 +1,13 @@
 import type { VNode } from 'preact';
 import { labelOf, simpleVerbs, useVerb, whyNotVerb } from '../../frame/application-verbs.ts';
 import { useHref } from '../../frame/context.ts';
-import { useApplicationParts } from '../../frame/object-links.ts';
+import {
+  labelOfDatabaseVerb,
+  simpleDatabaseVerbs,
+  useDatabaseVerb,
+  whyNotDatabaseVerb,
+} from '../../frame/database-verbs.ts';
+import { useApplicationParts, useDatabaseParts } from '../../frame/object-links.ts';
 import { useRank } from '../../frame/use-rank.ts';
 import { waitsFor } from '../../frame/waits-for.ts';
 import type { Application, ObjectOf } from '../../model.ts';
@@ -9,6 +15,7 @@ import { Icon } from '../../parts/icon.tsx';
 import { Menu } from '../../parts/menu.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
+import { engineName } from '../database/engine-name.ts';
 
 /** An application in its environment: how it is, what it waits for, where it is reached. */
 export function ApplicationCard({ it }: { it: Application }): VNode {
@@ -59,16 +66,43 @@ export function ApplicationCard({ it }: { it: Application }): VNode {
   );
 }
 
+/** A database in its environment: how it is, what it waits for, what it is run of. */
 export function DatabaseCard({ it }: { it: ObjectOf<'database'> }): VNode {
+  const href = useHref();
+  const parts = useDatabaseParts();
+  const rank = useRank(it.project_id);
+  const doVerb = useDatabaseVerb();
+  const cause = waitsFor(it);
   return (
     <li class="workload">
       <div class="workload-head">
         <Status kind="database" object={it} />
-        <span class="workload-name">{it.name}</span>
+        <a class="workload-name" href={href(parts(it))}>
+          {it.name}
+        </a>
+        <Menu
+          label={`Actions of ${it.name}`}
+          icon="more"
+          tone="plain"
+          entries={[
+            ...simpleDatabaseVerbs.map((verb) => ({
+              label: labelOfDatabaseVerb(verb),
+              why: whyNotDatabaseVerb(verb, it, rank),
+              onSelect: () => void doVerb(verb, it),
+            })),
+            'line' as const,
+            { label: 'Backups', href: href(parts(it, 'backups')) },
+            { label: 'Logs', href: href(parts(it, 'logs')) },
+          ]}
+        />
       </div>
+      {cause !== '' && <p class="workload-cause">{cause}</p>}
       <p class="workload-facts">
         <span>
-          {it.type} {it.version}
+          {engineName(it.type)} {it.version}
+        </span>
+        <span>
+          changed <Time at={it.updated_at} />
         </span>
       </p>
     </li>

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { useConsole } from '../../frame/context.ts';
 import { followStream } from '../../frame/stream.ts';
@@ -34,9 +34,9 @@ export function ServerLogs({ server }: { readonly server: Server }): VNode {
   const [source, setSource] = useState('');
   const [trouble, setTrouble] = useState<string>();
   const [isAway, setAway] = useState(false);
-  const ring = useRef(new LogRing());
+  const ring = useMemo(() => new LogRing(), []);
   useEffect(() => {
-    ring.current.clear();
+    ring.clear();
     return followStream({
       login,
       path: `/ws/servers/${server.id}/logs`,
@@ -47,8 +47,8 @@ export function ServerLogs({ server }: { readonly server: Server }): VNode {
       },
       onTrouble: setTrouble,
       onFrame: (frame) => {
-        if (frame.type === 'log') ring.current.push([lineOf(frame as LineFrame)]); // the type says so
-        else if (frame.type === 'gap') ring.current.push([gap]);
+        if (frame.type === 'log') ring.push([lineOf(frame as LineFrame)]); // the type says so
+        else if (frame.type === 'gap') ring.push([gap]);
         else if (frame.type === 'source') setAway('state' in frame && frame.state === 'away');
       },
     });
@@ -57,7 +57,7 @@ export function ServerLogs({ server }: { readonly server: Server }): VNode {
     <div class="stack">
       <LogView
         label={`Logs of ${server.name}`}
-        ring={ring.current}
+        ring={ring}
         fileName={`${server.name}.log`}
         empty={trouble === undefined ? 'No line yet: lines appear here as they are written.' : `No line: ${trouble}`}
         notice={

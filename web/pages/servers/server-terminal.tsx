@@ -9,6 +9,7 @@ import { openTerminalSession } from '../terminal-session.ts';
 import type { TerminalSession } from '../terminal-session.ts';
 import { Button } from '../../parts/button.tsx';
 import { EmptyState } from '../../parts/empty-state.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
 import { Shape } from '../../parts/shape.tsx';
 import { Terminal } from '../../parts/terminal.tsx';
 import { whyWithoutAgent } from './whole-server.ts';
@@ -34,7 +35,11 @@ export function ServerTerminal({ server }: { readonly server: Server }): VNode {
   );
   if (session === undefined)
     return (
-      <EmptyState title="A terminal on the machine" action={start} command={`setpoint shell ${server.name}`}>
+      <EmptyState
+        title="A terminal on the machine"
+        action={start}
+        command={`setpoint shell ${shellQuoted(server.name)}`}
+      >
         A shell as the user of the agent. That it was opened and closed is in the audit log; it ends after fifteen
         minutes without input and output.
       </EmptyState>

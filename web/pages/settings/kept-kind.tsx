@@ -235,7 +235,7 @@ function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields
         }}
         command={
           isNew
-            ? command.replace('NAME', shellQuoted(typeof name === 'string' && name !== '' ? name : 'NAME'))
+            ? command.replace('NAME', () => shellQuoted(typeof name === 'string' && name !== '' ? name : 'NAME'))
             : undefined
         }
       />

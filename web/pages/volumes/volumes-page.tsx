@@ -2,12 +2,9 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { volumeVerbs } from '#rules/volume.ts';
 import { whyNot } from '#rules/verb-table.ts';
-import { list } from '../../api.ts';
-import { allApplications, allProjects, allServers } from '../../frame/collections.ts';
+import { allApplications, allProjects, allServers, allVolumes } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
-import { keptObjects } from '../../frame/store.ts';
 import { usePageKeys } from '../../frame/keys.ts';
-import type { Collection } from '../../frame/collections.ts';
 import { whyBelow } from '../../frame/rights.ts';
 import type { ObjectOf } from '../../model.ts';
 import { byName } from '../../model.ts';
@@ -26,21 +23,15 @@ import { StatusCount } from '../../parts/status-count.tsx';
 import { lookOf, lookOfStatus, shapesByUrgency, statusesOf } from '../../parts/status-words.ts';
 import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
+import { BackUpVolume } from '../backups/back-up.tsx';
+import { ScheduleDialog } from '../backups/schedule-dialog.tsx';
+import { VolumeBackups } from '../backups/volume-backups.tsx';
 import { BindVolume, DeleteVolume, NewVolume, UnbindVolume } from './volume-dialogs.tsx';
 
 type Volume = ObjectOf<'volume'>;
 
-const allVolumes: Collection<'volume'> = {
-  name: 'volume',
-  read: async (login) => ({
-    kind: 'volume',
-    objects: await list(login, '/api/v1/volumes', keptObjects),
-    covers: () => true,
-  }),
-};
-
 interface Open {
-  readonly dialog: 'bind' | 'unbind' | 'delete';
+  readonly dialog: 'bind' | 'unbind' | 'delete' | 'backup' | 'backups' | 'schedule';
   readonly volume: Volume;
 }
 
@@ -123,17 +114,27 @@ export function VolumesPage({ query }: PageProps): VNode {
         </>
       )}
       {open === 'new' && <NewVolume onClose={closed} />}
-      {open !== undefined && open !== 'new' && open.dialog === 'bind' && (
-        <BindVolume volume={open.volume} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'new' && open.dialog === 'unbind' && (
-        <UnbindVolume volume={open.volume} onClose={closed} />
-      )}
-      {open !== undefined && open !== 'new' && open.dialog === 'delete' && (
-        <DeleteVolume volume={open.volume} onClose={closed} />
-      )}
+      {open !== undefined && open !== 'new' && <OpenDialog open={open} onClose={closed} />}
     </Page>
   );
+}
+
+function OpenDialog({ open, onClose }: { readonly open: Open; readonly onClose: () => void }): VNode {
+  const { dialog, volume } = open;
+  switch (dialog) {
+    case 'bind':
+      return <BindVolume volume={volume} onClose={onClose} />;
+    case 'unbind':
+      return <UnbindVolume volume={volume} onClose={onClose} />;
+    case 'backup':
+      return <BackUpVolume volume={volume} onClose={onClose} />;
+    case 'backups':
+      return <VolumeBackups volume={volume} onClose={onClose} />;
+    case 'schedule':
+      return <ScheduleDialog of={{ kind: 'volume', id: volume.id, name: volume.name }} onClose={onClose} />;
+    case 'delete':
+      return <DeleteVolume volume={volume} onClose={onClose} />;
+  }
 }
 
 function Rows({ rows, onOpen }: { readonly rows: readonly Volume[]; readonly onOpen: (open: Open) => void }): VNode {
@@ -240,6 +241,22 @@ function VolumeMenu({ volume, onOpen }: { readonly volume: Volume; readonly onOp
             (volume.bindings.length === 0 ? 'Nothing mounts it' : undefined) ??
             below,
           onSelect: () => onOpen({ dialog: 'unbind', volume }),
+        },
+        'line',
+        {
+          label: volumeVerbs.verbs.backup.label,
+          why: whyNot(volumeVerbs, 'backup', volume) ?? ofDatabase ?? below,
+          onSelect: () => onOpen({ dialog: 'backup', volume }),
+        },
+        {
+          label: 'Back up by a schedule',
+          why: ofDatabase ?? whyBelow(rights.rankIn(volume.project_id), 'admin'),
+          onSelect: () => onOpen({ dialog: 'schedule', volume }),
+        },
+        {
+          label: 'Backups and restores',
+          why: ofDatabase,
+          onSelect: () => onOpen({ dialog: 'backups', volume }),
         },
         'line',
         {

@@ -1,0 +1,228 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { call } from '../../api.ts';
+import { allApplications, allDatabases, allVolumes } from '../../frame/collections.ts';
+import { useConsole, useList } from '../../frame/context.ts';
+import { useAct } from '../../frame/use-act.ts';
+import type { ObjectOf } from '../../model.ts';
+import { byName } from '../../model.ts';
+import { Button } from '../../parts/button.tsx';
+import { Combobox } from '../../parts/combobox.tsx';
+import { nextFirings } from '../../parts/cron-times.ts';
+import { Drawer } from '../../parts/dialog.tsx';
+import { ErrorBox } from '../../parts/error-box.tsx';
+import { Field } from '../../parts/field.tsx';
+import { Checkbox, CronInput, TextInput } from '../../parts/inputs.tsx';
+import { shellQuoted } from '../../parts/request-text.ts';
+import { ShowAs } from '../../parts/show-as.tsx';
+import { shownPath } from '../served-fields.ts';
+import { DestinationChoice } from './destination-choice.tsx';
+
+type Schedule = ObjectOf<'backup_schedule'>;
+type TargetKind = 'database' | 'volume' | 'application';
+
+/** What a schedule backs up. */
+interface Target {
+  readonly kind: TargetKind;
+  readonly id: string;
+  readonly name: string;
+}
+
+interface ScheduleDialogProps {
+  /** The one that is changed; without it, one is made. */
+  readonly schedule?: Schedule | undefined;
+  /** What a new one is of, where the page knows it. */
+  readonly of?: Target | undefined;
+  readonly onClose: () => void;
+}
+
+const formId = 'backup-schedule';
+const usualKept = 7;
+const mostKept = 365;
+
+/** Makes or changes a schedule: when, where to, how many are kept; its next firings are shown. */
+export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): VNode {
+  const { login, store, messages } = useConsole();
+  const act = useAct();
+  const [target, setTarget] = useState<Target | undefined>(of);
+  const start = startOf(schedule);
+  const [cron, setCron] = useState(start.cron);
+  const [zone, setZone] = useState(start.zone);
+  const [kept, setKept] = useState(start.kept);
+  const [destinationId, setDestinationId] = useState(schedule?.destination_id);
+  const [isPaused, setPaused] = useState(start.isPaused);
+  const name = schedule?.name ?? target?.name;
+  const settings = {
+    cron_expression: cron.trim(),
+    timezone: zone,
+    retention_count: Number(kept),
+    is_paused: isPaused,
+    ...(destinationId !== undefined && { destination_id: destinationId }),
+  };
+  const body = schedule === undefined ? { ...fieldOf(target), ...settings } : settings;
+  const why = whyNotYet({ name, cron, zone, kept });
+  const save = async (): Promise<void> => {
+    const isDone = await act.run(() =>
+      store.answer('backup_schedule', () =>
+        schedule === undefined
+          ? call(login, 'POST', '/api/v1/backup-schedules', { body })
+          : call(login, 'PUT', '/api/v1/backup-schedules/{id}', {
+              path: { id: schedule.id },
+              body: settings,
+              ifMatch: schedule.resource_version,
+            }),
+      ),
+    );
+    if (!isDone) return;
+    messages.say(schedule === undefined ? `${name} is backed up by a schedule` : 'The schedule is saved');
+    onClose();
+  };
+  const faultOf = (field: string): string | undefined =>
+    act.error?.details?.find((one) => one.field === field)?.message;
+  const title = schedule === undefined ? 'New backup schedule' : `Schedule of ${schedule.name}`;
+  return (
+    <Drawer
+      title={title}
+      onClose={onClose}
+      dirty={cron !== start.cron || kept !== start.kept}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button tone="primary" type="submit" form={formId} busy={act.busy} why={why}>
+            {schedule === undefined ? 'Create schedule' : 'Save schedule'}
+          </Button>
+        </>
+      }
+    >
+      {act.error !== undefined && <ErrorBox error={act.error} />}
+      <form
+        id={formId}
+        class="form"
+        aria-label={title}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (why === undefined) void save();
+        }}
+      >
+        {schedule === undefined && of === undefined && <TargetField value={target} onChange={setTarget} />}
+        <Field label="When" error={faultOf('cron_expression')} isRequired>
+          {(control) => <CronInput control={control} value={cron} zone={zone} onInput={setCron} />}
+        </Field>
+        <Field label="Zone" error={faultOf('timezone')}>
+          {(control) => (
+            <Combobox
+              control={control}
+              options={zones().map((one) => ({ value: one, label: one }))}
+              value={zone}
+              onChange={(next) => setZone(next ?? 'UTC')}
+            />
+          )}
+        </Field>
+        <Field
+          label="Good backups that are kept"
+          help="From 1 to 365. Failed ones do not count, and the last good one never goes."
+          error={faultOf('retention_count')}
+        >
+          {(control) => <TextInput control={control} value={kept} onInput={setKept} inputMode="numeric" />}
+        </Field>
+        <Field label="Destination" help="Without one: the only one that there is." isOptional>
+          {(control) => <DestinationChoice control={control} value={destinationId} onChange={setDestinationId} />}
+        </Field>
+        <Checkbox checked={isPaused} onChange={setPaused}>
+          Paused
+        </Checkbox>
+      </form>
+      <ShowAs
+        origin={location.origin}
+        request={
+          schedule === undefined
+            ? { method: 'POST', path: shownPath(login, '/api/v1/backup-schedules'), body }
+            : { method: 'PUT', path: shownPath(login, `/api/v1/backup-schedules/${schedule.id}`), body }
+        }
+        command={
+          schedule === undefined
+            ? `setpoint backup ${shellQuoted(name ?? 'NAME')} --every ${shellQuoted(cron.trim())} --timezone ${shellQuoted(zone)} --keep ${kept}`
+            : undefined
+        }
+      />
+    </Drawer>
+  );
+}
+
+/** What the form begins with. */
+function startOf(schedule: Schedule | undefined) {
+  return {
+    cron: schedule?.cron_expression ?? '0 3 * * *',
+    zone: schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    kept: String(schedule?.retention_count ?? usualKept),
+    isPaused: schedule?.is_paused ?? false,
+  };
+}
+
+/** The field that names what is backed up. */
+function fieldOf(target: Target | undefined): {
+  readonly database_id?: string;
+  readonly volume_id?: string;
+  readonly application_id?: string;
+} {
+  switch (target?.kind) {
+    case 'database':
+      return { database_id: target.id };
+    case 'volume':
+      return { volume_id: target.id };
+    case 'application':
+      return { application_id: target.id };
+    case undefined:
+      return {};
+  }
+}
+
+interface Entered {
+  readonly name: string | undefined;
+  readonly cron: string;
+  readonly zone: string;
+  readonly kept: string;
+}
+
+function whyNotYet({ name, cron, zone, kept }: Entered): string | undefined {
+  if (name === undefined) return 'Choose what is backed up first';
+  const reading = nextFirings(cron, zone, new Date(), 1);
+  if ('error' in reading) return reading.error;
+  const count = /^\d{1,3}$/.test(kept.trim()) ? Number(kept) : 0;
+  return count < 1 || count > mostKept ? `Keep from 1 to ${mostKept} backups` : undefined;
+}
+
+function zones(): readonly string[] {
+  return ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')];
+}
+
+interface TargetFieldProps {
+  readonly value: Target | undefined;
+  readonly onChange: (target: Target | undefined) => void;
+}
+
+/** What is backed up: a database, a volume, or all volumes that an application mounts. */
+function TargetField({ value, onChange }: TargetFieldProps): VNode {
+  const databases = byName(useList(allDatabases, 'database').objects);
+  const volumes = byName(useList(allVolumes, 'volume').objects).filter(({ database_id: id }) => id === null);
+  const applications = byName(useList(allApplications, 'application').objects);
+  const targets: readonly Target[] = [
+    ...databases.map(({ id, name }) => ({ kind: 'database' as const, id, name })),
+    ...volumes.map(({ id, name }) => ({ kind: 'volume' as const, id, name })),
+    ...applications.map(({ id, name }) => ({ kind: 'application' as const, id, name })),
+  ];
+  const notes = { database: 'database', volume: 'volume', application: 'all volumes that it mounts' } as const;
+  return (
+    <Field label="What is backed up" isRequired>
+      {(control) => (
+        <Combobox
+          control={control}
+          options={targets.map(({ kind, id, name }) => ({ value: id, label: name, note: notes[kind] }))}
+          value={value?.id}
+          onChange={(id) => onChange(targets.find((one) => one.id === id))}
+          empty="There is no database, no volume and no application like this"
+        />
+      )}
+    </Field>
+  );
+}

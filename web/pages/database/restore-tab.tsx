@@ -1,0 +1,34 @@
+import type { VNode } from 'preact';
+import { allRestores } from '../../frame/collections.ts';
+import { useList } from '../../frame/context.ts';
+import { Card } from '../../parts/card.tsx';
+import { isUnderWay } from '../backups/restore-steps.ts';
+import { RestoresTable } from '../backups/restores-table.tsx';
+import { RestoreView } from '../backups/restore-view.tsx';
+import { newestFirst } from '../backups/use-backups-of.ts';
+import { RestoreFlow } from './restore-flow.tsx';
+import type { TabProps } from './tab-props.ts';
+
+/** Brings a database back to a backup or an instant: the restore under way, or the flow that begins one. */
+export function RestoreTab({ it, query }: TabProps): VNode {
+  const { objects } = useList(allRestores, 'restore');
+  const own = newestFirst(objects.filter((one) => one.database_id === it.id));
+  const current = own.find(({ status }) => isUnderWay(status));
+  const earlier = own.filter((one) => one !== current);
+  return (
+    <div class="stack">
+      {current === undefined ? (
+        <RestoreFlow it={it} backupId={query.get('backup') ?? undefined} />
+      ) : (
+        <Card title="Restore under way">
+          <RestoreView it={current} />
+        </Card>
+      )}
+      {earlier.length > 0 && (
+        <Card title="Earlier restores">
+          <RestoresTable rows={earlier} />
+        </Card>
+      )}
+    </div>
+  );
+}
