@@ -537,6 +537,13 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [name], options) => (await import('./verbs/backup.ts')).backup(client, name, options),
   }),
+  verb<[action: string, schedule: string], Waiting>({
+    use: 'schedule <action> <schedule>',
+    text: 'run: back up by a schedule now, pause it, or resume it; a schedule is named by what it backs up, or by its id',
+    options: [noWait],
+    run: async (client, [action, name], options) =>
+      (await import('./verbs/schedule.ts')).schedule(client, action, name, options),
+  }),
   verb<[backup: string], Waiting & { into?: string; as?: string; for?: string; at?: string; yes?: boolean }>({
     use: 'restore <backup>',
     text: 'bring a backup back into its database or its volume, beside what is there; asks before it does',
