@@ -9,9 +9,13 @@ const leftOut = [
   /^CREATE\s+SCHEMA\s+public\s*;$/i,
   // older servers do not know it, and others have it so
   /^SET\s+transaction_timeout\s*=\s*0\s*;$/i,
+  // newer releases of psql take an empty one for the COPY before it once more, and all that follows for its data
+  /^;$/,
 ];
-/** After this statement data follows, up to a line `\.`. */
-const beginsData = /^COPY\s+(?:BINARY\s+)?[\w.$?\u0080-\u00ff]+\s*(?:\(\)\s*)?FROM\s+STDIN\b/i;
+const isCopy = /^COPY(?![\w$\u0080-\u00ff])/i;
+/** After this statement data follows, up to a line `\.`. Any other `COPY` is refused: data could follow it, too. */
+const beginsData =
+  /^COPY(?![\w$\u0080-\u00ff])\s*(?:BINARY\s+)?[\w$?&\u0080-\u00ff]+(?:\s*\.\s*[\w$?&\u0080-\u00ff]+)*\s*(?:\(\)\s*)?FROM\s+STDIN(?![\w$\u0080-\u00ff])/i;
 const makesRoutine = /^CREATE\s+(?:OR\s+REPLACE\s+)?(?:FUNCTION|PROCEDURE)\s/i;
 const restriction = /^\\(?:un)?restrict\s+[A-Za-z0-9]+\s*$/;
 
@@ -38,10 +42,25 @@ type Mode =
   | 'pending'
   | 'data';
 
+/** What a script that ends in a mode ends within. */
+const withinWords: Readonly<Record<Exclude<Mode, 'plain'>, string>> = {
+  'line-comment': 'a comment',
+  'block-comment': 'a comment',
+  quoted: 'a text',
+  escaped: 'a text',
+  name: 'a name in quotes',
+  tag: 'a text',
+  dollar: 'a text',
+  command: 'a command',
+  pending: 'a COPY, before its data',
+  data: 'the data of a COPY',
+};
+
 /**
  * What `psql` may read of a script that people bring: no command of `psql` is among it but the end of data, as others start
  * programs and read files. The lines `\restrict` and `\unrestrict` of newer dumps are left out, and so are statements that
- * give things to roles. It reads the script as `psql` does, and refuses what `psql` could read otherwise.
+ * give things to roles. It reads the script as `psql` does, and refuses what `psql` could read otherwise, and what is not
+ * whole: the last statement ends in what is passed on.
  *
  * @param isRestricted the program itself refuses commands (`\restrict`), whatever it takes for one
  * @throws DumpFault with the number of the line
@@ -115,10 +134,21 @@ class Script {
     return given;
   }
 
-  /** What is left at the end. */
+  /**
+   * What is left at the end, with the semicolon of a last statement that has none.
+   *
+   * @throws DumpFault if the script ends within something
+   */
   end(): Uint8Array {
     if (this.#mode === 'command') this.#endCommand();
-    if (this.#mode === 'tag') throw this.#fault('has a $ that begins no text');
+    const isLastLine = this.#mode === 'data' && /^\\\.\r?$/.test(this.#dataHead);
+    if (isLastLine || this.#mode === 'line-comment') this.#mode = 'plain';
+    if (this.#mode === 'plain' && this.#plain !== '') {
+      this.#plainByte(newline);
+      this.#plainByte(semicolon);
+    }
+    const within = this.#mode === 'plain' ? this.#plain !== '' && 'a statement' : withinWords[this.#mode];
+    if (within !== false) throw this.#fault(`is the last one, and within ${within}: the dump is cut`);
     return this.#out.subarray(0, this.#length);
   }
 
@@ -211,7 +241,7 @@ class Script {
 
   #note(text: string): void {
     if (this.#plain.length < mostPlainCharacters) this.#plain += text;
-    else if (/^COPY\s/i.test(this.#plain)) throw this.#fault('is of a COPY that is too long');
+    else if (isCopy.test(this.#plain)) throw this.#fault('is of a COPY that is too long');
   }
 
   /** Begins what has an end of its own, which stands for `sign` in the statement. */
@@ -257,6 +287,7 @@ class Script {
     const isHeld = this.#start !== -1 && this.#length - this.#start <= mostHeldBytes;
     if (isHeld && leftOut.some((it) => it.test(text))) this.#length = this.#start;
     if (beginsData.test(text)) this.#mode = 'pending';
+    else if (isCopy.test(text)) throw this.#fault('has a COPY other than FROM STDIN, which no import carries out: take it out of the dump');
     [this.#plain, this.#start, this.#before] = ['', -1, 0];
   }
 

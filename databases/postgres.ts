@@ -97,15 +97,21 @@ const imports: Import = {
         '--file=-',
       ],
       before: isRestricted ? `\\restrict ${key}\n` : '',
-      // ends a last statement that has no semicolon; commands stay refused, so that the server says that it came to the end
-      after: `\n;\nDO $setpoint$ BEGIN RAISE WARNING '${restored}'; END $setpoint$;\n`,
+      // commands stay refused, so that the server says that psql came to the end
+      after: [
+        '',
+        'COMMIT;',
+        'SET client_min_messages = warning;',
+        `DO $setpoint$ BEGIN RAISE WARNING '${restored}'; END $setpoint$;`,
+        '',
+      ].join('\n'),
       safe: (source) => safeScript(source, { isRestricted }),
       fault({ exitCode, errors, hasMoreErrors }) {
         if (exitCode !== 0) return `PostgreSQL refused a part of the dump: ${firstError(errors)}`;
         if (errors.includes(`WARNING:  ${restored}\n`)) return undefined;
         return hasMoreErrors
           ? `psql told of more than is kept, at first: ${errors.slice(0, 500)}`
-          : 'The dump ends in the middle of a statement';
+          : 'psql did not come to the end of the dump: make it in the custom format, by pg_dump -Fc';
       },
     };
   },

@@ -62,6 +62,48 @@ test.each([
   expect(await passed(script, { ...open, size: 1 })).toBe(left);
 });
 
+test.each(['COPY "t"FROM stdin', 'COPY"t"(a)FROM STDIN', 'copy U&"t" from stdin with csv', 'COPY public . t FROM/**/stdin'])(
+  'data follows %s',
+  async (copy) => {
+    const script = `${copy};\n1\t'\n\\.\nSELECT 1;\n`;
+    expect(await passed(script)).toBe(script);
+    expect(await passed(script, { ...open, size: 1 })).toBe(script);
+    await expect(passed(script.replace('SELECT 1', '\\! touch'))).rejects.toThrow('Line 4 has \\!');
+  },
+);
+
+test('no statement that is empty comes after data, where psql takes it for another COPY', async () => {
+  const data = 'COPY t FROM stdin;\n1\n\\.\n';
+  for (const size of [1, 1000])
+    expect(await passed(`${data};;/* none */ ;\nSELECT 1;`, { ...open, size })).toBe(`${data}/* none */ \nSELECT 1;`);
+});
+
+test.each([
+  ['SELECT 1', 'SELECT 1\n;'],
+  ['SELECT 1;\n-- no more', 'SELECT 1;\n-- no more'],
+  ['SELECT 1 -- no more', 'SELECT 1 -- no more\n;'],
+  ['ALTER TABLE t OWNER TO bob', ''],
+  ['COPY t FROM stdin;\n1\n\\.', 'COPY t FROM stdin;\n1\n\\.'],
+  ['\\unrestrict aB3', '\n'],
+])('the last statement of %j ends', async (script, left) => {
+  for (const size of [1, 1000]) expect(await passed(script, { ...open, size })).toBe(left);
+});
+
+test.each([
+  ['SELECT (1', 'Line 1 is the last one, and within a statement'],
+  ["SELECT 1;\nSELECT 'a", 'Line 2 is the last one, and within a text'],
+  ["SELECT E'a\\'", 'within a text'],
+  ['SELECT $x$ a $', 'within a text'],
+  ['SELECT "a', 'within a name in quotes'],
+  ['SELECT 1; /* /* */', 'within a comment'],
+  ['COPY t FROM stdin', 'within a COPY, before its data'],
+  ['COPY t FROM stdin;\n1\n', 'within the data of a COPY'],
+  ['COPY t FROM stdin;\n1\\.', 'within the data of a COPY'],
+  ['CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1;', 'within a statement'],
+])('a script that is cut is refused at its end: %j', async (script, why) => {
+  for (const size of [1, 1000]) await expect(passed(script, { ...open, size })).rejects.toThrow(why);
+});
+
 test('what only looks like a statement of roles stays', async () => {
   const script =
     'SELECT \'ALTER TABLE t OWNER TO bob;\';\nSELECT 1 AS "GRANT x";\n-- GRANT y;\nALTER TABLE t ADD a int;';
@@ -78,9 +120,12 @@ test.each([
   ['\\connect other\n', 'Line 1 has \\connect'],
   ['SELECT (1;\n\\! x\n', 'Line 2 has \\!'],
   ['COPY t FROM stdin; \\! touch\n1\n\\.\n', 'Line 1 has more behind a COPY'],
-  ['COPY (SELECT 1 FROM stdin) TO STDOUT;\n\\! touch\n\\.\n', 'Line 2 has \\!'],
-  ['COPY "x FROM stdin" TO STDOUT;\n\\! touch\n', 'Line 2 has \\!'],
-  ['COPY t TO /* FROM STDIN */ STDOUT;\n\\! touch\n', 'Line 2 has \\!'],
+  ['COPY (SELECT 1 FROM stdin) TO STDOUT;\n\\! touch\n\\.\n', 'Line 1 has a COPY other'],
+  ['COPY "x FROM stdin" TO STDOUT;\n\\! touch\n', 'Line 1 has a COPY other'],
+  ['COPY t TO /* FROM STDIN */ STDOUT;\n\\! touch\n', 'Line 1 has a COPY other'],
+  ["COPY t FROM STDOUT;\n'\n\\.\n\\! touch\n'", 'Line 1 has a COPY other'],
+  ['COPY(SELECT 1)TO STDOUT;\n\\! touch\n', 'Line 1 has a COPY other'],
+  ["COPY t FROM PROGRAM 'touch';", 'Line 1 has a COPY other'],
   ['COPY t FROM stdin;\n1\n\\.\n\\! touch\n', 'Line 4 has \\!'],
   ['CREATE FUNCTION f() RETURNS int BEGIN ATOMIC COPY t FROM STDIN;\n\\! touch\n', 'Line 2 has \\!'],
   ["SELECT 1E'\\' \\! touch", 'behind a number'],

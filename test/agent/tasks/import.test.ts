@@ -123,7 +123,8 @@ test.each([
     const key = /^\\restrict ([0-9a-f]{64})\n/.exec(input)?.[1];
     const passed = dump.replaceAll(/\\(?:un)?restrict a1/g, '').replace('ALTER TABLE t OWNER TO bob;', '');
     expect(input).toBe(
-      `\\restrict ${key}\n${passed}\n;\nDO $setpoint$ BEGIN RAISE WARNING 'setpoint: restored'; END $setpoint$;\n`,
+      `\\restrict ${key}\n${passed}\nCOMMIT;\nSET client_min_messages = warning;\n` +
+        "DO $setpoint$ BEGIN RAISE WARNING 'setpoint: restored'; END $setpoint$;\n",
     );
     expect(programs.map(({ options }) => options.command.join(' '))).toEqual([
       expect.stringMatching(/^psql .*--set=ON_ERROR_STOP=1 --dbname=dbname=app /),
