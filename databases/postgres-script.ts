@@ -287,7 +287,8 @@ class Script {
     const isHeld = this.#start !== -1 && this.#length - this.#start <= mostHeldBytes;
     if (isHeld && leftOut.some((it) => it.test(text))) this.#length = this.#start;
     if (beginsData.test(text)) this.#mode = 'pending';
-    else if (isCopy.test(text)) throw this.#fault('has a COPY other than FROM STDIN, which no import carries out: take it out of the dump');
+    else if (isCopy.test(text))
+      throw this.#fault('has a COPY other than FROM STDIN, which no import carries out: take it out of the dump');
     [this.#plain, this.#start, this.#before] = ['', -1, 0];
   }
 

@@ -62,15 +62,17 @@ test.each([
   expect(await passed(script, { ...open, size: 1 })).toBe(left);
 });
 
-test.each(['COPY "t"FROM stdin', 'COPY"t"(a)FROM STDIN', 'copy U&"t" from stdin with csv', 'COPY public . t FROM/**/stdin'])(
-  'data follows %s',
-  async (copy) => {
-    const script = `${copy};\n1\t'\n\\.\nSELECT 1;\n`;
-    expect(await passed(script)).toBe(script);
-    expect(await passed(script, { ...open, size: 1 })).toBe(script);
-    await expect(passed(script.replace('SELECT 1', '\\! touch'))).rejects.toThrow('Line 4 has \\!');
-  },
-);
+test.each([
+  'COPY "t"FROM stdin',
+  'COPY"t"(a)FROM STDIN',
+  'copy U&"t" from stdin with csv',
+  'COPY public . t FROM/**/stdin',
+])('data follows %s', async (copy) => {
+  const script = `${copy};\n1\t'\n\\.\nSELECT 1;\n`;
+  expect(await passed(script)).toBe(script);
+  expect(await passed(script, { ...open, size: 1 })).toBe(script);
+  await expect(passed(script.replace('SELECT 1', '\\! touch'))).rejects.toThrow('Line 4 has \\!');
+});
 
 test('no statement that is empty comes after data, where psql takes it for another COPY', async () => {
   const data = 'COPY t FROM stdin;\n1\n\\.\n';

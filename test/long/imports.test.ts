@@ -18,7 +18,11 @@ import { Installation } from '../harness/installation.ts';
 /** Dumps as the programs of each engine write them come in from each source. */
 const execute = promisify(execFile);
 const ofMysql = (dump: string) => ({
-  write: ['app', '-e', "CREATE TABLE IF NOT EXISTS notes (n int, note text); INSERT INTO notes VALUES (1, 'it''s; \\\\')"],
+  write: [
+    'app',
+    '-e',
+    "CREATE TABLE IF NOT EXISTS notes (n int, note text); INSERT INTO notes VALUES (1, 'it''s; \\\\')",
+  ],
   count: ['app', '-BNe', 'SELECT count(*) FROM notes'],
   dumps: [[dump, `--defaults-file=${clientFile}`, '--user=root', 'app']],
 });

@@ -145,7 +145,10 @@ it.each(['postgres', 'mariadb', 'redis', 'mysql'] as const)(
     await docker('exec', source, ...engines[type].client, ...fill);
     const before = await docker('exec', source, ...engines[type].client, ...sum);
     const file = join(town.dir, 'dump.zst');
-    await writeFile(file, await fetched(await town.client.object('POST', `/api/v1/databases/${database.id}/backups`, {})));
+    await writeFile(
+      file,
+      await fetched(await town.client.object('POST', `/api/v1/databases/${database.id}/backups`, {})),
+    );
 
     await using things = new AsyncDisposableStack();
     const start = async (id: string): Promise<void> => {
@@ -228,7 +231,8 @@ it('the object of a volume gives a folder what it held', async () => {
   const work = join(town.dir, 'by-hand');
   await mkdir(work);
   await writeFile(join(work, 'dump.zst'), object);
-  for (const words of ['sha256sum', 'zstd', 'mkdir', 'tar']) await execute('sh', ['-ec', await documented(words)], { cwd: work });
+  for (const words of ['sha256sum', 'zstd', 'mkdir', 'tar'])
+    await execute('sh', ['-ec', await documented(words)], { cwd: work });
   const listing = async (cwd: string): Promise<string> => {
     const shown = '%P %y %m %U:%G %s %n %T@ %l\\n';
     const files = await execute('sh', ['-ec', `find . -mindepth 1 ! -type d -printf '${shown}' | sort`], { cwd });

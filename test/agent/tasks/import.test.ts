@@ -195,7 +195,9 @@ test('what the engine refuses is the reason', async () => {
 });
 
 test('a client that ends with 0 before all was read fails', async () => {
-  await expect(run(dump, { scripts: [{ ...good, errors: '' }] })).rejects.toThrow('did not come to the end of the dump');
+  await expect(run(dump, { scripts: [{ ...good, errors: '' }] })).rejects.toThrow(
+    'did not come to the end of the dump',
+  );
 });
 
 test('a file below the folder is read from there, and stays', async () => {

@@ -69,7 +69,7 @@ describe('a restore that is being asked for', () => {
   });
 });
 
-test('what an import reads is told in words', () => {
+it('what an import reads is told in words', () => {
   const none = { url: null, path: null, size_bytes: null };
   expect(importedText({ ...none, kind: 'backup' })).toBeUndefined();
   expect(importedText({ ...none, kind: 'upload', size_bytes: 2048 })).toBe('a file that was sent, 2 KiB');
