@@ -179,7 +179,7 @@ describe('a database', () => {
     );
     expect(await run('db', 'backup', 'idle')).toEqual(
       failed(
-        'Cannot backup a database: start, stop, restart, credentials, connect, rotate-password, parameters, archive, unarchive, window, logs or shell',
+        'Cannot backup a database: start, stop, restart, credentials, connect, rotate-password, parameters, import, archive, unarchive, window, logs or shell',
       ),
     );
   });
