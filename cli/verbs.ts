@@ -16,7 +16,7 @@ import type { DestinationOptions } from './verbs/destination.ts';
 import type { GitCredentialOptions } from './verbs/git-credential.ts';
 import type { RegistryOptions } from './verbs/registry.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
-import type { InstantiateOptions } from './verbs/template.ts';
+import type { ChangeOptions, InstantiateOptions, UpgradeOptions } from './verbs/template.ts';
 import type { WebhookOptions } from './verbs/webhook.ts';
 
 /** One subcommand of `setpoint` that calls the API. */
@@ -77,6 +77,12 @@ const gitCredentialOptions = [
     'who may use a server, a git credential or a registry: names of projects with commas between, or all',
   ).argParser((text) => text.split(',')),
   new Option('--untested', 'keep a registry without a login, as one that only servers reach'),
+];
+
+/** Of what is planned before it is done. */
+const planning = [
+  new Option('--dry-run', 'only print the plan'),
+  new Option('--force <keys...>', 'steps that may lose data, by their keys in the plan'),
 ];
 
 const bucketProviders = ['s3', 'r2', 'minio', 'b2', 'wasabi', 'custom'];
@@ -350,12 +356,19 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [name], options) => (await import('./verbs/dockerfile.ts')).dockerfile(client, name, options),
   }),
-  verb<[application: string], Waiting & { to?: string }>({
-    use: 'rollback <application>',
-    text: 'return to what served before, and follow it to its end',
-    options: [new Option('--to <number>', 'the number of a deployment that succeeded'), noWait],
+  verb<[name: string], Waiting & ChangeOptions & { to?: string; instance?: boolean }>({
+    use: 'rollback <name>',
+    text: 'return an application to what served before, and follow it to its end; with --instance a template instance',
+    options: [
+      new Option('--to <number>', 'the number of a deployment that succeeded, or of a former revision of an instance'),
+      new Option('--instance', 'the name is that of a template instance; prints the plan first'),
+      ...planning,
+      noWait,
+    ],
     run: async (client, [name], options, signal) =>
-      (await import('./verbs/deploy.ts')).rollback(client, name, options, signal),
+      options.instance === true
+        ? (await import('./verbs/template.ts')).rollBackInstance(client, name, options)
+        : (await import('./verbs/deploy.ts')).rollback(client, name, options, signal),
   }),
   verb<[application: string], Waiting>({
     use: 'start <application>',
@@ -580,6 +593,23 @@ export const verbs: readonly Verb[] = [
       noWait,
     ],
     run: async (client, [name], options) => (await import('./verbs/template.ts')).instantiate(client, name, options),
+  }),
+  verb<[instance: string], Waiting & UpgradeOptions>({
+    use: 'upgrade <instance>',
+    text: 'bring a template instance to the present text of its template and to other values; prints the plan first',
+    options: [
+      new Option('--template <name>', 'to the text of another template').conflicts('keepText'),
+      new Option('--keep-text', 'keep its text: only values change'),
+      new Option('--set <pairs...>', 'values of its variables that change: NAME=VALUE').argParser(variable),
+      new Option('--drift <policy>', 'what becomes of fields that are changed by hand').choices([
+        'warn',
+        'correct',
+        'ignore',
+      ]),
+      ...planning,
+      noWait,
+    ],
+    run: async (client, [name], options) => (await import('./verbs/template.ts')).upgrade(client, name, options),
   }),
   verb<[], { file: string; name?: string; recogniseDatabases?: boolean }>({
     use: 'convert-compose',

@@ -304,6 +304,8 @@ const rows = {
   'POST /templates/:id/instantiate': ['+ + + + + - -'],
   'GET /template-instances': ['+ + f f f f f'],
   'GET /template-instances/:id': ['+ + + + + + -'],
+  'PUT /template-instances/:id': ['+ + + + - - -'],
+  'POST /template-instances/:id/rollback': ['+ + + + - - -'],
   'DELETE /template-instances/:id': ['+ + + + - - -'],
 
   'GET /audit': ['+ + f f - - -', admin],

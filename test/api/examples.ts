@@ -132,7 +132,11 @@ async function addTemplate(stage: Stage): Promise<void> {
   const unit = openRepository(world.store, tenant, world.clock).begin();
   unit.create('template', template, desiredState('template', { author_id: actor.id }));
   const place = { project_id: project, environment_id: environment, server_id: server };
-  unit.create('template_instance', instance, desiredState('template_instance', { ...place, template_id: template }));
+  const formers = [
+    { revision: 1, template_id: template, template_name: 'shop', variables: {}, content: templateText, until: '2030-01-01T00:00:00Z' },
+  ];
+  const of = { template_id: template, content: templateText, revision: 2, formers };
+  unit.create('template_instance', instance, desiredState('template_instance', { ...place, ...of }));
   await commit(unit);
   await world.settled();
   ownTemplates.set(stage, { template, instance });
@@ -781,6 +785,16 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'GET /template-instances': { path: at('/template-instances'), before: addTemplate, item: places.instance },
   'GET /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
+  'PUT /template-instances/:id': {
+    path: at('/template-instances/:instance'),
+    before: addTemplate,
+    body: (stage) => ({ template_id: ownTemplates.get(stage)?.template ?? '' }),
+  },
+  'POST /template-instances/:id/rollback': {
+    path: at('/template-instances/:instance/rollback'),
+    before: addTemplate,
+    body: () => ({ dry_run: true }),
+  },
   'DELETE /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
   'GET /webhooks/git': {
     path: at('/webhooks/git'),

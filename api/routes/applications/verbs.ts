@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { GrantedCapability } from '../../../agent-protocol/workload.ts';
+import { builtBy } from '../../../store/built-by.ts';
 import { maxReplicas } from '../../../store/kinds/application.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
@@ -9,7 +10,6 @@ import type { RequestContext } from '../../endpoint/context.ts';
 import {
   activeOf,
   addDeployment,
-  builtBy,
   cancelActive,
   scale,
   startDeployment,
