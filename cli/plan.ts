@@ -13,6 +13,7 @@ const Step = z.looseObject({
   ),
   interrupts: z.string().nullable(),
   loses_data: z.string().nullable(),
+  waits_for: z.string().nullable(),
 });
 
 /** What a change would do, as the API answers with it. */

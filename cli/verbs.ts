@@ -11,6 +11,7 @@ import type { ArchiveOptions, DatabaseChange, DatabaseOptions } from './verbs/db
 import type { PreviewOptions } from './verbs/preview.ts';
 import type * as Ports from './verbs/ports.ts';
 import type * as Run from './verbs/run.ts';
+import type { DeclareOptions } from './verbs/declare.ts';
 import type { ServerChange } from './verbs/set.ts';
 import type { DestinationOptions } from './verbs/destination.ts';
 import type { GitCredentialOptions } from './verbs/git-credential.ts';
@@ -302,17 +303,40 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [name], options) => (await import('./verbs/ports.ts')).ports(client, name, options),
   }),
-  verb<[], Waiting & { file: string; dryRun?: boolean; deploy?: boolean }>({
+  verb<[], DeclareOptions & { wait?: boolean }>({
     use: 'apply',
-    text: 'create, change and deploy what a file declares, and print what changed',
+    text: 'create, change and deploy what a file declares; with --project all of it as one plan, also of a folder',
     inProject: false,
     options: [
-      new Option('-f, --file <path>', 'YAML file, - for standard input').makeOptionMandatory(),
+      new Option('--project <name>', 'the project of all that is declared'),
+      new Option('-f, --file <path>', 'YAML file, - for standard input; with --project also a folder').makeOptionMandatory(),
       new Option('--dry-run', 'only print what would change'),
       new Option('--no-deploy', 'create and change only: setpoint deploy starts it'),
+      new Option('--prune <set>', 'with --project: delete what this set had before and does not declare any more'),
+      new Option('--set <set>', 'with --project: what the objects belong to, for a later --prune'),
+      new Option('--manager <name>', 'with --project: who declares, by default apply'),
+      new Option('--force <keys...>', 'with --project: steps that may lose data or overwrite what others have set'),
       noWait,
     ],
-    run: async (client, _args, options, signal) => (await import('./verbs/apply.ts')).apply(client, options, signal),
+    run: async (client, _args, options, signal) =>
+      options.project === undefined
+        ? (await import('./verbs/apply.ts')).apply(client, options, signal)
+        : (await import('./verbs/declare.ts')).declare(client, options),
+  }),
+  verb<[], DeclareOptions>({
+    use: 'diff',
+    text: 'print what applying a file or a folder to --project would change; exits with 1 if that is anything',
+    options: [
+      new Option('-f, --file <path>', 'YAML file, - for standard input, or a folder').makeOptionMandatory(),
+      new Option('--manager <name>', 'who declares, by default apply'),
+    ],
+    run: async (client, _args, options) => (await import('./verbs/declare.ts')).diff(client, options),
+  }),
+  verb<[project: string]>({
+    use: 'export <project>',
+    text: 'print what is in a project as a text that applies back to no change; what is left out on standard error',
+    inProject: false,
+    run: async (client, [name]) => (await import('./verbs/declare.ts')).exportProject(client, name),
   }),
   verb<[action: 'check', file: string], ComposeOptions>({
     use: 'compose <action> <file>',

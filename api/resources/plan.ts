@@ -23,6 +23,7 @@ const PlannedStep = z
     fields: z.array(PlannedField),
     interrupts: z.string().nullable().meta({ description: 'Why service is interrupted; null: it is not' }),
     loses_data: z.string().nullable().meta({ description: 'Which data is lost; null: none' }),
+    waits_for: z.string().nullable().meta({ description: 'What has to be before it is all done; null: nothing' }),
   })
   .meta({ id: 'PlannedStep' });
 export type PlannedStep = z.infer<typeof PlannedStep>;

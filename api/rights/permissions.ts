@@ -291,6 +291,8 @@ const rows = {
 
   'POST /compose/validate': ['+ + + + + + +', 'read'],
 
+  'POST /apply': ['+ + + + - - -'],
+  'GET /projects/:id/export': ['+ + + + + + -'],
   'GET /templates': ['+ + + + + + +'],
   'POST /templates': ['+ + + + + - -'],
   'GET /templates/:id': ['+ + + + + + +'],

@@ -1,7 +1,7 @@
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { effectsOfChange, effectsOfDeletion, effectsOfReplacement } from '../../store/declared/effects.ts';
 import type { Effects } from '../../store/declared/effects.ts';
-import { fieldPlan } from '../../store/declared/field-plan.ts';
+import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
 import type { FieldPlan } from '../../store/declared/field-plan.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
 import { defined } from '../../store/defined.ts';
@@ -118,6 +118,7 @@ function stepOf(
     fields: [],
     interrupts: null,
     loses_data: null,
+    waits_for: null,
   };
 }
 
@@ -133,8 +134,8 @@ function planChild(
   const found = fieldPlan(
     child.kind,
     {
-      former: { desired: former.desired, fields: former.declared },
-      wanted: { desired: child.desired, fields: child.declared },
+      former: declarationOf(former.desired, former.declared),
+      wanted: declarationOf(child.desired, child.declared),
       live: live?.desired ?? former.desired,
     },
     (one, other) => sealer.isSame(tenant, one, other),

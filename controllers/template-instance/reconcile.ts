@@ -2,7 +2,7 @@ import { refusedPort } from '../../agent-protocol/port-policy.ts';
 import { areBuildsUsedUp } from '../../store/build-minutes.ts';
 import { builtBy } from '../../store/built-by.ts';
 import { needsDeployment } from '../../store/declared/effects.ts';
-import { driftOf } from '../../store/declared/field-plan.ts';
+import { declarationOf, driftOf } from '../../store/declared/field-plan.ts';
 import { writeLeaves } from '../../store/declared/merge.ts';
 import { defined } from '../../store/defined.ts';
 import { definitionOf } from '../../store/definition.ts';
@@ -136,7 +136,7 @@ function driftedFields(
   const it = view.get(child.kind, child.id);
   if (!isStaying(it) || isOutdated(instance, child)) return [];
   const isSame = (one: SealedValue, other: SealedValue): boolean => secrets.isSame(tenant, one, other);
-  return driftOf(child.kind, { desired: child.desired, fields: child.declared }, it.desired, isSame).map(
+  return driftOf(child.kind, declarationOf(child.desired, child.declared), it.desired, isSame).map(
     ({ path, field, before, after }) => ({ id: child.id, path, field, declared: after, live: before }),
   );
 }

@@ -31,6 +31,7 @@ export function effectsOfChange(
   desired: DeepReadonly<DesiredOf<DeclaredKind>>,
 ): Effects {
   switch (kind) {
+    case 'environment':
     case 'volume':
       return none;
     case 'database': {
@@ -53,16 +54,20 @@ export function effectsOfChange(
 export function effectsOfReplacement(kind: DeclaredKind): Effects {
   return {
     interrupts: 'It is deleted, and another one is made in its place',
-    loses_data: kind === 'application' ? null : 'What it holds is deleted, and the other one begins empty',
+    loses_data: hasData(kind) ? 'What it holds is deleted, and the other one begins empty' : null,
   };
 }
 
 /** What it means to delete an object. Pure. */
 export function effectsOfDeletion(kind: DeclaredKind): Effects {
   return {
-    interrupts: kind === 'volume' ? null : 'It is deleted',
-    loses_data: kind === 'application' ? null : 'What it holds is deleted',
+    interrupts: kind === 'application' || kind === 'database' ? 'It is deleted' : null,
+    loses_data: hasData(kind) ? 'What it holds is deleted' : null,
   };
+}
+
+function hasData(kind: DeclaredKind): boolean {
+  return kind === 'volume' || kind === 'database';
 }
 
 /** Whether an application gets other instances by a change of these leaves. */

@@ -5,12 +5,17 @@ import { Domain, domainName } from '../kinds/domain.ts';
 import { isSealed } from '../seal.ts';
 import { shownValue } from '../shown-value.ts';
 import { declarableFields, fieldOfPath, isOpen, leavesOf, referencesPath, shownPath } from './leaves.ts';
-import type { DeclaredKind } from './leaves.ts';
+import type { DeclaredKind, Leaves } from './leaves.ts';
 
-/** A state, and the fields of it that were declared; absent: all. The rest are defaults, and what others have chosen. */
+/** A state by its leaves, and the fields of it that were declared; absent: all. The rest are defaults, and what others chose. */
 export interface Declaration {
-  desired: DeepReadonly<object>;
+  leaves: Leaves;
   fields?: readonly string[] | undefined;
+}
+
+/** What a state declares, if these fields of it are declared. */
+export function declarationOf(desired: DeepReadonly<object>, fields?: readonly string[]): Declaration {
+  return { leaves: leavesOf(desired), fields };
 }
 
 /** What became of a field between two declarations, and of the object meanwhile. */
@@ -46,7 +51,7 @@ export function fieldPlan(
 ): FieldPlan[] {
   const speaks = (it: Declaration | undefined, field: string): boolean =>
     it !== undefined && declarableFields[kind].has(field) && it.fields?.includes(field) !== false;
-  const [was, will, is] = [leavesOf(former?.desired ?? {}), leavesOf(wanted.desired), leavesOf(live)];
+  const [was, will, is] = [former?.leaves ?? noLeaves, wanted.leaves, leavesOf(live)];
   const equal = (one: unknown, other: unknown): boolean =>
     isSealed(one) && isSealed(other) ? isSame(one, other) : jsonEqual(one, other);
   const found: FieldPlan[] = [];
@@ -74,6 +79,8 @@ export function fieldPlan(
   }
   return found;
 }
+
+const noLeaves: Leaves = new Map();
 
 /** Fields whose values are secrets in every form that records have, also in plain text as in earlier releases. */
 const secrets: ReadonlySet<string> = new Set(['env', 'build_args', 'build_secrets', 'compose_file']);

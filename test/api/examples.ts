@@ -750,6 +750,14 @@ export const examples: Readonly<Record<string, Example>> = {
     body: () => ({ commit: 'a'.repeat(40) }),
   },
   'GET /previews/:id/events': { path: at('/previews/:preview/events'), before: addPreview },
+  'GET /projects/:id/export': { path: ({ project }) => `/projects/${project}/export` },
+  'POST /apply': {
+    path: at('/apply'),
+    body: ({ project }) => ({
+      project_id: project,
+      content: 'apiVersion: setpoint/v1\nkind: Environment\nmetadata: {name: staging}\n',
+    }),
+  },
   'GET /templates': { path: at('/templates'), before: addTemplate, item: places.template },
   'POST /templates': { path: at('/templates'), body: () => ({ name: randomUUID(), content: templateText }) },
   'GET /templates/:id': { path: at('/templates/:template'), before: addTemplate },

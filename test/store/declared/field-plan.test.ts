@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { effectsOfChange } from '../../../store/declared/effects.ts';
-import { driftOf, fieldPlan } from '../../../store/declared/field-plan.ts';
+import { declarationOf, driftOf, fieldPlan } from '../../../store/declared/field-plan.ts';
 import { writeLeaves } from '../../../store/declared/merge.ts';
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
@@ -26,7 +26,7 @@ const fields = ['name', 'source_type', 'image_url', 'env', 'exposed_port'];
 function plan(former: Application, wanted: Application, live: Application, declared = fields, before = fields) {
   const found = fieldPlan(
     'application',
-    { former: { desired: former, fields: before }, wanted: { desired: wanted, fields: declared }, live },
+    { former: declarationOf(former, before), wanted: declarationOf(wanted, declared), live },
     isSame,
   );
   return found.map(({ field, declaration, isWrite, isForeign }) => [field, declaration, isWrite, isForeign]);
@@ -65,9 +65,9 @@ it('tells what somebody else changed', () => {
     ['env.B', 'same', true, true],
     ['exposed_port', 'same', true, true],
   ]);
-  const [first] = driftOf('application', { desired: it, fields: ['exposed_port'] }, live, isSame);
+  const [first] = driftOf('application', declarationOf(it, ['exposed_port']), live, isSame);
   expect(first).toMatchObject({ field: 'exposed_port', before: 90, after: 80, isSecret: false });
-  const [hidden] = driftOf('application', { desired: it, fields: ['env'] }, live, isSame);
+  const [hidden] = driftOf('application', declarationOf(it, ['env']), live, isSame);
   expect(hidden).toMatchObject({ isSecret: true, before: null, after: null });
   expect(plan(it, application({ exposed_port: 91 }), live, ['exposed_port'], ['exposed_port'])).toEqual([
     ['exposed_port', 'declared', true, true],
@@ -79,7 +79,7 @@ it('tells what somebody else changed', () => {
 
 it('takes all that is wanted for declared anew where nothing was declared before', () => {
   const it = application({ exposed_port: 80 });
-  const found = fieldPlan('application', { former: undefined, wanted: { desired: it, fields }, live: application() }, isSame);
+  const found = fieldPlan('application', { former: undefined, wanted: declarationOf(it, fields), live: application() }, isSame);
   expect(found.filter(({ isWrite }) => isWrite).map(({ field }) => field)).toEqual(['exposed_port']);
 });
 
@@ -94,7 +94,7 @@ it('does not take the data of a restored volume, nor the hash of a password, for
     basic_auth: [{ username: 'u', password_hash: 'hash' }],
     headers: { set: {}, remove: [] },
   };
-  const [found] = driftOf('application', { desired: application(), fields: ['domains'] }, application({}, { domains: [domain] }), isSame);
+  const [found] = driftOf('application', declarationOf(application(), ['domains']), application({}, { domains: [domain] }), isSame);
   expect(found).toMatchObject({ before: '["a.test/"]', after: '[]' });
 });
 
@@ -120,7 +120,7 @@ it('writes a source of another type as a whole', () => {
 it('finds names with a dot or a slash by their leaves', () => {
   const one = desiredState('database', { parameters: { 'a.b': '1', 'c/d': '2' } });
   const other = desiredState('database', { ...one, parameters: { 'a.b': '3' } });
-  const paths = fieldPlan('database', { former: { desired: one }, wanted: { desired: other }, live: one }, isSame).map(
+  const paths = fieldPlan('database', { former: declarationOf(one), wanted: declarationOf(other), live: one }, isSame).map(
     ({ path }) => path,
   );
   const draft = plainCopy<DesiredOf<'database'>>(one);
