@@ -16,12 +16,15 @@ import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badRequest, conflicting } from '../ground/api-error.ts';
 import type { Plan, PlannedStep } from '../resources/plan.ts';
+import { planChange } from '../templates/change.ts';
+import { newInstance } from '../templates/plan.ts';
 import { unsealEnv } from '../workloads/application-env.ts';
 import { startDeployment } from '../workloads/deploying.ts';
 import { referralsInWords } from '../workloads/env-references.ts';
 import { requireMountable, usersOfVolume } from '../workloads/mounting.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { newDatabase } from '../workloads/new-database.ts';
+import { requireInstanceRoom } from '../workloads/instance-room.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import type { Place } from '../workloads/place.ts';
 import { holdPopulation } from '../workloads/population.ts';
@@ -31,7 +34,7 @@ import { addEnvironment, writeEnvironment } from '../workloads/writing-environme
 import { ComingView } from './coming-view.ts';
 import { declarationsAfter, formerOf, otherManager } from './declarations.ts';
 import type { Manager } from './declarations.ts';
-import { declaredWords } from './objects.ts';
+import { declaredWords, kindOfWord } from './objects.ts';
 import type { DeclaredObject, DeclaredOf } from './objects.ts';
 import { keyOf } from './read.ts';
 
@@ -166,6 +169,8 @@ class Pass {
         return this.#database(unit, it);
       case 'Application':
         return this.#application(unit, it);
+      case 'TemplateInstance':
+        return this.#templateInstance(unit, it);
     }
   }
 
@@ -277,6 +282,54 @@ class Pass {
       volumes === undefined && !isUnmounted ? unit.change(live, () => undefined) : await this.#mount(unit, live, volumes ?? []);
     const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#asked.deploys });
     this.#changed(unit, it, { live, changed, fields });
+  }
+
+  async #templateInstance(unit: Unit, it: DeclaredOf<'TemplateInstance'>): Promise<void> {
+    const ctx = this.#ctx;
+    const { view } = ctx;
+    const place = this.#placeOf(it.spec);
+    const { template: named, variables = {}, drift } = it.spec;
+    const { name } = it.metadata;
+    const template = found(view.list('template'), named);
+    if (template === undefined) throw badRequest(`${keyOf(it)} is of template ${named}, which is not there`);
+    const live = found(view.by('template_instance', 'environment', place.fields.environment_id), name);
+    if (live === undefined) {
+      requireInstanceRoom(view, place.fields.project_id);
+      const { id, desired } = await newInstance(ctx, { template, place, name, variables });
+      enterPlace(unit, place);
+      unit.require(template);
+      const { labels } = it.metadata;
+      const made = unit.create('template_instance', id, { ...desired, ...defined({ drift }) }, defined({ labels }));
+      return this.#created(unit, it, made, []);
+    }
+    if (isDeleting(live)) throw conflicting(`${keyOf(it)} is being deleted: apply again once it is gone`);
+    this.#requireServer(it, live, place);
+    const planned = await planChange(ctx, live, place, {
+      template_id: template.meta.id,
+      template_name: template.desired.name,
+      content: template.desired.content,
+      variables: live.desired.variables,
+      given: variables,
+    });
+    const changed: Live = unit.change(live, (draft) => {
+      planned.write(draft);
+      if (drift !== undefined && drift !== (draft.drift ?? 'warn')) draft.drift = drift;
+      if (planned.changes) draft.requested_by = ctx.principal.user.meta.id;
+    });
+    unit.require(template);
+    this.#label(unit, live, it);
+    const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
+    this.#note(unit, live, changed, []);
+    const parts = planned.steps.filter(({ action }) => action !== 'unchanged');
+    const words = (of: 'interrupts' | 'loses_data'): string | null =>
+      parts.flatMap((part) => (part[of] === null ? [] : [`${part.key}: ${part[of]}`])).join('; ') || null;
+    this.#steps.push({
+      ...stepOf(it, isSame ? 'unchanged' : 'update'),
+      id: live.meta.id,
+      fields: parts.flatMap(fieldsOfPart),
+      interrupts: words('interrupts'),
+      loses_data: words('loses_data'),
+    });
   }
 
   /** The variables with those that others have set, which an update replaces as a whole. */
@@ -441,7 +494,7 @@ class Pass {
     return it.meta.id;
   }
 
-  #requireServer(it: DeclaredObject, live: ReadonlyResource<'volume' | 'database' | 'application'>, place: Place): void {
+  #requireServer(it: DeclaredObject, live: ReadonlyResource<'volume' | 'database' | 'application' | 'template_instance'>, place: Place): void {
     if (!('server' in it.spec) || it.spec.server === undefined) return;
     if (live.desired.server_id !== place.fields.server_id)
       throw conflicting(`${keyOf(it)} is on another server than ${it.spec.server}: it cannot be moved. Name its present server, or delete it first`);
@@ -452,7 +505,7 @@ class Pass {
     const { manager, set, project } = this.#asked;
     const isOfSet = ({ desired }: Live): boolean =>
       desired.declarations?.some((it) => it.manager === manager && it.set === set) === true;
-    const all = (['application', 'database', 'volume', 'environment'] as const).flatMap((kind): readonly Live[] =>
+    const all = (['template_instance', 'application', 'database', 'volume', 'environment'] as const).flatMap((kind): readonly Live[] =>
       this.#ctx.view.by(kind, 'project', project.meta.id),
     );
     return all.filter((it) => isStaying(it) && isOfSet(it) && !this.#declared.has(it.meta.id));
@@ -484,6 +537,7 @@ class Pass {
       if (lack !== undefined) throw conflicting(`${lack} ${it.desired.name}, which is to be deleted: change them first`);
       return null;
     }
+    if (it.meta.kind === 'template_instance') return null;
     if (isOfKind(it, 'volume')) {
       const { staying, leaving } = usersOfVolume(this.#ctx, it);
       if (staying.length > 0) throw conflicting(`Volume ${it.desired.name} is to be deleted and is mounted: unbind it first`);
@@ -510,7 +564,13 @@ const blank = { wave: 0, fields: [], interrupts: null, loses_data: null, waits_f
 
 function stepOf(it: DeclaredObject, action: PlannedStep['action']): PlannedStep {
   const wave = declaredWords.indexOf(it.kind);
-  return { ...blank, action, kind: it.kind.toLowerCase(), key: keyOf(it), name: it.metadata.name, id: null, wave };
+  return { ...blank, action, kind: kindOfWord[it.kind], key: keyOf(it), name: it.metadata.name, id: null, wave };
+}
+
+/** What becomes of a part of a template instance, as fields of that. Changes by hand of it are told by its drift. */
+function fieldsOfPart({ key, action, fields }: PlannedStep): PlannedStep['fields'] {
+  if (fields.length === 0) return [{ field: key, before: null, after: action, secret: false, by_hand: false }];
+  return fields.map((one) => ({ ...one, field: `${key}.${one.field}`, by_hand: false }));
 }
 
 /** The one that has the name. */

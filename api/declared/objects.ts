@@ -1,8 +1,11 @@
 import { z } from 'zod';
+import type { DeclaredKind } from '../../store/declared/leaves.ts';
+import { DriftPolicy } from '../../store/kinds/template-instance.ts';
 import { ApplicationCreate } from '../resources/application.ts';
 import { DatabaseCreate } from '../resources/database.ts';
 import { EnvironmentCreate } from '../resources/environment.ts';
 import { Labels } from '../resources/object-fields.ts';
+import { VariableValues } from '../resources/template.ts';
 import { MountPath } from '../resources/volume.ts';
 
 /** Most objects of one text. */
@@ -55,6 +58,13 @@ const ApplicationSpec = ApplicationCreate.omit({
     .meta({ description: 'Volumes of its environment that it mounts' }),
 });
 
+const TemplateInstanceSpec = z.strictObject({
+  ...place,
+  template: Named.meta({ description: 'Whose present text it is made of' }),
+  variables: VariableValues.optional(),
+  drift: DriftPolicy.optional(),
+});
+
 function declared<K extends string, S extends z.ZodType>(kind: K, spec: S) {
   return z.strictObject({
     apiVersion: z.literal('setpoint/v1'),
@@ -70,10 +80,26 @@ export const declaredSchemas = {
   Volume: declared('Volume', VolumeSpec),
   Database: declared('Database', DatabaseSpec),
   Application: declared('Application', ApplicationSpec),
+  TemplateInstance: declared('TemplateInstance', TemplateInstanceSpec),
 } as const;
 
 export type DeclaredWord = keyof typeof declaredSchemas;
-export const declaredWords = ['Environment', 'Volume', 'Database', 'Application'] as const satisfies DeclaredWord[];
+export const declaredWords = [
+  'Environment',
+  'Volume',
+  'Database',
+  'Application',
+  'TemplateInstance',
+] as const satisfies DeclaredWord[];
+
+/** The kind of what a word declares. */
+export const kindOfWord = {
+  Environment: 'environment',
+  Volume: 'volume',
+  Database: 'database',
+  Application: 'application',
+  TemplateInstance: 'template_instance',
+} as const satisfies Record<DeclaredWord, DeclaredKind>;
 
 export type DeclaredOf<W extends DeclaredWord> = z.output<(typeof declaredSchemas)[W]>;
 export type DeclaredObject = { [W in DeclaredWord]: DeclaredOf<W> }[DeclaredWord];

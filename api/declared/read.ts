@@ -6,7 +6,7 @@ import { readYaml } from '../../compose/read-yaml.ts';
 import { parseWritten } from '../../store/faults.ts';
 import { badRequest } from '../ground/api-error.ts';
 import { valueOf } from '../templates/plain.ts';
-import { declaredSchemas, declaredWords, maxObjects } from './objects.ts';
+import { declaredSchemas, declaredWords, kindOfWord, maxObjects } from './objects.ts';
 import type { DeclaredObject, DeclaredWord } from './objects.ts';
 
 /**
@@ -40,7 +40,7 @@ export function readDeclared(text: string): DeclaredObject[] {
 export function keyOf({ kind, metadata, spec }: DeclaredObject): string {
   const environment = 'environment' in spec ? spec.environment : undefined;
   const within = environment === undefined ? '' : `${environment}/`;
-  return `${kind.toLowerCase()}s.${within}${metadata.name}`;
+  return `${kindOfWord[kind]}s.${within}${metadata.name}`;
 }
 
 /** The documents of a text, each at its own lines. */

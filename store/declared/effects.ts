@@ -33,6 +33,7 @@ export function effectsOfChange(
   switch (kind) {
     case 'environment':
     case 'volume':
+    case 'template_instance':
       return none;
     case 'database': {
       const fields = paths.map(fieldOfPath);
@@ -61,13 +62,13 @@ export function effectsOfReplacement(kind: DeclaredKind): Effects {
 /** What it means to delete an object. Pure. */
 export function effectsOfDeletion(kind: DeclaredKind): Effects {
   return {
-    interrupts: kind === 'application' || kind === 'database' ? 'It is deleted' : null,
+    interrupts: kind === 'volume' || kind === 'environment' ? null : 'It is deleted',
     loses_data: hasData(kind) ? 'What it holds is deleted' : null,
   };
 }
 
 function hasData(kind: DeclaredKind): boolean {
-  return kind === 'volume' || kind === 'database';
+  return kind !== 'application' && kind !== 'environment';
 }
 
 /** Whether an application gets other instances by a change of these leaves. */

@@ -4,7 +4,7 @@ import { isSealed } from '../seal.ts';
 export type Leaves = ReadonlyMap<string, unknown>;
 
 /** Kinds whose objects can be declared field by field. */
-export type DeclaredKind = 'environment' | 'volume' | 'database' | 'application';
+export type DeclaredKind = 'environment' | 'volume' | 'database' | 'application' | 'template_instance';
 
 /** What is declared as a whole, although it has parts: parts of two checks make no check. */
 const whole: ReadonlySet<string> = new Set(['config/healthcheck']);
@@ -16,6 +16,8 @@ const open: ReadonlySet<string> = new Set(['env', 'build_args', 'build_secrets',
 export const declarableFields: Readonly<Record<DeclaredKind, ReadonlySet<string>>> = {
   environment: new Set(['name', 'display_name', 'type', 'description', 'color', 'git_branch']),
   volume: new Set(['name']),
+  /** What it declares is planned child by child. */
+  template_instance: new Set(),
   database: new Set([
     'name',
     'display_name',

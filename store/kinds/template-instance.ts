@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { application } from './application.ts';
 import { database } from './database.ts';
+import { Declarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Sealed } from './fields.ts';
 import { TemplateVariableType } from './template.ts';
@@ -100,6 +101,7 @@ export const templateInstance = defineKind({
     project_id: Id,
     environment_id: Id,
     server_id: Id,
+    declarations: Declarations,
     name: Name,
     ...declaration,
     /** Its text; absent: an earlier release made it. */

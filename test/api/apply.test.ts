@@ -137,6 +137,22 @@ describe('what is declared', () => {
     expect((await at.apply(other)).status).toBe(409);
   });
 
+  it('as an instance of a template is made, and changed by the plan of its parts', async () => {
+    const at = await place();
+    const text = (image: string): string =>
+      `apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: MODE, default: plain}]\napplications:\n  - name: web\n    image_url: ${image}\n    env: {MODE: "\${MODE}"}\n`;
+    const { data: template } = await owner.post('/templates', { name: 'notes', content: text('notes:1') });
+    const blog = object('TemplateInstance', 'blog', 'template: notes', 'variables: {MODE: fancy}');
+    expect(actions((await at.apply(blog)).data)).toEqual({ 'template_instances.blog': 'create' });
+    expect((await at.apply(blog)).data.changes).toBe(false);
+    await owner.put(`/templates/${template.id}`, { content: text('notes:2') });
+    const { data } = await at.apply(blog);
+    expect(data.steps).toMatchObject([
+      { action: 'update', fields: [{ field: 'applications.web.image_url', before: 'notes:1', after: 'notes:2' }] },
+    ]);
+    expect((await at.apply(object('TemplateInstance', 'x', 'template: none'))).error.message).toContain('template none');
+  });
+
   it('is done in order where it does not fit into one transaction, and goes on', async () => {
     const at = await place();
     const many = Array.from({ length: 40 }, (_, n) => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`);

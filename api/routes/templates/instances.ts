@@ -14,8 +14,8 @@ import {
   templateInstances,
   TemplateInstanceUpdate,
 } from '../../resources/template-instance.ts';
-import { countLimits, requireRoom } from '../../rights/count-limits.ts';
 import type { Wanted } from '../../templates/change.ts';
+import { requireInstanceRoom } from '../../workloads/instance-room.ts';
 import { enterPlace, placeFrom } from '../../workloads/place.ts';
 import { referred } from '../../workloads/references.ts';
 import { getEndpoint, listEndpoint } from '../resource-endpoints.ts';
@@ -34,11 +34,7 @@ export const instantiateTemplate = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
     const place = placeFrom(view, body);
-    requireRoom(
-      view.by('template_instance', 'project', place.project.meta.id).length,
-      countLimits.templateInstancesPerProject,
-      { where: 'The project', what: 'template instances', remedy: 'delete one that is not needed' },
-    );
+    requireInstanceRoom(view, place.project.meta.id);
     const { newInstance } = await import('../../templates/plan.ts'); // few requests need it and its parser of YAML
     const asked = { template: it, place, name: body.name ?? undefined, variables: body.variables ?? {} };
     const { id, desired } = await newInstance(ctx, asked);
