@@ -309,7 +309,10 @@ export const verbs: readonly Verb[] = [
     inProject: false,
     options: [
       new Option('--project <name>', 'the project of all that is declared'),
-      new Option('-f, --file <path>', 'YAML file, - for standard input; with --project also a folder').makeOptionMandatory(),
+      new Option(
+        '-f, --file <path>',
+        'YAML file, - for standard input; with --project also a folder',
+      ).makeOptionMandatory(),
       new Option('--dry-run', 'only print what would change'),
       new Option('--no-deploy', 'create and change only: setpoint deploy starts it'),
       new Option('--prune <set>', 'with --project: delete what this set had before and does not declare any more'),

@@ -1,6 +1,11 @@
 import { definitionOf } from '../../store/definition.ts';
 import { defined } from '../../store/defined.ts';
-import { effectsOfChange, effectsOfDeletion, effectsOfReplacement, isOtherDatabase } from '../../store/declared/effects.ts';
+import {
+  effectsOfChange,
+  effectsOfDeletion,
+  effectsOfReplacement,
+  isOtherDatabase,
+} from '../../store/declared/effects.ts';
 import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
 import type { FieldPlan } from '../../store/declared/field-plan.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
@@ -190,8 +195,10 @@ class Pass {
   }
 
   #volume(unit: Unit, it: DeclaredOf<'Volume'>): void {
-    const place = this.#placeOf(it.spec);
-    const live = found(this.#inPlace('volume', place), it.metadata.name);
+    const environment = this.#environmentOf(it.spec);
+    const all = this.#ctx.view.by('volume', 'environment', environment.meta.id).filter(isOwn);
+    const live = found(all, it.metadata.name);
+    const place = this.#placeOf(environment, it.spec, live);
     if (live === undefined) {
       requireVolumeRoom(this.#ctx.view, place.fields.project_id, { adding: 1 });
       enterPlace(unit, place);
@@ -206,9 +213,10 @@ class Pass {
 
   #database(unit: Unit, it: DeclaredOf<'Database'>): void {
     const ctx = this.#ctx;
-    const place = this.#placeOf(it.spec);
+    const environment = this.#environmentOf(it.spec);
     const { project: _p, environment: _e, server: _s, ...spec } = it.spec;
-    const live = found(this.#inPlace('database', place), it.metadata.name);
+    const live = found(ctx.view.by('database', 'environment', environment.meta.id), it.metadata.name);
+    const place = this.#placeOf(environment, it.spec, live);
     const body = { ...place.fields, ...spec, name: it.metadata.name, ...defined({ labels: it.metadata.labels }) };
     const fields = ['name', ...Object.keys(spec)];
     if (live === undefined) return this.#created(unit, it, addDatabase(ctx, unit, place, body), fields);
@@ -240,7 +248,9 @@ class Pass {
     declared: Readonly<Record<string, string | null>> | null | undefined,
   ): { parameters?: Record<string, string | null> } {
     const before = [...(former?.keys() ?? [])].flatMap((path) =>
-      path.startsWith('parameters/') ? [path.slice('parameters/'.length).replaceAll('~1', '/').replaceAll('~0', '~')] : [],
+      path.startsWith('parameters/')
+        ? [path.slice('parameters/'.length).replaceAll('~1', '/').replaceAll('~0', '~')]
+        : [],
     );
     if (before.length === 0 && (declared === undefined || declared === null)) return {};
     return { parameters: { ...Object.fromEntries(before.map((name) => [name, null])), ...declared } };
@@ -248,7 +258,9 @@ class Pass {
 
   async #application(unit: Unit, it: DeclaredOf<'Application'>): Promise<void> {
     const ctx = this.#ctx;
-    const place = this.#placeOf(it.spec);
+    const environment = this.#environmentOf(it.spec);
+    const live = found(ctx.view.by('application', 'environment', environment.meta.id), it.metadata.name);
+    const place = this.#placeOf(environment, it.spec, live);
     const { project: _p, environment: _e, server: _s, registry, git_credential, volumes, ...spec } = it.spec;
     const source_type =
       spec.source_type ??
@@ -264,7 +276,6 @@ class Pass {
     const labels = defined({ labels: it.metadata.labels });
     const fields = [...new Set(['name', 'source_type', ...Object.keys(spec), ...Object.keys(ids)])];
     if (volumes !== undefined) fields.push('volumes');
-    const live = found(this.#inPlace('application', place), it.metadata.name);
     if (live === undefined) {
       const body = { ...place.fields, ...spec, ...ids, ...labels, source_type, name: it.metadata.name };
       const made = await addApplication(ctx, unit, place, body);
@@ -279,7 +290,9 @@ class Pass {
     const update = { ...this.#defaults(live, fields), ...spec, ...ids, ...labels, source_type, ...env };
     const isUnmounted = volumes === undefined && former?.fields?.includes('volumes') === true;
     const mounted =
-      volumes === undefined && !isUnmounted ? unit.change(live, () => undefined) : await this.#mount(unit, live, volumes ?? []);
+      volumes === undefined && !isUnmounted
+        ? unit.change(live, () => undefined)
+        : await this.#mount(unit, live, volumes ?? []);
     const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#asked.deploys });
     this.#changed(unit, it, { live, changed, fields });
   }
@@ -287,12 +300,13 @@ class Pass {
   async #templateInstance(unit: Unit, it: DeclaredOf<'TemplateInstance'>): Promise<void> {
     const ctx = this.#ctx;
     const { view } = ctx;
-    const place = this.#placeOf(it.spec);
+    const environment = this.#environmentOf(it.spec);
     const { template: named, variables = {}, drift } = it.spec;
     const { name } = it.metadata;
     const template = found(view.list('template'), named);
     if (template === undefined) throw badRequest(`${keyOf(it)} is of template ${named}, which is not there`);
-    const live = found(view.by('template_instance', 'environment', place.fields.environment_id), name);
+    const live = found(view.by('template_instance', 'environment', environment.meta.id), name);
+    const place = this.#placeOf(environment, it.spec, live);
     if (live === undefined) {
       requireInstanceRoom(view, place.fields.project_id);
       const { id, desired } = await newInstance(ctx, { template, place, name, variables });
@@ -355,11 +369,9 @@ class Pass {
     const { view } = this.#ctx;
     const all = view.by('volume', 'environment', it.desired.environment_id);
     const mounts = wanted.map(({ volume: name, path, read_only = false }) => {
-      const volume = found(
-        all.filter(({ desired }) => desired.database_id === undefined),
-        name,
-      );
-      if (volume === undefined) throw badRequest(`Application ${it.desired.name} mounts ${name}, which is no volume of its environment`);
+      const volume = found(all.filter(isOwn), name);
+      if (volume === undefined)
+        throw badRequest(`Application ${it.desired.name} mounts ${name}, which is no volume of its environment`);
       return { volume, path, read_only };
     });
     const isKept = (mount: { volume_id: string; path: string; read_only: boolean }): boolean =>
@@ -385,7 +397,17 @@ class Pass {
   /** Fields that the manager declared before and does not declare any more, each to return to its default. */
   #defaults({ desired }: Live, fields: readonly string[]): Record<string, null> {
     const former = formerOf(desired.declarations, this.#asked)?.fields ?? [];
-    const merged = ['env', 'parameters', 'volumes', 'name', 'source_type', 'type', 'version', 'database_name', 'database_user'];
+    const merged = [
+      'env',
+      'parameters',
+      'volumes',
+      'name',
+      'source_type',
+      'type',
+      'version',
+      'database_name',
+      'database_user',
+    ];
     return Object.fromEntries(
       former.filter((field) => !fields.includes(field) && !merged.includes(field)).map((field) => [field, null]),
     );
@@ -422,7 +444,11 @@ class Pass {
       (former === undefined && (one.before !== null || one.isSecret));
     const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
     this.#note(unit, live, changed, fields);
-    const effects = effectsOfChange(kind, writes.map(({ path }) => path), changed.desired);
+    const effects = effectsOfChange(
+      kind,
+      writes.map(({ path }) => path),
+      changed.desired,
+    );
     this.#steps.push({
       ...stepOf(it, isSame ? 'unchanged' : 'update'),
       id: live.meta.id,
@@ -462,26 +488,40 @@ class Pass {
     });
   }
 
-  #placeOf({ environment, server }: { environment?: string | undefined; server?: string | undefined }): Place {
+  /** The environment that an object is declared for, by default the default one of the project. */
+  #environmentOf({ environment: name }: { environment?: string | undefined }): ReadonlyResource<'environment'> {
+    const { project } = this.#asked;
+    const all = this.#ctx.view.by('environment', 'project', project.meta.id);
+    const it =
+      name === undefined
+        ? all.find(({ meta }) => meta.id === project.desired.default_environment_id)
+        : found(all, name);
+    if (it === undefined)
+      throw badRequest(
+        `Project ${project.desired.name} has no environment ${name ?? 'by default'}: declare it, or name another one`,
+      );
+    return it;
+  }
+
+  /** Where an object is, or where it is to be made: by default on the default server of the project. */
+  #placeOf(
+    environment: ReadonlyResource<'environment'>,
+    { server }: { server?: string | undefined },
+    live: { readonly desired: { readonly server_id: string } } | undefined,
+  ): Place {
     const { view } = this.#ctx;
     const { project } = this.#asked;
-    const id = project.meta.id;
-    const inProject = environment === undefined ? undefined : found(view.by('environment', 'project', id), environment);
-    if (environment !== undefined && inProject === undefined)
-      throw badRequest(`Project ${project.desired.name} has no environment ${environment}: declare it, or name another one`);
+    const { id } = project.meta;
     const usable = view.list('server').filter((it) => grants(it, id));
-    const named = server === undefined ? undefined : found(usable, server);
+    const named =
+      server === undefined ? undefined : (found(usable, server) ?? usable.find((it) => it.meta.id === server));
     if (server !== undefined && named === undefined)
       throw badRequest(`Project ${project.desired.name} may use no server ${server}: name another one`);
     return placeFrom(view, {
       project_id: id,
-      environment_id: inProject?.meta.id,
-      server_id: named?.meta.id,
+      environment_id: environment.meta.id,
+      server_id: named?.meta.id ?? live?.desired.server_id,
     });
-  }
-
-  #inPlace<K extends 'volume' | 'database' | 'application'>(kind: K, { fields }: Place): readonly ReadonlyResource<K>[] {
-    return this.#ctx.view.by(kind, 'environment', fields.environment_id);
   }
 
   #idOf(kind: 'registry' | 'git_credential', name: string): string {
@@ -494,10 +534,16 @@ class Pass {
     return it.meta.id;
   }
 
-  #requireServer(it: DeclaredObject, live: ReadonlyResource<'volume' | 'database' | 'application' | 'template_instance'>, place: Place): void {
+  #requireServer(
+    it: DeclaredObject,
+    live: ReadonlyResource<'volume' | 'database' | 'application' | 'template_instance'>,
+    place: Place,
+  ): void {
     if (!('server' in it.spec) || it.spec.server === undefined) return;
     if (live.desired.server_id !== place.fields.server_id)
-      throw conflicting(`${keyOf(it)} is on another server than ${it.spec.server}: it cannot be moved. Name its present server, or delete it first`);
+      throw conflicting(
+        `${keyOf(it)} is on another server than ${it.spec.server}: it cannot be moved. Name its present server, or delete it first`,
+      );
   }
 
   /** What the set applied before and does not declare any more, what uses something before that. */
@@ -505,8 +551,8 @@ class Pass {
     const { manager, set, project } = this.#asked;
     const isOfSet = ({ desired }: Live): boolean =>
       desired.declarations?.some((it) => it.manager === manager && it.set === set) === true;
-    const all = (['template_instance', 'application', 'database', 'volume', 'environment'] as const).flatMap((kind): readonly Live[] =>
-      this.#ctx.view.by(kind, 'project', project.meta.id),
+    const all = (['template_instance', 'application', 'database', 'volume', 'environment'] as const).flatMap(
+      (kind): readonly Live[] => this.#ctx.view.by(kind, 'project', project.meta.id),
     );
     return all.filter((it) => isStaying(it) && isOfSet(it) && !this.#declared.has(it.meta.id));
   }
@@ -534,22 +580,26 @@ class Pass {
     const { view } = this.#ctx;
     if (isOfKind(it, 'application') || isOfKind(it, 'database')) {
       const lack = referralsInWords(view, it);
-      if (lack !== undefined) throw conflicting(`${lack} ${it.desired.name}, which is to be deleted: change them first`);
+      if (lack !== undefined)
+        throw conflicting(`${lack} ${it.desired.name}, which is to be deleted: change them first`);
       return null;
     }
     if (it.meta.kind === 'template_instance') return null;
     if (isOfKind(it, 'volume')) {
       const { staying, leaving } = usersOfVolume(this.#ctx, it);
-      if (staying.length > 0) throw conflicting(`Volume ${it.desired.name} is to be deleted and is mounted: unbind it first`);
+      if (staying.length > 0)
+        throw conflicting(`Volume ${it.desired.name} is to be deleted and is mounted: unbind it first`);
       if (leaving.length > 0) return 'What mounts it to be gone: apply again then';
       await holdPopulation(this.#ctx, unit, it);
       return null;
     }
     const content = objectsIn(view, 'environment', it.meta.id);
-    if (content.some(isStaying)) throw conflicting(`Environment ${it.desired.name} is to be deleted and is not empty: delete what is in it first`);
+    if (content.some(isStaying))
+      throw conflicting(`Environment ${it.desired.name} is to be deleted and is not empty: delete what is in it first`);
     if (content.length > 0) return 'What is in it to be gone: apply again then';
     const left = view.by('environment', 'project', this.#asked.project.meta.id).filter(isStaying);
-    if (left.length === 1) throw conflicting('Cannot delete the last environment of a project: delete the project instead');
+    if (left.length === 1)
+      throw conflicting('Cannot delete the last environment of a project: delete the project instead');
     unit.require(this.#asked.project);
     await holdPopulation(this.#ctx, unit, it);
     return null;
@@ -567,6 +617,11 @@ function stepOf(it: DeclaredObject, action: PlannedStep['action']): PlannedStep 
   return { ...blank, action, kind: kindOfWord[it.kind], key: keyOf(it), name: it.metadata.name, id: null, wave };
 }
 
+/** The volume of a database has no name of its own. */
+function isOwn({ desired }: ReadonlyResource<'volume'>): boolean {
+  return desired.database_id === undefined;
+}
+
 /** What becomes of a part of a template instance, as fields of that. Changes by hand of it are told by its drift. */
 function fieldsOfPart({ key, action, fields }: PlannedStep): PlannedStep['fields'] {
   if (fields.length === 0) return [{ field: key, before: null, after: action, secret: false, by_hand: false }];
@@ -574,6 +629,9 @@ function fieldsOfPart({ key, action, fields }: PlannedStep): PlannedStep['fields
 }
 
 /** The one that has the name. */
-function found<T extends { readonly desired: { readonly name: string } }>(all: readonly T[], name: string): T | undefined {
+function found<T extends { readonly desired: { readonly name: string } }>(
+  all: readonly T[],
+  name: string,
+): T | undefined {
   return all.find((it) => foldName(it.desired.name) === foldName(name));
 }

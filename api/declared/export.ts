@@ -46,9 +46,11 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
       server: view.get('server', server_id)?.desired.name,
     });
   for (const it of own(view.by('volume', 'project', id)))
-    if (it.desired.database_id === undefined && it.desired.expires_at === undefined) add('Volume', it, placeOf(it.desired));
+    if (it.desired.database_id === undefined && it.desired.expires_at === undefined)
+      add('Volume', it, placeOf(it.desired));
   for (const it of own(view.by('database', 'project', id))) {
-    const { type, version, database_name, display_name, memory_limit, cpu_limit, parameters, exposed_port } = it.desired;
+    const { type, version, database_name, display_name, memory_limit, cpu_limit, parameters, exposed_port } =
+      it.desired;
     const database_user = type === 'redis' ? undefined : it.desired.database_user;
     const settings = defined({ database_user, display_name, memory_limit, cpu_limit, parameters, exposed_port });
     add('Database', it, { ...placeOf(it.desired), type, version, database_name, ...settings });
@@ -142,7 +144,15 @@ function sourceSpec(
     case 'image':
       return { spec: { source_type: 'image', image_url: source.image_url }, secrets: [] };
     case 'git': {
-      const { repository_url, branch, dockerfile_path, build_context, submodules, build_args, build_secrets = {} } = source;
+      const {
+        repository_url,
+        branch,
+        dockerfile_path,
+        build_context,
+        submodules,
+        build_args,
+        build_secrets = {},
+      } = source;
       const of = { repository_url, branch, dockerfile_path, build_context };
       return {
         spec: { source_type: 'git', ...of, ...defined({ submodules, git_credential: credential(view, source) }) },
@@ -167,6 +177,9 @@ function sourceSpec(
   }
 }
 
-function credential(view: Context['view'], { git_credential_id: id }: { readonly git_credential_id?: string | undefined }) {
+function credential(
+  view: Context['view'],
+  { git_credential_id: id }: { readonly git_credential_id?: string | undefined },
+) {
   return id === undefined ? undefined : view.get('git_credential', id)?.desired.name;
 }

@@ -31,7 +31,8 @@ export function readDeclared(text: string): DeclaredObject[] {
   }
   const [first] = findings.errors;
   if (first !== undefined) throw badRequest(inWords(first), findings.errors.map(detailOf));
-  if (objects.length === 0) throw badRequest('The text declares nothing: it must have an object with kind and metadata');
+  if (objects.length === 0)
+    throw badRequest('The text declares nothing: it must have an object with kind and metadata');
   if (objects.length > maxObjects) throw badRequest(`The text declares more than ${maxObjects} objects: split it`);
   return orderOf(objects);
 }

@@ -40,7 +40,8 @@ export const applyDeclared = defineEndpoint({
   heavy: true,
   handle: async (ctx, { body }) => {
     const { prune = false, set, manager, force = [], deploy = true, dry_run: isDryRun = false } = body;
-    if (prune && set === undefined) throw badField('set', 'required', 'set is required with prune: it says what may be deleted');
+    if (prune && set === undefined)
+      throw badField('set', 'required', 'set is required with prune: it says what may be deleted');
     const project = referred(ctx.view, 'project', body.project_id, 'project_id');
     // few requests need them and their parser of YAML
     const { readDeclared } = await import('../declared/read.ts');
@@ -58,7 +59,9 @@ export const exportProject = defineEndpoint({
   response: z
     .object({
       content: z.string().meta({ description: 'YAML, for POST /apply' }),
-      left_out: z.array(z.string()).meta({ description: 'What stays as it is where the text is applied, such as secrets' }),
+      left_out: z
+        .array(z.string())
+        .meta({ description: 'What stays as it is where the text is applied, such as secrets' }),
     })
     .meta({ id: 'ProjectExport' }),
   handle: async (ctx, { it }) => {

@@ -143,7 +143,10 @@ function planChild(
   const writes = found.filter(({ isWrite }) => isWrite);
   if (found.length === 0) {
     const { wave, declared } = child;
-    return { step: stepOf(child, 'unchanged', live), child: { ...plainCopy<InstanceChild>(former), wave, ...defined({ declared }) } };
+    return {
+      step: stepOf(child, 'unchanged', live),
+      child: { ...plainCopy<InstanceChild>(former), wave, ...defined({ declared }) },
+    };
   }
   const paths = writes.map(({ path }) => path);
   const effects: Effects = effectsOfChange(child.kind, paths, child.desired);

@@ -105,7 +105,13 @@ export async function declare(
     now: ctx.clock.now(),
     former: former?.values,
   });
-  const ground = { id, name, place, values, formers: former?.children ?? new Map<string, DeepReadonly<InstanceChild>>() };
+  const ground = {
+    id,
+    name,
+    place,
+    values,
+    formers: former?.children ?? new Map<string, DeepReadonly<InstanceChild>>(),
+  };
   const children = await new Planner(ctx, ground).plan(read.resources);
   const bytes = Buffer.byteLength(JSON.stringify(children));
   if (bytes > maxChildrenBytes)
@@ -290,14 +296,7 @@ class Planner {
     const { fields, server, project } = this.#ground.place;
     const former = this.#former('application', it.name);
     const sent = this.#body(it, TemplateApplication);
-    const {
-      env = {},
-      volumes = [],
-      depends_on: _after,
-      domains,
-      labels,
-      ...body
-    } = sent;
+    const { env = {}, volumes = [], depends_on: _after, domains, labels, ...body } = sent;
     const source_type = body.source_type ?? (typeof body.repository_url === 'string' ? 'git' : 'image');
     const { id, desired } = newApplication(
       ctx,

@@ -41,7 +41,9 @@ export function configurationChanges(
     if (isSealed(a?.value) && isSealed(b?.value) && isSame(a.value, b.value)) return [];
     const change = a === undefined ? 'added' : b === undefined ? 'removed' : 'changed';
     const isHidden = a?.isSecret === true || b?.isSecret === true;
-    return [{ field, change, before: isHidden ? null : shownValue(a?.value), after: isHidden ? null : shownValue(b?.value) }];
+    return [
+      { field, change, before: isHidden ? null : shownValue(a?.value), after: isHidden ? null : shownValue(b?.value) },
+    ];
   });
 }
 

@@ -41,7 +41,8 @@ export function newApplication(
     name: body.name,
     internal_id: known?.desired.internal_id ?? newInternalId(body.name, ctx.random),
     ...defined({
-      host_name: known === undefined ? newHostName(ctx.view, environment, body.name, hostNames) : known.desired.host_name,
+      host_name:
+        known === undefined ? newHostName(ctx.view, environment, body.name, hostNames) : known.desired.host_name,
     }),
     app_type: body.app_type ?? 'web',
     source: sourceFrom(ctx, id, body),

@@ -60,7 +60,9 @@ export async function changeApplication(
   body: ApplicationUpdate,
   { deploys = false }: { deploys?: boolean } = {},
 ): Promise<ChangedApplication> {
+  // the unit may have changed the object before, and shows what becomes of it
   const { meta, desired: before } = it;
+  const targeted = targetOf(it, ctx.view);
   const source = sourceFrom(ctx, meta.id, body, before.source);
   const of = { id: meta.id, projectId: before.project_id, serverId: before.server_id, before: before.domains };
   const domains = await domainsFrom(ctx, body.domains, of);
@@ -79,19 +81,13 @@ export async function changeApplication(
   const isScaled = replicas !== undefined && replicas !== before.replicas;
   const scaled: Coming = isScaled ? await scale(ctx, unit, changed, replicas) : { next: changed };
   requireServerRoom(ctx.view, [{ server: before.server_id, desired: scaled.next.desired, before }], '');
-  const rollout = await rolloutOf(ctx, unit, it, { changed, deploys });
-  return { changed, target: rollout ?? scaled.target ?? targetOf(it, ctx.view) };
-}
-
-async function rolloutOf(
-  ctx: RequestContext,
-  unit: Unit,
-  it: Application,
-  { changed, deploys }: { changed: Application; deploys: boolean },
-): Promise<ReadonlyResource<'deployment'> | undefined> {
-  const target = targetOf(it, ctx.view);
-  if (deploys && (target === undefined || !jsonEqual(target.desired.source, changed.desired.source)))
-    return (await startDeployment(ctx, unit, changed)).target;
-  const isRunning = it.desired.run === 'running' && changed.desired.run === 'running';
-  return isRunning ? addConfigDeployment(ctx, unit, changed, changed.desired.config) : undefined;
+  const isUndeployed = targeted === undefined || !jsonEqual(targeted.desired.source, changed.desired.source);
+  const isRunning = before.run === 'running' && changed.desired.run === 'running';
+  const rollout =
+    deploys && isUndeployed
+      ? (await startDeployment(ctx, unit, changed)).target
+      : isRunning
+        ? await addConfigDeployment(ctx, unit, changed, changed.desired.config)
+        : undefined;
+  return { changed, target: rollout ?? scaled.target ?? targeted };
 }

@@ -19,12 +19,7 @@ import type { Place } from './place.ts';
 import { requirePort } from './ports.ts';
 
 /** Adds a new database and its volume to a unit, judged by all that a request for it is judged by. @throws ApiError */
-export function addDatabase(
-  ctx: RequestContext,
-  unit: Unit,
-  place: Place,
-  body: DatabaseCreate,
-): Resource<'database'> {
+export function addDatabase(ctx: RequestContext, unit: Unit, place: Place, body: DatabaseCreate): Resource<'database'> {
   const { view } = ctx;
   const { project_id: projectId, server_id: serverId } = place.fields;
   requireDatabaseRoom(view, projectId, { adding: 1 });

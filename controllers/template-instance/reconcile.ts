@@ -113,14 +113,14 @@ function worldOf(instance: Instance, ctx: Context, settings: TemplateInstanceSet
     former: ({ kind, desired }) =>
       obsolete.find((it) => it.meta.kind === kind && foldName(it.desired.name) === foldName(desired.name)),
     obsolete,
-    drift: instance.desired.drift === 'ignore' ? [] : children.flatMap((child) => driftedFields(instance, child, ctx, settings)),
+    drift:
+      instance.desired.drift === 'ignore'
+        ? []
+        : children.flatMap((child) => driftedFields(instance, child, ctx, settings)),
   };
 }
 
-function ownedBy(
-  instance: Instance,
-  view: TenantView,
-): ReadonlyResource<InstanceChildKind>[] {
+function ownedBy(instance: Instance, view: TenantView): ReadonlyResource<InstanceChildKind>[] {
   return childKinds.flatMap((kind): readonly ReadonlyResource<InstanceChildKind>[] =>
     view.by(kind, 'template_instance', instance.meta.id),
   );

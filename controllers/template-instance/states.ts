@@ -53,8 +53,7 @@ function isDue({ state }: Progress): boolean {
 /** The children that are due and can be made or changed. Pure. */
 export function possibleOf(world: World): Child[] {
   return dueOf(world).filter(
-    (it) =>
-      world.progress(it).state === 'outdated' || (world.former(it) === undefined && world.lack(it) === undefined),
+    (it) => world.progress(it).state === 'outdated' || (world.former(it) === undefined && world.lack(it) === undefined),
   );
 }
 

@@ -16,12 +16,26 @@ afterAll(async () => {
 });
 
 const object = (kind: string, name: string, ...spec: string[]): string =>
-  ['apiVersion: setpoint/v1', `kind: ${kind}`, `metadata: {name: ${name}}`, 'spec:', ...spec.map((it) => `  ${it}`)].join('\n');
+  [
+    'apiVersion: setpoint/v1',
+    `kind: ${kind}`,
+    `metadata: {name: ${name}}`,
+    'spec:',
+    ...spec.map((it) => `  ${it}`),
+  ].join('\n');
 
 /** A volume, a database and an application that mounts the one and refers to the other. */
 const shop = (changes: { image?: string; extra?: readonly string[]; env?: string } = {}): string =>
   [
-    object('Application', 'web', `image_url: ${changes.image ?? 'web:1'}`, 'exposed_port: 8080', ...(changes.extra ?? []), `env: {${changes.env ?? 'TOKEN: one, DATABASE_URL: "${databases.db.url}"'}}`, 'volumes: [{volume: files, path: /files}]'),
+    object(
+      'Application',
+      'web',
+      `image_url: ${changes.image ?? 'web:1'}`,
+      'exposed_port: 8080',
+      ...(changes.extra ?? []),
+      `env: {${changes.env ?? 'TOKEN: one, DATABASE_URL: "${databases.db.url}"'}}`,
+      'volumes: [{volume: files, path: /files}]',
+    ),
     object('Database', 'db', 'type: redis'),
     'apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: files}\n',
   ].join('\n---\n');
@@ -32,7 +46,8 @@ interface At {
 }
 
 async function place(): Promise<At> {
-  const { project } = await world.place(owner);
+  const { project, server } = await world.place(owner);
+  await owner.put(`/projects/${project}`, { default_server_id: server });
   return { project, apply: (content, more = {}) => owner.post('/apply', { project_id: project, content, ...more }) };
 }
 
@@ -45,7 +60,11 @@ describe('what is declared', () => {
   it('is planned, made in its order and deployed, and nothing the second time', async () => {
     const at = await place();
     const { data: planned } = await at.apply(shop(), { dry_run: true });
-    expect(planned.steps.map(({ key }: { key: string }) => key)).toEqual(['volumes.files', 'databases.db', 'applications.web']);
+    expect(planned.steps.map(({ key }: { key: string }) => key)).toEqual([
+      'volumes.files',
+      'databases.db',
+      'applications.web',
+    ]);
     expect(await idOf('applications', at, 'web')).toBeUndefined();
     const { status, data } = await at.apply(shop());
     expect([status, actions(data)]).toEqual([
@@ -132,7 +151,9 @@ describe('what is declared', () => {
     const other = object('Database', 'db', 'type: postgres');
     expect((await at.apply(other)).status).toBe(409);
     const { data } = await at.apply(other, { force: ['databases.db'] });
-    expect(data.steps).toMatchObject([{ action: 'replace', id: db, waits_for: expect.stringContaining('apply again') }]);
+    expect(data.steps).toMatchObject([
+      { action: 'replace', id: db, waits_for: expect.stringContaining('apply again') },
+    ]);
     expect((await owner.get(`/databases/${db}`)).data.status).toBe('deleting');
     expect((await at.apply(other)).status).toBe(409);
   });
@@ -150,12 +171,17 @@ describe('what is declared', () => {
     expect(data.steps).toMatchObject([
       { action: 'update', fields: [{ field: 'applications.web.image_url', before: 'notes:1', after: 'notes:2' }] },
     ]);
-    expect((await at.apply(object('TemplateInstance', 'x', 'template: none'))).error.message).toContain('template none');
+    expect((await at.apply(object('TemplateInstance', 'x', 'template: none'))).error.message).toContain(
+      'template none',
+    );
   });
 
   it('is done in order where it does not fit into one transaction, and goes on', async () => {
     const at = await place();
-    const many = Array.from({ length: 40 }, (_, n) => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`);
+    const many = Array.from(
+      { length: 40 },
+      (_, n) => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`,
+    );
     expect((await at.apply(many.join('\n---\n'))).data.steps).toHaveLength(40);
     expect((await owner.get(`/volumes?projectId=${at.project}&limit=100`)).data).toHaveLength(40);
     expect((await at.apply(many.join('\n---\n'))).data.changes).toBe(false);
@@ -165,7 +191,10 @@ describe('what is declared', () => {
     const at = await place();
     const wrong = `${shop()}\n---\n${object('Database', 'two', 'type: oracle')}`;
     const { status, error } = await at.apply(wrong);
-    expect([status, error.message]).toEqual([400, expect.stringMatching(/^Line 2\d, column \d+: spec\.type must be one of/)]);
+    expect([status, error.message]).toEqual([
+      400,
+      expect.stringMatching(/^Line 2\d, column \d+: spec\.type must be one of/),
+    ]);
     expect(await idOf('databases', at, 'db')).toBeUndefined();
     for (const [content, words] of [
       ['kind: Server\nmetadata: {name: a}', 'must have a kind that can be declared'],

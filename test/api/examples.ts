@@ -133,7 +133,14 @@ async function addTemplate(stage: Stage): Promise<void> {
   unit.create('template', template, desiredState('template', { author_id: actor.id }));
   const place = { project_id: project, environment_id: environment, server_id: server };
   const formers = [
-    { revision: 1, template_id: template, template_name: 'shop', variables: {}, content: templateText, until: '2030-01-01T00:00:00Z' },
+    {
+      revision: 1,
+      template_id: template,
+      template_name: 'shop',
+      variables: {},
+      content: templateText,
+      until: '2030-01-01T00:00:00Z',
+    },
   ];
   const of = { template_id: template, content: templateText, revision: 2, formers };
   unit.create('template_instance', instance, desiredState('template_instance', { ...place, ...of }));

@@ -87,7 +87,10 @@ it('what a file declares is compared, applied as one plan and exported, and an i
     `apiVersion: setpoint/v1\nkind: Application\nmetadata: {name: web}\nspec: {image_url: ${image}, server: ${place.server}}\n`;
   const compared = await run(['diff', '-f', '-', ...at], text('web:1'));
   expect(compared).toMatchObject({ code: 1, out: 'create application web\n' });
-  expect(await run(['apply', '-f', '-', ...at], text('web:1'))).toMatchObject({ code: 0, out: 'create application web\n' });
+  expect(await run(['apply', '-f', '-', ...at], text('web:1'))).toMatchObject({
+    code: 0,
+    out: 'create application web\n',
+  });
   expect((await run(['apply', '-f', '-', ...at], text('web:2'))).out).toBe(
     'update application web\n  image_url: "web:1" -> "web:2"\n',
   );
@@ -95,7 +98,8 @@ it('what a file declares is compared, applied as one plan and exported, and an i
   expect(exported.out).toContain('image_url: web:2');
   expect((await run(['diff', '-f', '-', ...at], exported.out)).code).toBe(0);
 
-  const content = 'apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: PORT, type: port, default: "80"}]\napplications: [{name: app, image_url: "app:1", exposed_port: "${PORT}"}]\n';
+  const content =
+    'apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: PORT, type: port, default: "80"}]\napplications: [{name: app, image_url: "app:1", exposed_port: "${PORT}"}]\n';
   await owner.post('/templates', { name: 'small', content });
   await run(['instantiate', 'small', ...at, '--on', place.server, '--no-wait']);
   const planned = await run(['upgrade', 'small', ...at, '--set', 'PORT=81', '--dry-run']);

@@ -75,7 +75,9 @@ export const updateTemplateInstance = defineEndpoint({
     const { content = ctx.view.get('template', desired.template_id)?.desired.content } = desired;
     const text = source?.desired.content ?? content;
     if (text === undefined)
-      throw conflicting('The instance has no text of its own, and its template is gone: name a template by template_id');
+      throw conflicting(
+        'The instance has no text of its own, and its template is gone: name a template by template_id',
+      );
     const wanted = {
       template_id: source?.meta.id ?? desired.template_id,
       template_name: source?.desired.name ?? desired.template_name,

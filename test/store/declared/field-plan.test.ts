@@ -79,7 +79,11 @@ it('tells what somebody else changed', () => {
 
 it('takes all that is wanted for declared anew where nothing was declared before', () => {
   const it = application({ exposed_port: 80 });
-  const found = fieldPlan('application', { former: undefined, wanted: declarationOf(it, fields), live: application() }, isSame);
+  const found = fieldPlan(
+    'application',
+    { former: undefined, wanted: declarationOf(it, fields), live: application() },
+    isSame,
+  );
   expect(found.filter(({ isWrite }) => isWrite).map(({ field }) => field)).toEqual(['exposed_port']);
 });
 
@@ -94,7 +98,12 @@ it('does not take the data of a restored volume, nor the hash of a password, for
     basic_auth: [{ username: 'u', password_hash: 'hash' }],
     headers: { set: {}, remove: [] },
   };
-  const [found] = driftOf('application', declarationOf(application(), ['domains']), application({}, { domains: [domain] }), isSame);
+  const [found] = driftOf(
+    'application',
+    declarationOf(application(), ['domains']),
+    application({}, { domains: [domain] }),
+    isSame,
+  );
   expect(found).toMatchObject({ before: '["a.test/"]', after: '[]' });
 });
 
@@ -111,7 +120,12 @@ it('writes leaves, and leaves the rest of an object alone', () => {
 
 it('writes a source of another type as a whole', () => {
   const draft = application();
-  const git = { type: 'git' as const, repository_url: 'https://git.test/a', branch: 'main', dockerfile_path: 'Dockerfile' };
+  const git = {
+    type: 'git' as const,
+    repository_url: 'https://git.test/a',
+    branch: 'main',
+    dockerfile_path: 'Dockerfile',
+  };
   const source = { ...git, build_context: '.', build_args: {} };
   writeLeaves<'application'>(draft, application({}, { source }), ['source/type', 'source/branch', 'source/image_url']);
   expect(draft.source).toEqual(source);
@@ -120,9 +134,11 @@ it('writes a source of another type as a whole', () => {
 it('finds names with a dot or a slash by their leaves', () => {
   const one = desiredState('database', { parameters: { 'a.b': '1', 'c/d': '2' } });
   const other = desiredState('database', { ...one, parameters: { 'a.b': '3' } });
-  const paths = fieldPlan('database', { former: declarationOf(one), wanted: declarationOf(other), live: one }, isSame).map(
-    ({ path }) => path,
-  );
+  const paths = fieldPlan(
+    'database',
+    { former: declarationOf(one), wanted: declarationOf(other), live: one },
+    isSame,
+  ).map(({ path }) => path);
   const draft = plainCopy<DesiredOf<'database'>>(one);
   writeLeaves<'database'>(draft, other, paths);
   expect(draft.parameters).toEqual({ 'a.b': '3' });
