@@ -38,7 +38,7 @@ import { addDatabase, judgeDatabase, requireUnreferred, writeDatabase } from '..
 import { addEnvironment, writeEnvironment } from '../workloads/writing-environment.ts';
 import { ComingView } from './coming-view.ts';
 import { declarationsAfter, formerOf, otherManager } from './declarations.ts';
-import type { Manager } from './declarations.ts';
+import type { Applied, Manager } from './declarations.ts';
 import { declaredWords, kindOfWord } from './objects.ts';
 import type { DeclaredObject, DeclaredOf } from './objects.ts';
 import { keyOf } from './read.ts';
@@ -333,7 +333,7 @@ class Pass {
     unit.require(template);
     this.#label(unit, live, it);
     const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
-    this.#note(unit, live, changed, []);
+    this.#note(unit, live, changed, { fields: [], spec: it.spec });
     const parts = planned.steps.filter(({ action }) => action !== 'unchanged');
     const words = (of: 'interrupts' | 'loses_data'): string | null =>
       parts.flatMap((part) => (part[of] === null ? [] : [`${part.key}: ${part[of]}`])).join('; ') || null;
@@ -418,7 +418,7 @@ class Pass {
   }
 
   #created(unit: Unit, it: DeclaredObject, made: Live, fields: readonly string[]): void {
-    this.#note(unit, made, made, fields);
+    this.#note(unit, made, made, { fields, spec: it.spec });
     this.#steps.push({ ...stepOf(it, 'create'), id: this.#asked.isDryRun ? null : made.meta.id });
   }
 
@@ -443,7 +443,7 @@ class Pass {
       otherManager(declarations, this.#asked, one.path) !== undefined ||
       (former === undefined && (one.before !== null || one.isSecret));
     const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
-    this.#note(unit, live, changed, fields);
+    this.#note(unit, live, changed, { fields, spec: it.spec });
     const effects = effectsOfChange(
       kind,
       writes.map(({ path }) => path),
@@ -479,10 +479,10 @@ class Pass {
   #isSame = (one: SealedValue, other: SealedValue): boolean => this.#ctx.sealer.isSame(this.#ctx.tenant, one, other);
 
   /** Keeps with the object what was applied of it. */
-  #note(unit: Unit, live: Live, { desired }: Live, fields: readonly string[]): void {
+  #note(unit: Unit, live: Live, { desired }: Live, of: Pick<Applied, 'fields' | 'spec'>): void {
     const { kind } = live.meta;
     this.#declared.add(live.meta.id);
-    const next = declarationsAfter(kind, live.desired.declarations, this.#asked, { desired, fields }, this.#isSame);
+    const next = declarationsAfter(kind, live.desired.declarations, this.#asked, { desired, ...of }, this.#isSame);
     unit.change(live, (draft) => {
       draft.declarations = next;
     });

@@ -1,5 +1,5 @@
 import { definitionOf } from '../../store/definition.ts';
-import type { KindName } from '../../store/kinds/kinds.ts';
+import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
@@ -50,6 +50,9 @@ function isOf<K extends KindName>(it: ReadonlyResource, kind: K): it is Readonly
 
 function isIn<K extends KindName>(it: ReadonlyResource<K>, index: string, value: string): boolean {
   if (index === 'owner') return it.meta.owners.some(({ id }) => id === value);
-  const own = definitionOf<KindName>(it.meta.kind).indexes?.[index]?.(it.desired);
+  const own = definitionOf<KindName>(it.meta.kind).indexes?.[index]?.(
+    it.desired as DesiredOf<KindName>, // only read
+    it.observed as ObservedOf<KindName> | undefined,
+  );
   return Array.isArray(own) ? own.includes(value) : own === value;
 }

@@ -1,7 +1,7 @@
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { declarationOf } from '../../store/declared/field-plan.ts';
 import type { Declaration, IsSame } from '../../store/declared/field-plan.ts';
-import { declarableFields, fieldOfPath } from '../../store/declared/leaves.ts';
+import { chosenName, declarableFields, fieldOfPath, isOpen, referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import { maxManagers } from '../../store/kinds/declarations.ts';
@@ -13,6 +13,23 @@ import { conflicting } from '../ground/api-error.ts';
 export interface Manager {
   manager: string;
   set?: string | undefined;
+}
+
+/** What was applied of an object. */
+export interface Applied {
+  /** Its state after that. */
+  desired: DeepReadonly<object>;
+  /** Fields that were declared, by their names in the API. */
+  fields: readonly string[];
+  /** The declaration itself. */
+  spec: object;
+}
+
+/** Whether a declaration has the name of a leaf: variables that it does not name are those of others. */
+function declares(spec: object, path: string): boolean {
+  if (path === referencesPath || !isOpen(path)) return true;
+  const names: unknown = Object.entries(spec).find(([field]) => field === fieldOfPath(path))?.[1];
+  return typeof names === 'object' && names !== null && Object.hasOwn(names, chosenName(path) ?? '');
 }
 
 type All = DeepReadonly<Declared[]> | undefined;
@@ -43,13 +60,14 @@ export function declarationsAfter(
   kind: DeclaredKind,
   declarations: All,
   { manager, set }: Manager,
-  { desired, fields }: { desired: DeepReadonly<object>; fields: readonly string[] },
+  { desired, fields, spec }: Applied,
   isSame: IsSame,
 ): Declared[] {
   const own = fields.filter((field) => declarableFields[kind].has(field)).toSorted();
   const leaves: Declared['leaves'] = {};
   for (const [path, value] of declarationOf(desired).leaves)
-    if (own.includes(fieldOfPath(path))) leaves[path] = isSealed(value) ? { ...value } : JSON.stringify(value);
+    if (own.includes(fieldOfPath(path)) && declares(spec, path))
+      leaves[path] = isSealed(value) ? { ...value } : JSON.stringify(value);
   const next: Declared = { manager, ...(set !== undefined && { set }), fields: own, leaves };
   const before = declarations ?? [];
   const former = before.find((it) => it.manager === manager);

@@ -11,6 +11,7 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxFormers, maxRevisionBytes } from '../../store/kinds/template-instance.ts';
 import type { Former, InstanceChild } from '../../store/kinds/template-instance.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
+import { referenceText } from '../../store/references.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
@@ -63,9 +64,14 @@ export async function planChange(
   const revision = (desired.revision ?? 1) + 1;
   const next: InstanceChild[] = [];
   const steps: PlannedStep[] = [];
+  /** What references of variables to objects that are new begin with. */
+  const others = new Set<string>();
   for (const child of declared.children) {
-    const { step, child: planned } = planChild(ctx, it, { child, former: formers.get(formerKey(child)), revision });
+    const former = formers.get(formerKey(child));
+    const { step, child: planned } = planChild(ctx, it, { child, former, revision, others });
     steps.push(step);
+    const isNew = step.action === 'create' || step.action === 'replace';
+    if (isNew && child.kind !== 'volume') others.add(beginningOf(child));
     next.push(planned);
   }
   const kept = new Set(declared.children.map(formerKey));
@@ -125,7 +131,12 @@ function stepOf(
 function planChild(
   { view, sealer, tenant }: RequestContext,
   it: Instance,
-  { child, former, revision }: { child: InstanceChild; former: Child | undefined; revision: number },
+  {
+    child,
+    former,
+    revision,
+    others,
+  }: { child: InstanceChild; former: Child | undefined; revision: number; others: ReadonlySet<string> },
 ): { step: PlannedStep; child: InstanceChild } {
   const live = former && view.get(former.kind, former.id);
   if (former === undefined) return { step: stepOf(child, 'create', undefined), child };
@@ -141,23 +152,38 @@ function planChild(
     (one, other) => sealer.isSame(tenant, one, other),
   ).filter(({ declaration }) => declaration === 'declared');
   const writes = found.filter(({ isWrite }) => isWrite);
-  if (found.length === 0) {
+  const refersAnew = live !== undefined && refersToAny(child, others);
+  if (found.length === 0 && !refersAnew) {
     const { wave, declared } = child;
     return {
       step: stepOf(child, 'unchanged', live),
       child: { ...plainCopy<InstanceChild>(former), wave, ...defined({ declared }) },
     };
   }
-  const paths = writes.map(({ path }) => path);
+  const anew = refersAnew ? [referencesPath] : [];
+  const paths = [...writes.map(({ path }) => path), ...anew];
   const effects: Effects = effectsOfChange(child.kind, paths, child.desired);
   // what an earlier revision had still to write is written by this one
   const pending = live !== undefined && isOutdated(it, former) ? (former.changes ?? []) : [];
-  const changes = [...new Set([...pending, ...found.map(({ path }) => path)])];
+  const changes = [...new Set([...pending, ...anew, ...found.map(({ path }) => path)])];
   const fields = writes.filter(({ path }) => path !== referencesPath).map(shownField);
   return {
     step: { ...stepOf(child, live === undefined ? 'create' : 'update', live), fields, ...effects },
     child: { ...child, revision, changes },
   };
+}
+
+/** What each reference to a child begins with. */
+function beginningOf({ kind, desired }: InstanceChild): string {
+  const of = kind === 'database' ? 'databases' : 'applications';
+  return referenceText({ kind: of, name: desired.name, attribute: '' }).slice(0, -1);
+}
+
+/** Whether variables of an application take something of these objects. */
+function refersToAny(child: InstanceChild, others: ReadonlySet<string>): boolean {
+  if (child.kind !== 'application') return false;
+  const references = child.desired.config.references ?? [];
+  return references.some((text) => [...others].some((prefix) => text.startsWith(prefix)));
 }
 
 function shownField({ field, before, after, isSecret, isForeign }: FieldPlan): PlannedStep['fields'][number] {

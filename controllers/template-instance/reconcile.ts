@@ -2,6 +2,7 @@ import { refusedPort } from '../../agent-protocol/port-policy.ts';
 import { areBuildsUsedUp } from '../../store/build-minutes.ts';
 import { builtBy } from '../../store/built-by.ts';
 import { needsDeployment } from '../../store/declared/effects.ts';
+import { referencesPath } from '../../store/declared/leaves.ts';
 import { declarationOf, driftOf } from '../../store/declared/field-plan.ts';
 import { writeLeaves } from '../../store/declared/merge.ts';
 import { defined } from '../../store/defined.ts';
@@ -288,12 +289,14 @@ async function writeChild(
           });
           if (!needsDeployment(paths)) return;
           const image = builtImageFor(changed, view);
-          if (image === 'deployed') return;
+          // what it refers to may be another object, although its variables say the same
+          const isAnew = paths.includes(referencesPath) && view.get('deployment', deploymentId) === undefined;
+          if (image === 'deployed' && !isAnew) return;
           createDeployment(unit, changed, deploymentId, {
             trigger: 'template',
             triggeredBy: instance.desired.requested_by,
             queued_at: clock.now().toISOString(),
-            ...image,
+            ...(image === 'deployed' ? reusedBy(changed, view) : image),
           });
         }
       }
@@ -319,8 +322,16 @@ function builtImageFor(
   const target = desired.deployment_id === undefined ? undefined : view.get('deployment', desired.deployment_id);
   const isOf = (it: ReadonlyResource<'deployment'>): boolean => jsonEqual(it.desired.source, desired.source);
   if (target !== undefined && isOf(target) && jsonEqual(target.desired.config, desired.config)) return 'deployed';
+  return reusedBy({ meta, desired }, view);
+}
+
+/** The image of what serves, if that is of the same source. */
+function reusedBy(
+  { meta, desired }: Pick<ReadonlyResource<'application'>, 'meta' | 'desired'>,
+  view: TenantView,
+): Pick<NewDeployment, 'reuse' | 'commit'> {
   const serving = servingDeployment(view, meta.id);
-  if (serving === undefined || !isOf(serving)) return {};
+  if (serving === undefined || !jsonEqual(serving.desired.source, desired.source)) return {};
   const { commit } = serving.desired;
   return defined({ reuse: builtBy(serving), commit });
 }

@@ -122,6 +122,12 @@ function apiNames(path: string): string[] {
   return below[0] === 'references' ? ['env'] : below;
 }
 
+/** The name that a declaration chose for a leaf of an open field, such as `TOKEN` of `config/env/TOKEN`. */
+export function chosenName(path: string): string | undefined {
+  const [first, second, third] = namesOfPath(path);
+  return first === 'config' || first === 'source' ? third : second;
+}
+
 /** What variables take of other objects follows from them. */
 export const referencesPath = 'config/references';
 

@@ -110,13 +110,13 @@ describe('what is declared', () => {
     await owner.put(`/applications/${web}`, { image_url: 'web:mine' });
     const refused = await at.apply(shop());
     expect(refused.status).toBe(409);
-    expect(refused.error.details).toMatchObject([
+    expect(refused.body.error?.details).toMatchObject([
       { reason: 'force_needed', message: 'applications.web: somebody else has set image_url' },
     ]);
     expect((await at.apply(shop(), { force: ['applications.web'] })).status).toBe(200);
     expect((await owner.get(`/applications/${web}`)).data.image_url).toBe('web:1');
     const other = object('Application', 'web', 'image_url: web:3');
-    expect((await at.apply(other, { manager: 'ci' })).error.message).toContain('image_url');
+    expect((await at.apply(other, { manager: 'ci' })).body.error?.message).toContain('image_url');
     await at.apply(other, { manager: 'ci', force: ['applications.web'] });
     expect((await owner.get(`/applications/${web}`)).data).toMatchObject({ image_url: 'web:3', exposed_port: 8080 });
   });
@@ -127,9 +127,9 @@ describe('what is declared', () => {
     const files = await idOf('volumes', at, 'files');
     const rest = object('Environment', 'staging', 'type: staging');
     const refused = await at.apply(rest, { set: 'shop', prune: true });
-    expect(refused.error.details.map(({ message }: { message: string }) => message)).toEqual([
-      'databases.db loses data',
-      'volumes.files loses data',
+    expect(refused.body.error?.details).toMatchObject([
+      { message: 'databases.db loses data' },
+      { message: 'volumes.files loses data' },
     ]);
     const force = ['databases.db', 'volumes.files'];
     const { data } = await at.apply(rest, { set: 'shop', prune: true, force });
@@ -171,7 +171,7 @@ describe('what is declared', () => {
     expect(data.steps).toMatchObject([
       { action: 'update', fields: [{ field: 'applications.web.image_url', before: 'notes:1', after: 'notes:2' }] },
     ]);
-    expect((await at.apply(object('TemplateInstance', 'x', 'template: none'))).error.message).toContain(
+    expect((await at.apply(object('TemplateInstance', 'x', 'template: none'))).body.error?.message).toContain(
       'template none',
     );
   });
@@ -190,8 +190,8 @@ describe('what is declared', () => {
   it('says where a text is wrong, and does nothing then', async () => {
     const at = await place();
     const wrong = `${shop()}\n---\n${object('Database', 'two', 'type: oracle')}`;
-    const { status, error } = await at.apply(wrong);
-    expect([status, error.message]).toEqual([
+    const { status, body } = await at.apply(wrong);
+    expect([status, body.error?.message]).toEqual([
       400,
       expect.stringMatching(/^Line 2\d, column \d+: spec\.type must be one of/),
     ]);
@@ -204,7 +204,7 @@ describe('what is declared', () => {
       [`${object('Volume', 'a', 'server: x')}\n---\n${object('Volume', 'a', 'server: y')}`, 'declares volumes.a twice'],
       [object('Application', 'web', 'image_url: web:1', 'volumes: [{volume: none, path: /a}]'), 'which is no volume'],
     ] as const)
-      expect((await at.apply(content)).error.message).toContain(words);
+      expect((await at.apply(content)).body.error?.message).toContain(words);
   });
 });
 
@@ -217,7 +217,7 @@ describe('an export', () => {
     expect(data.content).not.toContain('TOKEN');
     expect(data.left_out).toEqual(['databases.db: password', 'applications.web: env.TOKEN']);
     const back = await at.apply(data.content, { manager: 'other' });
-    expect([back.status, back.data?.changes, back.error]).toEqual([200, false, undefined]);
+    expect([back.status, back.data?.changes, back.body.error]).toEqual([200, false, undefined]);
   });
 });
 

@@ -339,7 +339,7 @@ describe('a change', () => {
     const body = { template_id: it.template };
     const refused = await owner.put(it.path, { ...body, force: ['databases.db'] });
     expect(refused.status).toBe(409);
-    expect(refused.error.details).toMatchObject([
+    expect(refused.body.error?.details).toMatchObject([
       { reason: 'force_needed', message: expect.stringContaining('volumes.files') },
     ]);
     const { data } = await owner.put(it.path, { ...body, force: ['databases.db', 'volumes.files'] });

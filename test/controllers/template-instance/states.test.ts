@@ -107,8 +107,7 @@ it.each<[what: string, states: States, due: string[]]>([
 function later(states: States, changes: Partial<World> = {}) {
   const it = world(states, changes, { completed: true });
   const children = it.instance.desired.children.map((child, at) => (at === 0 ? { ...child, revision: 2 } : child));
-  const { observed } = it.instance;
-  const was = observed === undefined ? {} : { observed: { ...observed, made: [...observed.made] } };
+  const was = { observed: { phase: 'running' as const, made: [], completed: true as const } };
   return { ...it, instance: object('template_instance', { children: [...children], revision: 2 }, was) };
 }
 

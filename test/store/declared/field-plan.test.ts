@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { effectsOfChange } from '../../../store/declared/effects.ts';
 import { declarationOf, driftOf, fieldPlan } from '../../../store/declared/field-plan.ts';
@@ -88,9 +89,11 @@ it('takes all that is wanted for declared anew where nothing was declared before
 });
 
 it('does not take the data of a restored volume, nor the hash of a password, for a field', () => {
-  const mount = { volume_id: 'v', path: '/data', read_only: false };
+  const mount = { volume_id: randomUUID(), path: '/data', read_only: false };
   const it = application({}, { mounts: [mount] });
-  expect(plan(it, it, application({}, { mounts: [{ ...mount, data_id: 'd' }] }), ['volumes'], ['volumes'])).toEqual([]);
+  expect(
+    plan(it, it, application({}, { mounts: [{ ...mount, data_id: randomUUID() }] }), ['volumes'], ['volumes']),
+  ).toEqual([]);
   const domain = {
     host: 'a.test',
     path: '/',
@@ -145,7 +148,7 @@ it('finds names with a dot or a slash by their leaves', () => {
 });
 
 it('says what a change costs', () => {
-  const alone = application({}, { mounts: [{ volume_id: 'v', path: '/data', read_only: false }] });
+  const alone = application({}, { mounts: [{ volume_id: randomUUID(), path: '/data', read_only: false }] });
   expect(effectsOfChange('application', ['config/env/A'], application()).interrupts).toBeNull();
   expect(effectsOfChange('application', ['config/env/A'], alone).interrupts).not.toBeNull();
   expect(effectsOfChange('application', ['replicas'], alone).interrupts).toBeNull();
