@@ -61,11 +61,13 @@ it('returns a field that is not declared any more to its default', () => {
 it('tells what somebody else changed', () => {
   const it = application({ exposed_port: 80, env: { A: secret('one'), B: secret('b') } });
   const live = application({ exposed_port: 90, env: { A: secret('two') } });
-  expect(plan(it, it, live).toSorted()).toEqual([
-    ['env.A', 'same', true, true],
-    ['env.B', 'same', true, true],
-    ['exposed_port', 'same', true, true],
-  ]);
+  expect(new Set(plan(it, it, live))).toEqual(
+    new Set([
+      ['env.A', 'same', true, true],
+      ['env.B', 'same', true, true],
+      ['exposed_port', 'same', true, true],
+    ]),
+  );
   const [first] = driftOf('application', declarationOf(it, ['exposed_port']), live, isSame);
   expect(first).toMatchObject({ field: 'exposed_port', before: 90, after: 80, isSecret: false });
   const [hidden] = driftOf('application', declarationOf(it, ['env']), live, isSame);
