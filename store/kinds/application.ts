@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { DeepReadonly } from '../deep-readonly.ts';
 import { retention } from '../retention.ts';
 import { GrantedCapability } from './assignment.ts';
-import { Declarations } from './declarations.ts';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import type { Kept } from './define.ts';
 import { Domain, domainName, maxDomains } from './domain.ts';
@@ -150,7 +150,7 @@ export const application = defineKind({
   version: 1,
   /** Only the API acts on it. */
   ignorable: [
-    'declarations',
+    ...ofDeclarations,
     'last_replicas',
     'host_name',
     'autodeploy_interval',

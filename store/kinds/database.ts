@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RunState } from './application.ts';
-import { Declarations } from './declarations.ts';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Sealed } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
@@ -16,7 +16,7 @@ export const database = defineKind({
   kind: 'database',
   version: 1,
   /** Only the API acts on it. */
-  ignorable: ['declarations'],
+  ignorable: ofDeclarations,
   desired: z.object({
     project_id: Id,
     environment_id: Id,

@@ -18,3 +18,14 @@ export type Declared = z.infer<typeof Declared>;
 
 /** What managers have applied of an object; absent: none. */
 export const Declarations = z.array(Declared).min(1).max(maxManagers).optional();
+
+/** The fields of `declarations`, for kinds of which only the API acts on them. */
+export const ofDeclarations = [
+  'declarations',
+  'declarations.*.manager',
+  'declarations.*.set',
+  'declarations.*.fields',
+  'declarations.*.leaves',
+  'declarations.*.leaves.*.$sealed',
+  'declarations.*.leaves.*.for',
+] as const;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Declarations } from './declarations.ts';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Color, Id, Name } from './fields.ts';
 
@@ -37,7 +37,7 @@ export const environment = defineKind({
   kind: 'environment',
   version: 1,
   /** Only the API acts on it. */
-  ignorable: ['declarations'],
+  ignorable: ofDeclarations,
   desired: z.object({
     project_id: Id,
     name: Name,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Declarations } from './declarations.ts';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Timestamp } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
@@ -24,7 +24,7 @@ export const volume = defineKind({
   kind: 'volume',
   version: 1,
   /** Only the API acts on it. */
-  ignorable: ['declarations'],
+  ignorable: ofDeclarations,
   desired: z.object({
     project_id: Id,
     environment_id: Id,
