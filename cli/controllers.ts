@@ -24,11 +24,11 @@ import type { ServerSettings } from '../controllers/server/reconcile.ts';
 import { templateInstanceController } from '../controllers/template-instance/reconcile.ts';
 import { volumeController } from '../controllers/volume/reconcile.ts';
 import { webhookDeliveryController } from '../controllers/webhook-delivery/reconcile.ts';
-import type { Sealer, Transplanter, Unsealer } from '../store/seal.ts';
+import type { SealComparer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
 
 export interface ControllerOptions
   extends Pick<InviteSettings, 'mailer' | 'publicUrl'>, Required<Pick<ServerSettings, 'agentRelease'>> {
-  keyring: Transplanter & Sealer & Unsealer;
+  keyring: Transplanter & Sealer & Unsealer & SealComparer;
   random: Pick<Random, 'bytes'>;
   agents: AgentCalls;
   machines: ReachMachines;
@@ -75,7 +75,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     runController,
     webhookDeliveryController,
     previewController({ buildDeadlineMs }),
-    templateInstanceController({ buildDeadlineMs, ownPorts }),
+    templateInstanceController({ buildDeadlineMs, ownPorts, secrets: keyring }),
     inviteController({
       mailer,
       isOnlyLogged: isMailOnlyLogged,

@@ -11,12 +11,13 @@ import type { ArchiveOptions, DatabaseChange, DatabaseOptions } from './verbs/db
 import type { PreviewOptions } from './verbs/preview.ts';
 import type * as Ports from './verbs/ports.ts';
 import type * as Run from './verbs/run.ts';
+import type { DeclareOptions } from './verbs/declare.ts';
 import type { ServerChange } from './verbs/set.ts';
 import type { DestinationOptions } from './verbs/destination.ts';
 import type { GitCredentialOptions } from './verbs/git-credential.ts';
 import type { RegistryOptions } from './verbs/registry.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
-import type { InstantiateOptions } from './verbs/template.ts';
+import type { ChangeOptions, InstantiateOptions, UpgradeOptions } from './verbs/template.ts';
 import type { WebhookOptions } from './verbs/webhook.ts';
 
 /** One subcommand of `setpoint` that calls the API. */
@@ -77,6 +78,12 @@ const gitCredentialOptions = [
     'who may use a server, a git credential or a registry: names of projects with commas between, or all',
   ).argParser((text) => text.split(',')),
   new Option('--untested', 'keep a registry without a login, as one that only servers reach'),
+];
+
+/** Of what is planned before it is done. */
+const planning = [
+  new Option('--dry-run', 'only print the plan'),
+  new Option('--force <keys...>', 'steps that may lose data, by their keys in the plan'),
 ];
 
 const bucketProviders = ['s3', 'r2', 'minio', 'b2', 'wasabi', 'custom'];
@@ -296,17 +303,43 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [name], options) => (await import('./verbs/ports.ts')).ports(client, name, options),
   }),
-  verb<[], Waiting & { file: string; dryRun?: boolean; deploy?: boolean }>({
+  verb<[], DeclareOptions & { wait?: boolean }>({
     use: 'apply',
-    text: 'create, change and deploy what a file declares, and print what changed',
+    text: 'create, change and deploy what a file declares; with --project all of it as one plan, also of a folder',
     inProject: false,
     options: [
-      new Option('-f, --file <path>', 'YAML file, - for standard input').makeOptionMandatory(),
+      new Option('--project <name>', 'the project of all that is declared'),
+      new Option(
+        '-f, --file <path>',
+        'YAML file, - for standard input; with --project also a folder',
+      ).makeOptionMandatory(),
       new Option('--dry-run', 'only print what would change'),
       new Option('--no-deploy', 'create and change only: setpoint deploy starts it'),
+      new Option('--prune <set>', 'with --project: delete what this set had before and does not declare any more'),
+      new Option('--set <set>', 'with --project: what the objects belong to, for a later --prune'),
+      new Option('--manager <name>', 'with --project: who declares, by default apply'),
+      new Option('--force <keys...>', 'with --project: steps that may lose data or overwrite what others have set'),
       noWait,
     ],
-    run: async (client, _args, options, signal) => (await import('./verbs/apply.ts')).apply(client, options, signal),
+    run: async (client, _args, options, signal) =>
+      options.project === undefined
+        ? (await import('./verbs/apply.ts')).apply(client, options, signal)
+        : (await import('./verbs/declare.ts')).declare(client, options),
+  }),
+  verb<[], DeclareOptions>({
+    use: 'diff',
+    text: 'print what applying a file or a folder to --project would change; exits with 1 if that is anything',
+    options: [
+      new Option('-f, --file <path>', 'YAML file, - for standard input, or a folder').makeOptionMandatory(),
+      new Option('--manager <name>', 'who declares, by default apply'),
+    ],
+    run: async (client, _args, options) => (await import('./verbs/declare.ts')).diff(client, options),
+  }),
+  verb<[project: string]>({
+    use: 'export <project>',
+    text: 'print what is in a project as a text that applies back to no change; what is left out on standard error',
+    inProject: false,
+    run: async (client, [name]) => (await import('./verbs/declare.ts')).exportProject(client, name),
   }),
   verb<[action: 'check', file: string], ComposeOptions>({
     use: 'compose <action> <file>',
@@ -350,12 +383,19 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [name], options) => (await import('./verbs/dockerfile.ts')).dockerfile(client, name, options),
   }),
-  verb<[application: string], Waiting & { to?: string }>({
-    use: 'rollback <application>',
-    text: 'return to what served before, and follow it to its end',
-    options: [new Option('--to <number>', 'the number of a deployment that succeeded'), noWait],
+  verb<[name: string], Waiting & ChangeOptions & { to?: string; instance?: boolean }>({
+    use: 'rollback <name>',
+    text: 'return an application to what served before, and follow it to its end; with --instance a template instance',
+    options: [
+      new Option('--to <number>', 'the number of a deployment that succeeded, or of a former revision of an instance'),
+      new Option('--instance', 'the name is that of a template instance; prints the plan first'),
+      ...planning,
+      noWait,
+    ],
     run: async (client, [name], options, signal) =>
-      (await import('./verbs/deploy.ts')).rollback(client, name, options, signal),
+      options.instance === true
+        ? (await import('./verbs/template.ts')).rollBackInstance(client, name, options)
+        : (await import('./verbs/deploy.ts')).rollback(client, name, options, signal),
   }),
   verb<[application: string], Waiting>({
     use: 'start <application>',
@@ -600,6 +640,23 @@ export const verbs: readonly Verb[] = [
       noWait,
     ],
     run: async (client, [name], options) => (await import('./verbs/template.ts')).instantiate(client, name, options),
+  }),
+  verb<[instance: string], Waiting & UpgradeOptions>({
+    use: 'upgrade <instance>',
+    text: 'bring a template instance to the present text of its template and to other values; prints the plan first',
+    options: [
+      new Option('--template <name>', 'to the text of another template').conflicts('keepText'),
+      new Option('--keep-text', 'keep its text: only values change'),
+      new Option('--set <pairs...>', 'values of its variables that change: NAME=VALUE').argParser(variable),
+      new Option('--drift <policy>', 'what becomes of fields that are changed by hand').choices([
+        'warn',
+        'correct',
+        'ignore',
+      ]),
+      ...planning,
+      noWait,
+    ],
+    run: async (client, [name], options) => (await import('./verbs/template.ts')).upgrade(client, name, options),
   }),
   verb<[], { file: string; name?: string; recogniseDatabases?: boolean }>({
     use: 'convert-compose',

@@ -8,9 +8,9 @@ import type { ReadonlyResource } from './resource.ts';
 type View = Pick<TenantView, 'get'>;
 type Child = DeepReadonly<InstanceChild>;
 
-/** How far a child of a template instance is. `gone`: it was deleted by itself. */
+/** How far a child of a template instance is. `outdated`: a change of it is yet to come. `gone`: it was deleted by itself. */
 export interface Progress {
-  state: 'waiting' | 'starting' | 'up' | 'stopped' | 'failed' | 'gone';
+  state: 'waiting' | 'outdated' | 'starting' | 'up' | 'stopped' | 'failed' | 'gone';
   message: string;
 }
 
@@ -32,6 +32,8 @@ export function childProgress(view: View, instance: ReadonlyResource<'template_i
       : { state: 'waiting', message: 'It is made once all of the waves before are up' };
   }
   if (isDeleting(it)) return { state: 'gone', message: 'It is being deleted' };
+  if (isOutdated(instance, child))
+    return { state: 'outdated', message: 'It is changed once all of the waves before are up' };
   switch (kind) {
     case 'volume':
       return progressOfVolume(view.get('volume', id));
@@ -40,6 +42,11 @@ export function childProgress(view: View, instance: ReadonlyResource<'template_i
     case 'application':
       return progressOfApplication(view, view.get('application', id));
   }
+}
+
+/** Whether a child that is there was not brought to its present revision yet. */
+export function isOutdated({ observed }: ReadonlyResource<'template_instance'>, { id, revision = 1 }: Child): boolean {
+  return revision > (observed?.applied?.[id] ?? 1);
 }
 
 const starting: Progress = { state: 'starting', message: 'It is being brought up' };

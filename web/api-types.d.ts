@@ -2678,6 +2678,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring environments, volumes, databases and applications of a project to what a text declares; with dry_run only the plan */
+        post: operations["applyDeclared"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is in a project as a text that applies back to no change; secrets are left out, and named */
+        get: operations["exportProject"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/templates": {
         parameters: {
             query?: never;
@@ -2809,7 +2843,8 @@ export interface paths {
         };
         /** What was made of a template, and how far each part of it is */
         get: operations["getTemplateInstance"];
-        put?: never;
+        /** Bring an instance to the present text of a template or to other values, wave by wave; with dry_run only the plan */
+        put: operations["updateTemplateInstance"];
         post?: never;
         /** Delete what was made of a template, the last first; with keep_data=true volumes and databases stay */
         delete: operations["deleteTemplateInstance"];
@@ -2846,6 +2881,23 @@ export interface paths {
         get: operations["listTemplateInstances"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/template-instances/{id}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring an instance back to the text and the values of a former revision, by default the one before */
+        post: operations["rollBackTemplateInstance"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3109,6 +3161,31 @@ export interface components {
             workload_id: string;
             mount_path: string;
             read_only: boolean;
+        };
+        DriftedField: {
+            /** @enum {string} */
+            kind: "volume" | "database" | "application";
+            key: string;
+            id: string;
+            field: string;
+            /** @description null: a secret, or nothing */
+            declared: string | number | boolean | null;
+            live: string | number | boolean | null;
+        };
+        TemplateInstanceChild: {
+            /** @enum {string} */
+            kind: "volume" | "database" | "application";
+            id: string;
+            /** @description What the template calls it */
+            key: string;
+            name: string;
+            wave: number;
+            /**
+             * @description waiting: it is not made yet; outdated: its change is yet to come; gone: it was deleted
+             * @enum {string}
+             */
+            state: "waiting" | "outdated" | "starting" | "up" | "stopped" | "failed" | "gone";
+            message: string;
         };
         Error: {
             /** @constant */
@@ -4938,6 +5015,48 @@ export interface components {
             /** @enum {string} */
             status: "awaiting_approval" | "creating" | "deploying" | "ready" | "failed" | "deleting";
         };
+        Plan: {
+            dry_run: boolean;
+            /** @description false: there is nothing to do */
+            changes: boolean;
+            steps: components["schemas"]["PlannedStep"][];
+            /** @description Keys of steps that lose data: each must be named in force */
+            needs_force: string[];
+        };
+        PlannedStep: {
+            /** @enum {string} */
+            action: "create" | "update" | "replace" | "delete" | "unchanged";
+            kind: string;
+            /** @description What force calls it, such as databases.db */
+            key: string;
+            name: string;
+            /** @description Of what there is; null: it is to be made */
+            id: string | null;
+            wave: number;
+            fields: components["schemas"]["PlannedField"][];
+            /** @description Why service is interrupted; null: it is not */
+            interrupts: string | null;
+            /** @description Which data is lost; null: none */
+            loses_data: string | null;
+            /** @description What has to be before it is all done; null: nothing */
+            waits_for: string | null;
+        };
+        PlannedField: {
+            field: string;
+            /** @description What is there now; null: nothing, or a secret */
+            before: string | number | boolean | null;
+            after: string | number | boolean | null;
+            /** @description It is a secret: only that it changes is shown */
+            secret: boolean;
+            /** @description Somebody changed it since it was declared: that is overwritten */
+            by_hand: boolean;
+        };
+        ProjectExport: {
+            /** @description YAML, for POST /apply */
+            content: string;
+            /** @description What stays as it is where the text is applied, such as secrets */
+            left_out: string[];
+        };
         Template: {
             id: string;
             generation: number;
@@ -5054,6 +5173,24 @@ export interface components {
             /** @description The template may be gone */
             template_id: string;
             template_name: string;
+            /** @description As its text says */
+            template_version: string | null;
+            /** @description Counts its changes */
+            revision: number;
+            /** @description Former ones that it can be rolled back to, at most 10, the newest first */
+            revisions: {
+                revision: number;
+                template_name: string;
+                template_version: string | null;
+                until: string;
+            }[];
+            /**
+             * @description What becomes of fields that somebody changes by hand
+             * @enum {string}
+             */
+            drift: "warn" | "correct" | "ignore";
+            /** @description Fields of children that were changed by hand, at most 50 */
+            drifted: components["schemas"]["DriftedFieldOutput"][];
             /** @description What it was made with, without the values */
             variables: {
                 name: string;
@@ -5062,27 +5199,66 @@ export interface components {
                 generated: boolean;
             }[];
             /** @description What it makes, in the order in which it makes them */
-            children: components["schemas"]["TemplateInstanceChild"][];
+            children: components["schemas"]["TemplateInstanceChildOutput"][];
             waves: number;
             ready_children: number;
             requested_by: string;
             /** @enum {string} */
             status: "pending" | "deploying" | "running" | "degraded" | "failed" | "deleting";
         };
-        TemplateInstanceChild: {
-            /** @enum {string} */
-            kind: "volume" | "database" | "application";
+        ChangedTemplateInstance: {
             id: string;
-            /** @description What the template calls it */
-            key: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            server_id: string;
             name: string;
-            wave: number;
+            /** @description The template may be gone */
+            template_id: string;
+            template_name: string;
+            /** @description As its text says */
+            template_version: string | null;
+            /** @description Counts its changes */
+            revision: number;
+            /** @description Former ones that it can be rolled back to, at most 10, the newest first */
+            revisions: {
+                revision: number;
+                template_name: string;
+                template_version: string | null;
+                until: string;
+            }[];
             /**
-             * @description waiting: it is not made yet; gone: it was deleted
+             * @description What becomes of fields that somebody changes by hand
              * @enum {string}
              */
-            state: "waiting" | "starting" | "up" | "stopped" | "failed" | "gone";
-            message: string;
+            drift: "warn" | "correct" | "ignore";
+            /** @description Fields of children that were changed by hand, at most 50 */
+            drifted: components["schemas"]["DriftedFieldOutput"][];
+            /** @description What it was made with, without the values */
+            variables: {
+                name: string;
+                /** @enum {string} */
+                type: "string" | "number" | "boolean" | "enum" | "domain" | "email" | "password" | "secret" | "port" | "size" | "cron";
+                generated: boolean;
+            }[];
+            /** @description What it makes, in the order in which it makes them */
+            children: components["schemas"]["TemplateInstanceChildOutput"][];
+            waves: number;
+            ready_children: number;
+            requested_by: string;
+            /** @enum {string} */
+            status: "pending" | "deploying" | "running" | "degraded" | "failed" | "deleting";
+            /** @description Absent of an answer that was waited for */
+            plan?: components["schemas"]["Plan"];
         };
         NewGitWebhook: {
             id: string;
@@ -5301,6 +5477,31 @@ export interface components {
             workload_id: string;
             mount_path: string;
             read_only: boolean;
+        };
+        DriftedFieldOutput: {
+            /** @enum {string} */
+            kind: "volume" | "database" | "application";
+            key: string;
+            id: string;
+            field: string;
+            /** @description null: a secret, or nothing */
+            declared: string | number | boolean | null;
+            live: string | number | boolean | null;
+        };
+        TemplateInstanceChildOutput: {
+            /** @enum {string} */
+            kind: "volume" | "database" | "application";
+            id: string;
+            /** @description What the template calls it */
+            key: string;
+            name: string;
+            wave: number;
+            /**
+             * @description waiting: it is not made yet; outdated: its change is yet to come; gone: it was deleted
+             * @enum {string}
+             */
+            state: "waiting" | "outdated" | "starting" | "up" | "stopped" | "failed" | "gone";
+            message: string;
         };
     };
     responses: {
@@ -16322,6 +16523,108 @@ export interface operations {
             503: components["responses"]["SERVICE_UNAVAILABLE"];
         };
     };
+    applyDeclared: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    /** @description YAML or JSON: objects with apiVersion, kind, metadata and spec */
+                    content: string;
+                    /**
+                     * @description Who declares: what others have set is a conflict, unless the step is forced
+                     * @default apply
+                     */
+                    manager?: string;
+                    /** @description What these objects belong to, for prune */
+                    set?: string;
+                    /** @description Delete what the manager applied with this set before, and does not declare any more */
+                    prune?: boolean;
+                    /** @description false: applications are not deployed by it */
+                    deploy?: boolean;
+                    /** @description Answer with the plan alone: nothing is changed */
+                    dry_run?: boolean;
+                    /** @description Keys of the steps that may lose data, such as databases.db, or what else the plan asks for */
+                    force?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Plan"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    exportProject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ProjectExport"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
     listTemplates: {
         parameters: {
             query?: {
@@ -16887,6 +17190,126 @@ export interface operations {
             503: components["responses"]["SERVICE_UNAVAILABLE"];
         };
     };
+    updateTemplateInstance: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description The template whose present text it gets; absent: it keeps the text that it has
+                     */
+                    template_id?: string;
+                    /** @description Values that change; the others stay, and what was generated does in any case */
+                    variables?: {
+                        [key: string]: string | number | boolean;
+                    } | null;
+                    /** @enum {string} */
+                    drift?: "warn" | "correct" | "ignore";
+                    /** @description Answer with the plan alone: nothing is changed */
+                    dry_run?: boolean;
+                    /** @description Keys of the steps that may lose data, such as databases.db, or what else the plan asks for */
+                    force?: string[];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    environment_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    server_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    name?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    template_name?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    template_version?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    revision?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    revisions?: {
+                        revision: number;
+                        template_name: string;
+                        template_version: string | null;
+                        until: string;
+                    }[];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    drifted?: components["schemas"]["DriftedField"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    children?: components["schemas"]["TemplateInstanceChild"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    waves?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    ready_children?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    requested_by?: string;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "pending" | "deploying" | "running" | "degraded" | "failed" | "deleting";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ChangedTemplateInstance"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
     deleteTemplateInstance: {
         parameters: {
             query?: {
@@ -17043,6 +17466,63 @@ export interface operations {
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    rollBackTemplateInstance: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description One of revisions; by default the newest */
+                    revision?: number | null;
+                    /** @description Answer with the plan alone: nothing is changed */
+                    dry_run?: boolean;
+                    /** @description Keys of the steps that may lose data, such as databases.db, or what else the plan asks for */
+                    force?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ChangedTemplateInstance"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];

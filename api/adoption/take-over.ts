@@ -83,7 +83,7 @@ export async function takeOver<T>(
     const { name } = one.manifest;
     const values = told.values.get(one) ?? {};
     const draft = unlessRefused(name, obstacles, () =>
-      newApplication(ctx, place.fields, { ...one.manifest, env: literal(values) }, hostNames),
+      newApplication(ctx, place.fields, { ...one.manifest, env: literal(values) }, { hostNames }),
     );
     if (draft === undefined) continue;
     hostNames.add(draft.desired.host_name ?? '');

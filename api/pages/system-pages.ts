@@ -39,6 +39,19 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
   };
   const documented = (): Promise<{ json: string; html: string }> => (documents ??= document());
 
+  let schemas: Promise<ReadonlyMap<string, string>> | undefined;
+  const readSchemas = async (): Promise<ReadonlyMap<string, string>> => {
+    const { declaredJsonSchemas } = await import('./schemas.ts'); // as above
+    return declaredJsonSchemas();
+  };
+  const schemaPage =
+    (file: string): Page =>
+    async (response, headers, requestId) => {
+      const schema = (await (schemas ??= readSchemas())).get(file);
+      if (schema === undefined) sendNoSuchPage(response, headers, requestId);
+      else sendBody(response, 200, headers, schema, 'application/schema+json');
+    };
+
   const mayReadMetrics = createMetricsAccess(deps.config);
   const agentPage = createAgentPages(deps);
   const consoleFile = createConsole((error) => deps.log.error({ err: error }, 'the console cannot be made'));
@@ -90,6 +103,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     if (path === '/console') return consolePage('index.html', takesGzip);
     if (path === '/console/') return toConsoleBeside;
     if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length), takesGzip);
+    if (path.startsWith('/schemas/')) return schemaPage(path.slice('/schemas/'.length));
     return Object.hasOwn(pages, path) ? pages[path] : agentPage(path, request);
   };
 }

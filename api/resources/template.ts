@@ -172,6 +172,10 @@ export const TemplateFromWorkloads = z
     'Must name an application, a database or a volume',
   );
 
+export const VariableValues = z
+  .record(z.string().max(64), z.union([z.string(), z.number(), z.boolean()]).transform(String))
+  .refine((all) => Object.keys(all).length <= 100, 'Must be at most 100');
+
 export const Instantiate = z.strictObject({
   project_id: Reference,
   environment_id: Reference.nullish(),
@@ -180,10 +184,7 @@ export const Instantiate = z.strictObject({
     .max(50)
     .nullish()
     .meta({ description: 'What the names of all that is made begin with; by default that of the template' }),
-  variables: z
-    .record(z.string().max(64), z.union([z.string(), z.number(), z.boolean()]).transform(String))
-    .refine((all) => Object.keys(all).length <= 100, 'Must be at most 100')
-    .nullish(),
+  variables: VariableValues.nullish(),
   labels: Labels.optional(),
 });
 

@@ -291,6 +291,8 @@ const rows = {
 
   'POST /compose/validate': ['+ + + + + + +', 'read'],
 
+  'POST /apply': ['+ + + + - - -'],
+  'GET /projects/:id/export': ['+ + + + + + -'],
   'GET /templates': ['+ + + + + + +'],
   'POST /templates': ['+ + + + + - -'],
   'GET /templates/:id': ['+ + + + + + +'],
@@ -304,6 +306,8 @@ const rows = {
   'POST /templates/:id/instantiate': ['+ + + + + - -'],
   'GET /template-instances': ['+ + f f f f f'],
   'GET /template-instances/:id': ['+ + + + + + -'],
+  'PUT /template-instances/:id': ['+ + + + - - -'],
+  'POST /template-instances/:id/rollback': ['+ + + + - - -'],
   'DELETE /template-instances/:id': ['+ + + + - - -'],
 
   'GET /audit': ['+ + f f - - -', admin],

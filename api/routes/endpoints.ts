@@ -1,4 +1,5 @@
 import type { AnyEndpoint } from '../endpoint/endpoint.ts';
+import * as apply from './apply.ts';
 import * as applicationDockerfile from './applications/dockerfile.ts';
 import * as applicationCompose from './applications/compose.ts';
 import * as applicationEnv from './applications/env.ts';
@@ -115,6 +116,7 @@ const areas = {
   runs,
   volumes,
   previews,
+  apply,
   templates: { ...templates, ...templateTexts, ...templateWorkloads },
   'template-instances': templateInstances,
   webhooks: { ...webhooks, ...webhookCalls, ...webhookDeliveries },

@@ -11,11 +11,11 @@ import { Restore, restores, VolumeClone } from '../resources/restore.ts';
 import { volumeStatus } from '../resources/volume.ts';
 import { authorize } from '../rights/authorize.ts';
 import { permissions } from '../rights/permissions.ts';
+import { requireFreePath } from '../workloads/mounting.ts';
 import { requireOwnVolume } from '../workloads/backing-up.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
-import { requireFreePath } from './volumes.ts';
 
 type Backup = ReadonlyResource<'backup'>;
 

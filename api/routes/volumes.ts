@@ -15,6 +15,7 @@ import {
   VolumeUpdate,
 } from '../resources/volume.ts';
 import { isApplicationSettled } from '../resources/status.ts';
+import { requireMountable } from '../workloads/mounting.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
@@ -84,25 +85,13 @@ export const bindVolume = defineEndpoint({
   settle: settleBound,
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
-    requireOwnVolume(view, it);
     const { workload_id: id, mount_path: path, read_only: readOnly = false } = body;
+    requireOwnVolume(view, it);
     const application = besideVolume(view, it, id);
-    if (application.desired.server_id !== it.desired.server_id)
-      throw conflicting('The volume is on another server than the application: bind a volume of that server');
-    if (application.desired.source.type === 'compose')
-      throw conflicting('The services of a compose file mount the volumes that it declares: write the volume there');
     const unit = ctx.repo.begin();
-    await holdPopulation(ctx, unit, it);
-    const users = view.by('application', 'volume', it.meta.id);
-    if (users.length > 0) throw conflicting(`The volume is mounted already (${inWords(users)}): unbind it first`);
-    requireFreePath(application, path);
-    if (!readOnly && application.desired.replicas > 1)
-      throw conflicting(
-        'The application has several instances, and one may write to a volume: scale it to 1, or bind read_only',
-      );
+    await requireMountable(ctx, unit, it, application, { path, readOnly });
     // what is mounted is needed, also the former data of a restore
     const bound = it.desired.expires_at === undefined ? it : unit.change(it, (draft) => void delete draft.expires_at);
-    unit.require(it);
     const { data_id } = it.desired;
     const mount = { volume_id: it.meta.id, ...defined({ data_id }), path, read_only: readOnly };
     const changed = unit.change(application, (draft) => void draft.mounts.push(mount));
@@ -115,17 +104,6 @@ function besideVolume(view: TenantView, volume: ReadonlyResource<'volume'>, id: 
   const application = referred(view, 'application', id, 'workload_id');
   if (application.desired.project_id === volume.desired.project_id) return application;
   throw notFound(wordOf('application'), 'workload_id');
-}
-
-/** @throws ApiError CONFLICT if the application mounts another volume there, below it, or above it. */
-export function requireFreePath({ desired }: ReadonlyResource<'application'>, path: string): void {
-  const other = desired.mounts.find(
-    (mount) => `${mount.path}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${mount.path}/`),
-  );
-  if (other !== undefined)
-    throw conflicting(
-      `The application mounts another volume at ${other.path}: unbind that one first, or choose another path`,
-    );
 }
 
 export const unbindVolume = defineEndpoint({

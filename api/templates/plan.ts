@@ -1,5 +1,7 @@
 import type { z } from 'zod';
 import { engines } from '../../databases/engines.ts';
+import { isOtherDatabase } from '../../store/declared/effects.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { defined } from '../../store/defined.ts';
 import { parseWritten } from '../../store/faults.ts';
 import { foldName } from '../../store/fold-name.ts';
@@ -10,8 +12,10 @@ import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxChildrenBytes } from '../../store/kinds/template-instance.ts';
 import type { InstanceChild } from '../../store/kinds/template-instance.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
 import { parseReferences, hasReferences, referenceText } from '../../store/references.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { SealPlace } from '../../store/seal.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField, badRequest, conflicting } from '../ground/api-error.ts';
 import type { ErrorDetail } from '../ground/api-error.ts';
@@ -23,14 +27,14 @@ import type { Place } from '../workloads/place.ts';
 import { requirePort } from '../workloads/ports.ts';
 import { requireEnvRoom, requireServerRoom } from '../workloads/server-room.ts';
 import type { Declared } from './declared.ts';
-import { TemplateApplication, TemplateDatabase, TemplateVolume } from './document.ts';
+import { sections, TemplateApplication, TemplateDatabase, TemplateVolume } from './document.ts';
 import type { Mention } from './expression.ts';
 import { maxRenderedChars } from './limits.ts';
 import { readTemplate } from './read.ts';
 import { render } from './render.ts';
 import type { Rendering } from './render.ts';
 import { valuesFrom } from './values.ts';
-import type { Value } from './values.ts';
+import type { FormerValue, Value } from './values.ts';
 
 type Desired = DesiredOf<'template_instance'>;
 
@@ -47,24 +51,10 @@ export interface Asked {
  */
 export async function newInstance(ctx: RequestContext, asked: Asked): Promise<{ id: string; desired: Desired }> {
   const { template, place } = asked;
-  const read = readTemplate(template.desired.content);
-  const [fault] = read.findings.errors;
-  if (fault !== undefined)
-    throw conflicting(`The template is not valid: line ${fault.line}, column ${fault.column}: ${fault.message}`);
-  const functions = read.resources.filter(({ section }) => section === 'functions').map(({ name }) => name);
-  if (functions.length > 0)
-    throw conflicting(
-      `The template declares functions, which this release cannot run yet: ${functions.join(', ')}. Take them out, or run each as an application`,
-    );
-  const values = valuesFrom(read.variables, asked.variables, { random: ctx.random, now: ctx.clock.now() });
+  const { content } = template.desired;
   const name = asked.name ?? slugOf(template.desired.name);
   const id = ctx.random.id();
-  const children = await new Planner(ctx, { id, name, place, values }).plan(read.resources);
-  const bytes = Buffer.byteLength(JSON.stringify(children));
-  if (bytes > maxChildrenBytes)
-    throw badRequest(
-      `What the template makes has ${Math.ceil(bytes / 1024)} KiB in all and at most ${maxChildrenBytes / 1024} KiB are allowed: shorten values of variables`,
-    );
+  const declared = await declare(ctx, { id, name, place, content, given: asked.variables });
   return {
     id,
     desired: {
@@ -72,11 +62,68 @@ export async function newInstance(ctx: RequestContext, asked: Asked): Promise<{ 
       name,
       template_id: template.meta.id,
       template_name: template.desired.name,
-      variables: sealedValues(ctx, id, values),
-      children,
+      content,
+      ...declared,
       requested_by: ctx.principal.user.meta.id,
     },
   };
+}
+
+interface Declaring {
+  id: string;
+  name: string;
+  place: Place;
+  content: string;
+  given: Readonly<Record<string, string>>;
+  /** Of the revision that is to be changed. */
+  former?: { values: ReadonlyMap<string, FormerValue>; children: Formers };
+}
+
+/** Children that are there, by kind and key: what is declared anew stays what it is. */
+export type Formers = ReadonlyMap<string, DeepReadonly<InstanceChild>>;
+
+export function formerKey({ kind, key }: Pick<DeepReadonly<InstanceChild>, 'kind' | 'key'>): string {
+  return `${kind} ${key}`;
+}
+
+/** What a text with values declares: sealed, judged as if each child were created or changed by itself. @throws ApiError */
+export async function declare(
+  ctx: RequestContext,
+  { id, name, place, content, given, former }: Declaring,
+): Promise<Pick<Desired, 'variables' | 'children' | 'template_version'>> {
+  const read = readTemplate(content);
+  const [fault] = read.findings.errors;
+  if (fault !== undefined)
+    throw conflicting(`The template is not valid: line ${fault.line}, column ${fault.column}: ${fault.message}`);
+  const functions = read.resources.filter(({ section }) => section === 'functions').map(({ name: one }) => one);
+  if (functions.length > 0)
+    throw conflicting(
+      `The template declares functions, which this release cannot run yet: ${functions.join(', ')}. Take them out, or run each as an application`,
+    );
+  const values = valuesFrom(read.variables, given, {
+    random: ctx.random,
+    now: ctx.clock.now(),
+    former: former?.values,
+  });
+  const ground = {
+    id,
+    name,
+    place,
+    values,
+    formers: former?.children ?? new Map<string, DeepReadonly<InstanceChild>>(),
+  };
+  const children = await new Planner(ctx, ground).plan(read.resources);
+  const bytes = Buffer.byteLength(JSON.stringify(children));
+  if (bytes > maxChildrenBytes)
+    throw badRequest(
+      `What the template makes has ${Math.ceil(bytes / 1024)} KiB in all and at most ${maxChildrenBytes / 1024} KiB are allowed: shorten values of variables`,
+    );
+  const { version } = read.metadata;
+  return { variables: sealedValues(ctx, id, values), children, ...defined({ template_version: version }) };
+}
+
+function placeOfValue(tenant: string, id: string, name: string): SealPlace {
+  return { tenant, kind: 'template_instance', id, path: `variables.${name}` };
 }
 
 function sealedValues(
@@ -85,12 +132,31 @@ function sealedValues(
   values: ReadonlyMap<string, Value>,
 ): Desired['variables'] {
   return Object.fromEntries(
-    [...values].map(([name, { variable, text, isGenerated }]) => [
+    [...values].map(([name, { variable, text, isGenerated, isDefault }]) => [
       name,
       {
         type: variable.type,
-        value: sealer.seal(text, { tenant, kind: 'template_instance', id, path: `variables.${name}` }),
+        value: sealer.seal(text, placeOfValue(tenant, id, name)),
         ...(isGenerated && { generated: true as const }),
+        ...(isDefault && { default: true as const }),
+      },
+    ]),
+  );
+}
+
+/** The values of a revision in plain text. @throws Error if one does not open */
+export function openedValues(
+  { unsealer, tenant }: Pick<RequestContext, 'unsealer' | 'tenant'>,
+  id: string,
+  variables: DeepReadonly<Desired['variables']>,
+): Map<string, FormerValue> {
+  return new Map(
+    Object.entries(variables).map(([name, it]) => [
+      name,
+      {
+        text: unsealer.unseal(it.value, placeOfValue(tenant, id, name)),
+        isGenerated: it.generated === true,
+        isDefault: it.default === true,
       },
     ]),
   );
@@ -101,6 +167,7 @@ interface Ground {
   name: string;
   place: Place;
   values: ReadonlyMap<string, Value>;
+  formers: Formers;
 }
 
 /** Makes the desired states of the children of one instance, each after those that it refers to. */
@@ -137,19 +204,27 @@ class Planner {
     this.#requireRoom(resources);
     for (const it of resources) this.#made.set(`${it.section}.${it.name}`, await this.#child(it));
     const children = [...this.#made.values()];
-    requireFreeNames(this.#ctx, place, children);
+    requireFreeNames(this.#ctx, this.#ground, children);
     requirePorts(this.#ctx, place, children);
     const coming = children.flatMap((it) =>
-      it.kind === 'application' ? [{ server: place.server.meta.id, desired: it.desired }] : [],
+      it.kind === 'application'
+        ? [{ server: place.server.meta.id, desired: it.desired, ...defined({ before: this.#liveApplication(it.id) }) }]
+        : [],
     );
     requireServerRoom(this.#ctx.view, coming, 'server_id');
     return children;
   }
 
+  #liveApplication(id: string): DeepReadonly<DesiredOf<'application'>> | undefined {
+    return this.#ctx.view.get('application', id)?.desired;
+  }
+
   #requireRoom(resources: readonly Declared[]): void {
     const { view } = this.#ctx;
-    const { fields } = this.#ground.place;
-    const count = (section: Declared['section']): number => resources.filter((it) => it.section === section).length;
+    const { formers, place } = this.#ground;
+    const { fields } = place;
+    const count = (section: Declared['section']): number =>
+      resources.filter((it) => it.section === section && !formers.has(`${sections[section].kind} ${it.name}`)).length;
     const [applications, databases] = [count('applications'), count('databases')];
     const volumes = count('volumes') + databases;
     // other instances make theirs later, and ask nobody then
@@ -166,6 +241,11 @@ class Planner {
     return key === name ? name : `${name}-${key}`;
   }
 
+  #former<K extends InstanceChild['kind']>(kind: K, key: string): DeepReadonly<ChildOf<K>> | undefined {
+    const it = this.#ground.formers.get(formerKey({ kind, key }));
+    return isOfKind(it, kind) ? it : undefined;
+  }
+
   async #child(it: Declared): Promise<InstanceChild> {
     const { fields } = this.#ground.place;
     const { name: key, wave } = it;
@@ -174,17 +254,14 @@ class Planner {
       case 'volumes': {
         const { labels } = this.#body(it, TemplateVolume);
         const desired = { ...whose, name: this.#nameOf(key) };
-        return { kind: 'volume', id: this.#ctx.random.id(), key, wave, ...defined({ labels }), desired };
+        const id = this.#former('volume', key)?.id ?? this.#ctx.random.id();
+        return { kind: 'volume', id, key, wave, declared: ['name'], ...defined({ labels }), desired };
       }
       case 'databases': {
         const { labels, ...body } = this.#body(it, TemplateDatabase);
-        const { id, desired } = newDatabase(
-          this.#ctx,
-          fields,
-          { ...body, name: this.#nameOf(key) },
-          this.#ctx.random.id(),
-        );
-        return { kind: 'database', id, key, wave, ...defined({ labels }), desired: { ...desired, ...whose } };
+        const { id, desired } = this.#database(body, key);
+        const declared = fieldsOf(body);
+        return { kind: 'database', id, key, wave, declared, ...defined({ labels }), desired: { ...desired, ...whose } };
       }
       case 'applications':
         return this.#application(it);
@@ -193,23 +270,39 @@ class Planner {
     }
   }
 
+  /** A database whose type, version, user or database is another one is a new one. */
+  #database(sent: Omit<TemplateDatabase, 'labels'>, key: string): { id: string; desired: DesiredOf<'database'> } {
+    const ctx = this.#ctx;
+    const { fields } = this.#ground.place;
+    const body = { ...sent, name: this.#nameOf(key) };
+    const former = this.#former('database', key);
+    if (former === undefined) return newDatabase(ctx, fields, body, ctx.random.id());
+    const was = former.desired;
+    const version = body.version ?? (body.type === was.type ? was.version : undefined);
+    const named = { ...body, ...defined({ version }) };
+    const { desired } = newDatabase(ctx, fields, named, was.data_volume_id, former.id);
+    if (isOtherDatabase(was, desired)) return newDatabase(ctx, fields, named, ctx.random.id());
+    if (typeof body.password === 'string' && !ctx.sealer.isSame(ctx.tenant, was.password, desired.password))
+      throw conflicting(
+        `The password of database ${key} cannot be changed by its template: change it by POST /databases/${former.id}/rotate-password`,
+      );
+    const { internal_id, password, config, image } = plainCopy<DesiredOf<'database'>>(was);
+    const { image: _usual, ...rest } = desired;
+    return { id: former.id, desired: { ...rest, internal_id, password, config, ...defined({ image }) } };
+  }
+
   async #application(it: Declared): Promise<InstanceChild> {
     const ctx = this.#ctx;
     const { fields, server, project } = this.#ground.place;
-    const {
-      env = {},
-      volumes = [],
-      depends_on: _after,
-      domains,
-      labels,
-      ...body
-    } = this.#body(it, TemplateApplication);
+    const former = this.#former('application', it.name);
+    const sent = this.#body(it, TemplateApplication);
+    const { env = {}, volumes = [], depends_on: _after, domains, labels, ...body } = sent;
     const source_type = body.source_type ?? (typeof body.repository_url === 'string' ? 'git' : 'image');
     const { id, desired } = newApplication(
       ctx,
       fields,
       { ...body, source_type, name: this.#nameOf(it.name) },
-      this.#hostNames,
+      { hostNames: this.#hostNames, known: former },
     );
     if (desired.host_name !== undefined) this.#hostNames.add(desired.host_name);
     desired.config.env = sealEnv(ctx, id, env ?? {});
@@ -226,13 +319,16 @@ class Planner {
         'exclusive',
         `Application ${it.name} of the template may write to a volume: it can have one replica only`,
       );
-    desired.domains = (await domainsFrom(ctx, domains, { projectId: project.meta.id, serverId: server.meta.id })) ?? [];
+    const of = { projectId: project.meta.id, serverId: server.meta.id };
+    const same = former === undefined ? {} : { id: former.id, before: former.desired.domains };
+    desired.domains = (await domainsFrom(ctx, domains, { ...of, ...same })) ?? [];
     this.#requireOwnAddresses(desired.domains, it.name);
     return {
       kind: 'application',
       id,
       key: it.name,
       wave: it.wave,
+      declared: fieldsOf({ ...sent, source_type }),
       ...defined({ labels }),
       desired: { ...desired, template_instance_id: this.#ground.id },
     };
@@ -316,8 +412,27 @@ function referencesOf(env: Readonly<Record<string, string>>): string[] | undefin
   return [...new Set(texts)].toSorted();
 }
 
+type ChildOf<K extends InstanceChild['kind']> = Extract<InstanceChild, { kind: K }>;
+
+function isOfKind<K extends InstanceChild['kind']>(
+  it: DeepReadonly<InstanceChild> | undefined,
+  kind: K,
+): it is DeepReadonly<ChildOf<K>> {
+  return it?.kind === kind;
+}
+
+/** The fields that a declaration speaks for. */
+function fieldsOf(body: object): string[] {
+  return Object.entries(body).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+}
+
 /** @throws ApiError CONFLICT with each name that another object of the environment has */
-function requireFreeNames({ view }: RequestContext, { environment }: Place, children: readonly InstanceChild[]): void {
+function requireFreeNames(
+  { view }: RequestContext,
+  { place: { environment }, formers }: Ground,
+  children: readonly InstanceChild[],
+): void {
+  const own = new Set([...formers.values()].map(({ id }) => id));
   const taken: ErrorDetail[] = [];
   for (const { kind, desired } of children) {
     const folded = foldName(desired.name);
@@ -326,7 +441,9 @@ function requireFreeNames({ view }: RequestContext, { environment }: Place, chil
       'environment',
       environment.meta.id,
     );
-    const isTaken = others.some((it) => foldName(it.desired.name) === folded && !('database_id' in it.desired));
+    const isTaken = others.some(
+      (it) => foldName(it.desired.name) === folded && !('database_id' in it.desired) && !own.has(it.meta.id),
+    );
     if (isTaken)
       taken.push({
         field: 'name',
@@ -341,11 +458,11 @@ function requireFreeNames({ view }: RequestContext, { environment }: Place, chil
 /** @throws ApiError CONFLICT for a port of the server that cannot be given, or that two of them would have */
 function requirePorts(ctx: RequestContext, { fields, server }: Place, children: readonly InstanceChild[]): void {
   const owners = new Map<number, string>();
-  for (const { kind, key, desired } of children) {
+  for (const { kind, id, key, desired } of children) {
     const port =
       kind === 'application' ? desired.config.exposed_port : kind === 'database' ? desired.exposed_port : undefined;
     if (port === undefined) continue;
-    requirePort(ctx, { projectId: fields.project_id, serverId: fields.server_id, port });
+    requirePort(ctx, { id, projectId: fields.project_id, serverId: fields.server_id, port });
     const owner = owners.get(port);
     if (owner !== undefined && server.desired.direct_ports_enabled)
       throw conflicting(

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SealedValue } from '../../store/kinds/define.ts';
 import { isSealed } from '../../store/seal.ts';
+import { shownValue } from '../../store/shown-value.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
@@ -40,7 +41,9 @@ export function configurationChanges(
     if (isSealed(a?.value) && isSealed(b?.value) && isSame(a.value, b.value)) return [];
     const change = a === undefined ? 'added' : b === undefined ? 'removed' : 'changed';
     const isHidden = a?.isSecret === true || b?.isSecret === true;
-    return [{ field, change, before: isHidden ? null : shown(a), after: isHidden ? null : shown(b) }];
+    return [
+      { field, change, before: isHidden ? null : shownValue(a?.value), after: isHidden ? null : shownValue(b?.value) },
+    ];
   });
 }
 
@@ -67,15 +70,4 @@ function* leaves(value: object, path: string, isSecret: boolean): Generator<[str
     } else if (isSealed(one)) yield [field, { value: one, isSecret: true }];
     else yield* leaves(one as object, field, hides); // entries of a record are objects here
   }
-}
-
-const mostChars = 200;
-
-/** A value as it is shown: a list as JSON, a long text cut. */
-function shown(leaf: Leaf | undefined): ConfigurationChange['before'] {
-  if (leaf === undefined) return null;
-  const { value } = leaf;
-  if (typeof value === 'number' || typeof value === 'boolean') return value;
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > mostChars ? `${text.slice(0, mostChars)}…` : text;
 }

@@ -1,8 +1,8 @@
 import { jsonEqual } from '../../store/json-equal.ts';
 import { isWriting } from '../../store/kinds/composed-service.ts';
-import type { BuiltImage, RunConfig } from '../../store/kinds/application.ts';
-import type { StoredComposedService } from '../../store/kinds/composed-service.ts';
+import type { RunConfig } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { builtBy } from '../../store/built-by.ts';
 import { createDeployment, setToRun } from '../../store/new-deployment.ts';
 import type { NewDeployment } from '../../store/new-deployment.ts';
 import { forkPreviewOf, isAwaitingApproval } from '../../store/preview.ts';
@@ -183,31 +183,6 @@ export async function scale(
 export function activeOf(it: Application, view: TenantView): Deployment | undefined {
   const target = targetOf(it, view);
   return target !== undefined && isUnfinished(target) && !target.desired.cancel_requested ? target : undefined;
-}
-
-/** The image that a deployment has built or reuses. */
-export function builtBy({ desired, observed }: Deployment): DeepReadonly<BuiltImage> | undefined {
-  if (observed?.image === undefined || observed.image_digest === undefined) return desired.reuse;
-  const { image, image_digest, commit, commit_message } = observed;
-  return {
-    image,
-    image_digest,
-    ...(desired.services !== undefined && { services: imagesOf(desired.services, observed.service_digests) }),
-    ...(commit !== undefined && { commit }),
-    ...(commit_message !== undefined && { commit_message }),
-  };
-}
-
-/** The images of services, as far as they were found. */
-function imagesOf(
-  services: DeepReadonly<readonly StoredComposedService[]>,
-  digests: Readonly<Record<string, string>> = {},
-): NonNullable<BuiltImage['services']> {
-  return Object.fromEntries(
-    services.flatMap(({ name, image, image_digest = digests[name] }) =>
-      image === undefined || image_digest === undefined ? [] : [[name, { image, image_digest }]],
-    ),
-  );
 }
 
 /** The deployment under way, if it is not beyond building and has the same source and configuration. */

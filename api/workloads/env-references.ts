@@ -49,3 +49,14 @@ export function applicationsReferringTo(
     .filter((other) => isStaying(other) && other.meta.id !== it.meta.id)
     .filter((other) => referredObjects(view, other, it.meta.kind).includes(it.meta.id));
 }
+
+/** Which variables refer to this object, such as `Variables of web refer to the database`; `undefined`: none does. */
+export function referralsInWords(
+  view: TenantView,
+  it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+): string | undefined {
+  const names = applicationsReferringTo(view, it).map(({ desired }) => desired.name);
+  if (names.length === 0) return undefined;
+  const some = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
+  return `Variables of ${some} refer to the ${it.meta.kind}`;
+}

@@ -1,3 +1,4 @@
+import { defined } from '../../store/defined.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { badField } from '../ground/api-error.ts';
@@ -17,23 +18,32 @@ type Desired = DesiredOf<'application'>;
 type PlaceIds = Pick<Desired, 'project_id' | 'environment_id' | 'server_id'>;
 type Context = Pick<RequestContext, 'tenant' | 'view' | 'random' | 'sealer' | 'unsealer'>;
 
+/** What an application that is declared anew keeps of what it is. */
+export interface KnownApplication {
+  id: string;
+  desired: Pick<Desired, 'internal_id' | 'host_name'>;
+}
+
 /**
  * The id and the desired state of a new application. It is stopped. `hostNames` has the DNS names of others that the same
- * request makes. @throws ApiError BAD_REQUEST, CONFLICT
+ * request makes; `known` is what it is, if it is there already and declared anew. @throws ApiError BAD_REQUEST, CONFLICT
  */
 export function newApplication(
   ctx: Context,
   place: PlaceIds,
   body: Omit<ApplicationCreate, keyof PlaceIds>,
-  hostNames: ReadonlySet<string> = new Set(),
+  { hostNames = new Set(), known }: { hostNames?: ReadonlySet<string>; known?: KnownApplication | undefined } = {},
 ): { id: string; desired: Desired } {
-  const id = ctx.random.id();
+  const id = known?.id ?? ctx.random.id();
   const { environment_id: environment } = place;
   const desired: Desired = {
     ...place,
     name: body.name,
-    internal_id: newInternalId(body.name, ctx.random),
-    host_name: newHostName(ctx.view, environment, body.name, hostNames),
+    internal_id: known?.desired.internal_id ?? newInternalId(body.name, ctx.random),
+    ...defined({
+      host_name:
+        known === undefined ? newHostName(ctx.view, environment, body.name, hostNames) : known.desired.host_name,
+    }),
     app_type: body.app_type ?? 'web',
     source: sourceFrom(ctx, id, body),
     config: { env: {}, restart_policy: 'always' },

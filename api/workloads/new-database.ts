@@ -21,14 +21,17 @@ type Context = Pick<RequestContext, 'tenant' | 'random' | 'sealer' | 'config'>;
 const passwordBytes = 24;
 const saltBytes = 16;
 
-/** The id and the desired state of a new database, whose volume has that id. @throws ApiError BAD_REQUEST */
+/**
+ * The id and the desired state of a new database, whose volume has that id; `id` is its own, if it is there already and
+ * declared anew. @throws ApiError BAD_REQUEST
+ */
 export function newDatabase(
   ctx: Context,
   place: PlaceIds,
   body: Omit<DatabaseCreate, keyof PlaceIds>,
   volumeId: string,
+  id: string = ctx.random.id(),
 ): { id: string; desired: Desired } {
-  const id = ctx.random.id();
   const engine = engines[body.type];
   const version = body.version ?? engine.versions[0];
   if (!engine.versions.includes(version))

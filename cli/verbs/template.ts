@@ -3,6 +3,7 @@ import type { ApiObject, Client } from '../client.ts';
 import { contentOf } from '../file-content.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { placeOf } from '../place.ts';
+import { Plan, printPlan } from '../plan.ts';
 import { printed } from '../printed.ts';
 import { waiting } from '../settled.ts';
 import { cell, table } from '../table.ts';
@@ -158,7 +159,11 @@ export async function instantiate(client: Client, template: string, options: Ins
     ...(options.name !== undefined && { name: options.name }),
     variables: options.set ?? {},
   });
-  const made = Instance.parse(answer);
+  printInstance(Instance.parse(answer), options);
+}
+
+/** Prints how far each part of an instance is. @throws Error if it was waited for and is not all up */
+function printInstance(made: z.infer<typeof Instance>, options: { wait?: boolean }): void {
   console.log(
     table(
       ['wave', 'kind', 'name', 'state', ''],
@@ -175,6 +180,68 @@ export async function instantiate(client: Client, template: string, options: Ins
   }
   const why = made.conditions.find(({ type }) => type === 'Ready')?.message ?? '';
   throw new Error(`Template instance ${made.name} is ${made.status}: ${why}. It goes on when that is mended`);
+}
+
+export interface ChangeOptions {
+  project?: string;
+  dryRun?: boolean;
+  force?: string[];
+  wait?: boolean;
+}
+
+export interface UpgradeOptions extends ChangeOptions {
+  template?: string;
+  /** It keeps its text, and only values change. */
+  keepText?: boolean;
+  set?: Record<string, string>;
+  drift?: string;
+}
+
+/** Brings an instance to the present text of its template, or of another one, and to other values. */
+export async function upgrade(client: Client, name: string, options: UpgradeOptions): Promise<void> {
+  const it = await findObject(client, 'template-instances', name, options.project);
+  const template =
+    options.template === undefined ? it['template_id'] : (await findObject(client, 'templates', options.template)).id;
+  await changeInstance(client, it, options, {
+    method: 'PUT',
+    path: '',
+    body: {
+      ...(options.keepText !== true && { template_id: template }),
+      ...(options.set !== undefined && { variables: options.set }),
+      ...(options.drift !== undefined && { drift: options.drift }),
+    },
+  });
+}
+
+/** Brings an instance back to a former revision. */
+export async function rollBackInstance(
+  client: Client,
+  name: string,
+  options: ChangeOptions & { to?: string },
+): Promise<void> {
+  const { to } = options;
+  if (to !== undefined && !/^[1-9]\d{0,8}$/.test(to)) throw new Error(`--to must be a number: got ${to}`);
+  const it = await findObject(client, 'template-instances', name, options.project);
+  const body = to === undefined ? {} : { revision: Number(to) };
+  await changeInstance(client, it, options, { method: 'POST', path: '/rollback', body });
+}
+
+const Changed = z.looseObject({ plan: Plan });
+
+/** Prints the plan, which is made first, then does it. */
+async function changeInstance(
+  client: Client,
+  it: ApiObject,
+  { dryRun, force = [], wait }: ChangeOptions,
+  { method, path, body }: { method: 'PUT' | 'POST'; path: string; body: object },
+): Promise<void> {
+  const at = `${pathOf('template-instances', it)}${path}`;
+  const { plan } = Changed.parse(await client.request(method, at, { ...body, force, dry_run: true }));
+  printPlan(plan);
+  if (dryRun === true) return;
+  const query = wait === false ? '' : `?${waiting}`;
+  const answer = Instance.parse(await client.request(method, `${at}${query}`, { ...body, force }));
+  printInstance(answer, { ...(wait !== undefined && { wait }) });
 }
 
 const Converted = z.looseObject({

@@ -1,28 +1,38 @@
 import { refusedPort } from '../../agent-protocol/port-policy.ts';
 import { areBuildsUsedUp } from '../../store/build-minutes.ts';
+import { builtBy } from '../../store/built-by.ts';
+import { needsDeployment } from '../../store/declared/effects.ts';
+import { referencesPath } from '../../store/declared/leaves.ts';
+import { declarationOf, driftOf } from '../../store/declared/field-plan.ts';
+import { writeLeaves } from '../../store/declared/merge.ts';
 import { defined } from '../../store/defined.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { deployLack } from '../../store/deploy-lack.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
 import { foldName } from '../../store/fold-name.ts';
-import { childProgress } from '../../store/instance-progress.ts';
+import { childProgress, isOutdated } from '../../store/instance-progress.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import { isBuilt } from '../../store/kinds/application.ts';
+import type { SealedValue } from '../../store/kinds/define.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { InstanceChildKind } from '../../store/kinds/template-instance.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
 import { createDeployment } from '../../store/new-deployment.ts';
+import type { NewDeployment } from '../../store/new-deployment.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { portOwner } from '../../store/port-owner.ts';
-import { isDeleting } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { SealComparer } from '../../store/seal.ts';
 import { serverLack } from '../../store/server-room.ts';
+import { servingDeployment } from '../../store/serving.ts';
 import { credentialsOf } from '../../store/source-credentials.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import type { Context, Controller, Next } from '../runtime/controller.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { possibleOf, stateOf } from './states.ts';
-import type { Child, Instance, Lack, State, World } from './states.ts';
+import { possibleOf, retiredOf, stateOf } from './states.ts';
+import type { Child, Drift, Instance, Lack, State, World } from './states.ts';
 
 /** What is in the way of a child is looked for again after that time. */
 const lackPauseMs = 60_000;
@@ -35,6 +45,7 @@ export interface TemplateInstanceSettings {
   buildDeadlineMs: number;
   /** Ports of servers on the machine of the control plane that it has itself. */
   ownPorts: readonly number[];
+  secrets: SealComparer;
 }
 
 const childKinds = ['volume', 'database', 'application'] as const satisfies readonly InstanceChildKind[];
@@ -66,10 +77,14 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
     async reconcile(it, ctx) {
       const world = worldOf(it, ctx, settings);
       const made = possibleOf(world);
-      for (const child of made) await make(it, child, ctx);
+      for (const child of made)
+        await (world.progress(child).state === 'outdated' ? update(it, child, ctx) : make(it, child, ctx));
+      const retired = retiredOf(world);
+      for (const { meta } of retired) await ctx.retire(meta.kind, meta.id);
+      if (it.desired.drift === 'correct') await correct(world, ctx);
       const state = stateOf(world, made);
       await announce(it, state, ctx);
-      return { observed: state.observed, conditions: [state.ready], next: nextOf(state) };
+      return { observed: state.observed, conditions: [state.ready], next: nextOf(state, retired) };
     },
     async finalize(it, ctx) {
       const left = await remove(it, ctx);
@@ -89,11 +104,42 @@ function ownerOf({ desired }: { readonly desired: { readonly template_instance_i
 
 function worldOf(instance: Instance, ctx: Context, settings: TemplateInstanceSettings): World {
   const { view } = ctx;
+  const { children } = instance.desired;
+  const declared = new Set(children.map(({ id }) => id));
+  const obsolete = ownedBy(instance, view).filter(({ meta }) => !declared.has(meta.id));
   return {
     instance,
     progress: (child) => childProgress(view, instance, child),
     lack: (child) => lackOf(child, ctx, settings),
+    former: ({ kind, desired }) =>
+      obsolete.find((it) => it.meta.kind === kind && foldName(it.desired.name) === foldName(desired.name)),
+    obsolete,
+    drift:
+      instance.desired.drift === 'ignore'
+        ? []
+        : children.flatMap((child) => driftedFields(instance, child, ctx, settings)),
   };
+}
+
+function ownedBy(instance: Instance, view: TenantView): ReadonlyResource<InstanceChildKind>[] {
+  return childKinds.flatMap((kind): readonly ReadonlyResource<InstanceChildKind>[] =>
+    view.by(kind, 'template_instance', instance.meta.id),
+  );
+}
+
+/** What somebody changed by hand of a child that is there and is not about to be changed. */
+function driftedFields(
+  instance: Instance,
+  child: Child,
+  { view, tenant }: Context,
+  { secrets }: TemplateInstanceSettings,
+): Drift[] {
+  const it = view.get(child.kind, child.id);
+  if (!isStaying(it) || isOutdated(instance, child)) return [];
+  const isSame = (one: SealedValue, other: SealedValue): boolean => secrets.isSame(tenant, one, other);
+  return driftOf(child.kind, declarationOf(child.desired, child.declared), it.desired, isSame).map(
+    ({ path, field, before, after }) => ({ id: child.id, path, field, declared: after, live: before }),
+  );
 }
 
 function lackOf(child: Child, { view, clock }: Context, settings: TemplateInstanceSettings): Lack | undefined {
@@ -195,13 +241,106 @@ async function make(instance: Instance, child: Child, ctx: Context): Promise<voi
   );
 }
 
+/** Writes what a revision changes of a child, in one transaction with the deployment that it needs. */
+async function update(instance: Instance, child: Child, ctx: Context): Promise<void> {
+  const paths = child.changes ?? [];
+  const id = uuidv5(namespace, `${instance.meta.id} ${child.id} ${child.revision ?? 1}`);
+  await writeChild(instance, child, { paths, deploymentId: id }, ctx);
+}
+
+/** Changes back what somebody changed by hand. */
+async function correct({ instance, drift }: World, ctx: Context): Promise<void> {
+  for (const child of instance.desired.children) {
+    const paths = drift.filter(({ id }) => id === child.id).map(({ path }) => path);
+    if (paths.length === 0) continue;
+    const { desiredRevision = 0 } = ctx.view.get(child.kind, child.id)?.meta ?? {};
+    const deploymentId = uuidv5(namespace, `${instance.meta.id} ${child.id} at ${desiredRevision}`);
+    await writeChild(instance, child, { paths, deploymentId }, ctx);
+  }
+}
+
+async function writeChild(
+  instance: Instance,
+  child: Child,
+  { paths, deploymentId }: { paths: readonly string[]; deploymentId: string },
+  ctx: Context,
+): Promise<void> {
+  const { view, clock } = ctx;
+  await ctx.transact(
+    (unit) => {
+      unit.require(instance);
+      switch (child.kind) {
+        case 'volume': {
+          const it = view.get('volume', child.id);
+          if (isStaying(it)) unit.change(it, (draft) => writeLeaves<'volume'>(draft, child.desired, paths));
+          return;
+        }
+        case 'database': {
+          const it = view.get('database', child.id);
+          if (isStaying(it)) unit.change(it, (draft) => writeLeaves<'database'>(draft, child.desired, paths));
+          return;
+        }
+        case 'application': {
+          const it = view.get('application', child.id);
+          if (!isStaying(it)) return;
+          const changed = unit.change(it, (draft) => {
+            writeLeaves<'application'>(draft, child.desired, paths);
+            if (paths.includes('mounts')) mountPresentData(draft, view);
+          });
+          if (!needsDeployment(paths)) return;
+          const image = builtImageFor(changed, view);
+          // what it refers to may be another object, although its variables say the same
+          const isAnew = paths.includes(referencesPath) && view.get('deployment', deploymentId) === undefined;
+          if (image === 'deployed' && !isAnew) return;
+          createDeployment(unit, changed, deploymentId, {
+            trigger: 'template',
+            triggeredBy: instance.desired.requested_by,
+            queued_at: clock.now().toISOString(),
+            ...(image === 'deployed' ? reusedBy(changed, view) : image),
+          });
+        }
+      }
+    },
+    { audited: 'controller template_instance' },
+  );
+}
+
+/** A volume may have had its data exchanged since the mount was declared. */
+function mountPresentData({ mounts }: DesiredOf<'application'>, view: TenantView): void {
+  for (const mount of mounts) {
+    const data = view.get('volume', mount.volume_id)?.desired.data_id;
+    if (data === undefined) delete mount.data_id;
+    else mount.data_id = data;
+  }
+}
+
+/** The image that a deployment may use, if its source is that of what serves; `deployed`: it needs none. */
+function builtImageFor(
+  { meta, desired }: ReadonlyResource<'application'>,
+  view: TenantView,
+): 'deployed' | Pick<NewDeployment, 'reuse' | 'commit'> {
+  const target = desired.deployment_id === undefined ? undefined : view.get('deployment', desired.deployment_id);
+  const isOf = (it: ReadonlyResource<'deployment'>): boolean => jsonEqual(it.desired.source, desired.source);
+  if (target !== undefined && isOf(target) && jsonEqual(target.desired.config, desired.config)) return 'deployed';
+  return reusedBy({ meta, desired }, view);
+}
+
+/** The image of what serves, if that is of the same source. */
+function reusedBy(
+  { meta, desired }: Pick<ReadonlyResource<'application'>, 'meta' | 'desired'>,
+  view: TenantView,
+): Pick<NewDeployment, 'reuse' | 'commit'> {
+  const serving = servingDeployment(view, meta.id);
+  if (serving === undefined || !jsonEqual(serving.desired.source, desired.source)) return {};
+  const { commit } = serving.desired;
+  return defined({ reuse: builtBy(serving), commit });
+}
+
 /** Removes the last wave that is left, or leaves what has data to nobody. Returns what is not gone yet. */
 async function remove(instance: Instance, ctx: Context): Promise<ReadonlyResource<InstanceChildKind>[]> {
   const { children, keep_data: isKept = false } = instance.desired;
   const waves = new Map(children.map(({ id, wave }) => [id, wave]));
-  const owned = childKinds.flatMap((kind): readonly ReadonlyResource<InstanceChildKind>[] =>
-    ctx.view.by(kind, 'template_instance', instance.meta.id),
-  );
+  const owned = ownedBy(instance, ctx.view);
   const left: ReadonlyResource<InstanceChildKind>[] = [];
   for (const it of owned) {
     const { kind, id } = it.meta;
@@ -234,7 +373,12 @@ async function announce(instance: Instance, { observed, ready }: State, ctx: Con
     });
 }
 
-function nextOf({ pending, isLacking }: State): Next {
+function nextOf({ pending, isLacking }: State, retired: readonly ReadonlyResource<InstanceChildKind>[]): Next {
+  if (retired.length > 0)
+    return {
+      waitingFor: retired.map(({ meta: { kind, id } }) => ({ kind, id })),
+      because: 'what it does not declare any more to be gone',
+    };
   if (isLacking) return { again: lackPauseMs, because: 'what is in its way to be gone' };
   if (pending.length === 0) return { settled: true };
   return {

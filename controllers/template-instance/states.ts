@@ -1,6 +1,7 @@
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { defined } from '../../store/defined.ts';
-import type { InstanceChild } from '../../store/kinds/template-instance.ts';
+import { maxDrift } from '../../store/kinds/template-instance.ts';
+import type { Drift as ShownDrift, InstanceChild, InstanceChildKind } from '../../store/kinds/template-instance.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { Progress } from '../../store/instance-progress.ts';
 import { isStaying } from '../../store/resource.ts';
@@ -15,6 +16,12 @@ export interface Lack {
   message: string;
 }
 
+/** A field of a child that somebody changed by hand. */
+export interface Drift extends ShownDrift {
+  /** Of the leaf, within its desired state. */
+  path: string;
+}
+
 /** Everything that the state of an instance follows from. */
 export interface World {
   instance: Instance;
@@ -22,20 +29,46 @@ export interface World {
   progress: (child: Child) => Progress;
   /** What is in the way of a child that is to be made. */
   lack: (child: Child) => Lack | undefined;
+  /** What has the place of a child that is to be made, and goes before. */
+  former: (child: Child) => ReadonlyResource<InstanceChildKind> | undefined;
+  /** What is there of former revisions, and is not declared any more. */
+  obsolete: readonly ReadonlyResource<InstanceChildKind>[];
+  /** Fields of children that are there which somebody changed by hand. */
+  drift: readonly Drift[];
 }
 
-/** The children that are to be made now: those of the first wave that is not made, once all before are up. Pure. */
+/** The children that are to be made or changed now: those of the first wave with any, once all before are up. Pure. */
 export function dueOf(world: World): Child[] {
   const { children } = world.instance.desired;
-  const waiting = children.filter((it) => world.progress(it).state === 'waiting');
+  const waiting = children.filter((it) => isDue(world.progress(it)));
   const wave = Math.min(...waiting.map((it) => it.wave));
   const isOpen = children.every((it) => it.wave >= wave || world.progress(it).state === 'up');
   return isOpen ? waiting.filter((it) => it.wave === wave) : [];
 }
 
-/** The children that are due and can be made. Pure. */
+function isDue({ state }: Progress): boolean {
+  return state === 'waiting' || state === 'outdated';
+}
+
+/** The children that are due and can be made or changed. Pure. */
 export function possibleOf(world: World): Child[] {
-  return dueOf(world).filter((it) => world.lack(it) === undefined);
+  return dueOf(world).filter(
+    (it) => world.progress(it).state === 'outdated' || (world.former(it) === undefined && world.lack(it) === undefined),
+  );
+}
+
+/**
+ * What is to be deleted now: what has the place of a child that is due, and once all children are up what is not declared
+ * any more, by kind, so that what uses something goes before it. Pure.
+ */
+export function retiredOf(world: World): ReadonlyResource<InstanceChildKind>[] {
+  const inTheWay = dueOf(world).flatMap((it) => world.former(it) ?? []);
+  const isUp = world.instance.desired.children.every((it) => world.progress(it).state === 'up');
+  if (!isUp) return inTheWay;
+  const kind = (['application', 'database', 'volume'] as const).find((one) =>
+    world.obsolete.some(({ meta }) => meta.kind === one),
+  );
+  return world.obsolete.filter(({ meta }) => meta.kind === kind);
 }
 
 export interface State {
@@ -51,20 +84,30 @@ export interface State {
 export function stateOf(world: World, made: readonly Child[] = []): State {
   const { instance } = world;
   const { children } = instance.desired;
-  const all = children.map((child) => ({ child, ...stepOf(world, child, made) }));
-  const there = all.filter(({ state }) => state !== 'waiting').map(({ child }) => child.id);
-  const isUp = all.every(({ state }) => state === 'up');
-  const completed = isUp || instance.observed?.completed === true;
-  const lack = dueOf(world)
-    .filter((it) => !made.includes(it))
+  const due = dueOf(world);
+  const all = children.map((child) => ({ child, ...stepOf(world, child, { made, due }) }));
+  const there = all
+    .filter(({ child }) => made.includes(child) || world.progress(child).state !== 'waiting')
+    .map(({ child }) => child.id);
+  const isUp = all.every(({ state }) => state === 'up') && world.obsolete.length === 0;
+  const { revision = 1 } = instance.desired;
+  const reached = isUp ? revision : completedRevision(instance);
+  const lack = due
+    .filter((it) => !made.includes(it) && world.progress(it).state === 'waiting' && world.former(it) === undefined)
     .map((child) => world.lack(child))
     .find((it) => it !== undefined);
-  const { phase, reason, message } = phaseOf(instance, all, { completed, lack });
+  const { phase, reason, message } = phaseOf(world, all, { completed: reached === revision, lack });
+  const ids = new Set(children.map(({ id }) => id));
   return {
     observed: {
       phase,
-      made: [...new Set([...(instance.observed?.made ?? []), ...there])],
-      ...defined({ completed: completed ? (true as const) : undefined }),
+      made: [...new Set([...(instance.observed?.made ?? []), ...there])].filter((id) => ids.has(id)),
+      ...defined({
+        completed: reached > 0 ? (true as const) : undefined,
+        completed_revision: reached > 1 ? reached : undefined,
+        applied: appliedOf(instance, made),
+        drift: world.drift.length === 0 ? undefined : world.drift.slice(0, maxDrift).map(shownDrift),
+      }),
     },
     ready: { type: 'Ready', status: phase === 'running' ? 'true' : 'false', reason, message },
     pending: all.filter(({ state }) => state === 'starting').map(({ child }) => child),
@@ -72,19 +115,44 @@ export function stateOf(world: World, made: readonly Child[] = []): State {
   };
 }
 
+function shownDrift({ id, field, declared, live }: Drift): ShownDrift {
+  return { id, field, declared, live };
+}
+
+/** The newest revision of which all was up; 0: there was none. */
+function completedRevision({ observed }: Instance): number {
+  return observed?.completed_revision ?? (observed?.completed === true ? 1 : 0);
+}
+
+/** The revisions of children after these were made and changed. */
+function appliedOf({ desired, observed }: Instance, made: readonly Child[]): Record<string, number> | undefined {
+  const applied: Record<string, number> = {};
+  for (const child of desired.children) {
+    const { id, revision = 1 } = child;
+    const reached = made.includes(child) ? revision : (observed?.applied?.[id] ?? 1);
+    if (reached > 1) applied[id] = reached;
+  }
+  return Object.keys(applied).length === 0 ? undefined : applied;
+}
+
 type Step = Progress & { child: Child };
 
-function stepOf(world: World, child: Child, made: readonly Child[]): Progress {
+function stepOf(
+  world: World,
+  child: Child,
+  { made, due }: { made: readonly Child[]; due: readonly Child[] },
+): Progress {
   const progress = world.progress(child);
-  return progress.state === 'waiting' && made.includes(child)
-    ? { state: 'starting', message: 'It is being brought up' }
-    : progress;
+  if (!isDue(progress)) return progress;
+  if (made.includes(child)) return { state: 'starting', message: 'It is being brought up' };
+  const isReplaced = progress.state === 'waiting' && due.includes(child) && world.former(child) !== undefined;
+  return isReplaced ? { state: 'starting', message: 'The one that it replaces is deleted first' } : progress;
 }
 
 type Found = Pick<ConditionInput, 'reason' | 'message'> & { phase: ObservedOf<'template_instance'>['phase'] };
 
 function phaseOf(
-  instance: Instance,
+  { instance, obsolete }: World,
   all: readonly Step[],
   { completed, lack }: { completed: boolean; lack: Lack | undefined },
 ): Found {
@@ -98,6 +166,12 @@ function phaseOf(
   if (lack !== undefined) return { phase: trouble, ...lack };
   if (stopped.length > 0) return { phase: 'degraded', reason: 'ChildStopped', message: inWords(stopped) };
   const up = inState('up');
+  if (up.length === all.length && obsolete.length > 0)
+    return {
+      phase: 'deploying',
+      reason: 'Deploying',
+      message: `All of it is up, and ${obsolete.length} that it does not declare any more are being deleted`,
+    };
   if (up.length === all.length) return { phase: 'running', reason: 'Ready', message: 'All of it is up' };
   const waves = Math.max(...all.map(({ child }) => child.wave)) + 1;
   const wave = Math.min(...all.filter(({ state }) => state !== 'up').map(({ child }) => child.wave)) + 1;

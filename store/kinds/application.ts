@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { DeepReadonly } from '../deep-readonly.ts';
 import { retention } from '../retention.ts';
 import { GrantedCapability } from './assignment.ts';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import type { Kept } from './define.ts';
 import { Domain, domainName, maxDomains } from './domain.ts';
@@ -149,6 +150,7 @@ export const application = defineKind({
   version: 1,
   /** Only the API acts on it. */
   ignorable: [
+    ...ofDeclarations,
     'last_replicas',
     'host_name',
     'autodeploy_interval',
@@ -161,6 +163,7 @@ export const application = defineKind({
     environment_id: Id,
     server_id: Id,
     template_instance_id: InstanceId,
+    declarations: Declarations,
     /** What its images are pulled with, now and not only from the next deployment on; absent: nothing. */
     registry_id: Id.optional(),
     name: Name,
@@ -259,6 +262,7 @@ export const application = defineKind({
       delete draft.adopted_image;
       delete draft.capabilities; // they were granted to the original alone
       delete draft.template_instance_id;
+      delete draft.declarations;
       delete draft.deployment_id;
     },
   },

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RunState } from './application.ts';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Sealed } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
@@ -14,11 +15,14 @@ export type DatabasePhase = z.infer<typeof DatabasePhase>;
 export const database = defineKind({
   kind: 'database',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: ofDeclarations,
   desired: z.object({
     project_id: Id,
     environment_id: Id,
     server_id: Id,
     template_instance_id: InstanceId,
+    declarations: Declarations,
     name: Name,
     display_name: z.string().min(1).max(100).optional(),
     /** Slug of the name and 6 hex digits: container and DNS name, never changed by a rename. */
@@ -113,6 +117,7 @@ export const database = defineKind({
       delete draft.restart_token;
       delete draft.restore_token;
       delete draft.template_instance_id;
+      delete draft.declarations;
     },
   },
   finalizers: ['database'],

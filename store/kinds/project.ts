@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Color, Id, Name } from './fields.ts';
 
@@ -35,9 +36,12 @@ export const maxEnvironments = 100;
 export const environment = defineKind({
   kind: 'environment',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: ofDeclarations,
   desired: z.object({
     project_id: Id,
     name: Name,
+    declarations: Declarations,
     display_name: z.string().max(120).optional(),
     type: z.string().max(50).default('production'),
     description: z.string().max(2000).optional(),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Timestamp } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
@@ -22,11 +23,14 @@ export type CopyFrom = z.infer<typeof CopyFrom>;
 export const volume = defineKind({
   kind: 'volume',
   version: 1,
+  /** Only the API acts on it. */
+  ignorable: ofDeclarations,
   desired: z.object({
     project_id: Id,
     environment_id: Id,
     server_id: Id,
     template_instance_id: InstanceId,
+    declarations: Declarations,
     name: Name,
     copy_from: CopyFrom.optional(),
     /** The database whose data it has: it goes with that one, and nothing else mounts it. */
@@ -70,6 +74,7 @@ export const volume = defineKind({
       delete draft.restore_token;
       delete draft.expires_at;
       delete draft.template_instance_id;
+      delete draft.declarations;
     },
   },
   finalizers: ['volume'],

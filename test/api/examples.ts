@@ -132,7 +132,18 @@ async function addTemplate(stage: Stage): Promise<void> {
   const unit = openRepository(world.store, tenant, world.clock).begin();
   unit.create('template', template, desiredState('template', { author_id: actor.id }));
   const place = { project_id: project, environment_id: environment, server_id: server };
-  unit.create('template_instance', instance, desiredState('template_instance', { ...place, template_id: template }));
+  const formers = [
+    {
+      revision: 1,
+      template_id: template,
+      template_name: 'shop',
+      variables: {},
+      content: templateText,
+      until: '2030-01-01T00:00:00Z',
+    },
+  ];
+  const of = { template_id: template, content: templateText, revision: 2, formers };
+  unit.create('template_instance', instance, desiredState('template_instance', { ...place, ...of }));
   await commit(unit);
   await world.settled();
   ownTemplates.set(stage, { template, instance });
@@ -748,6 +759,14 @@ export const examples: Readonly<Record<string, Example>> = {
     body: () => ({ commit: 'a'.repeat(40) }),
   },
   'GET /previews/:id/events': { path: at('/previews/:preview/events'), before: addPreview },
+  'GET /projects/:id/export': { path: ({ project }) => `/projects/${project}/export` },
+  'POST /apply': {
+    path: at('/apply'),
+    body: ({ project }) => ({
+      project_id: project,
+      content: 'apiVersion: setpoint/v1\nkind: Environment\nmetadata: {name: staging}\n',
+    }),
+  },
   'GET /templates': { path: at('/templates'), before: addTemplate, item: places.template },
   'POST /templates': { path: at('/templates'), body: () => ({ name: randomUUID(), content: templateText }) },
   'GET /templates/:id': { path: at('/templates/:template'), before: addTemplate },
@@ -783,6 +802,16 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   'GET /template-instances': { path: at('/template-instances'), before: addTemplate, item: places.instance },
   'GET /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
+  'PUT /template-instances/:id': {
+    path: at('/template-instances/:instance'),
+    before: addTemplate,
+    body: (stage) => ({ template_id: ownTemplates.get(stage)?.template ?? '' }),
+  },
+  'POST /template-instances/:id/rollback': {
+    path: at('/template-instances/:instance/rollback'),
+    before: addTemplate,
+    body: () => ({ dry_run: true }),
+  },
   'DELETE /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
   'GET /webhooks/git': {
     path: at('/webhooks/git'),

@@ -31,7 +31,7 @@ let template: string;
 beforeAll(async () => {
   const unlimited = { perMinute: 0, burst: 1 };
   world = running.use(await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } }));
-  const controller = templateInstanceController({ buildDeadlineMs: 60_000, ownPorts: [] });
+  const controller = templateInstanceController({ buildDeadlineMs: 60_000, ownPorts: [], secrets: world.keyring });
   running.use(await lead(world, world.clock, controller));
   owner = await world.owner();
   template = (await owner.post('/templates', { content })).data.id;
@@ -49,10 +49,10 @@ interface Shop {
   child: Record<'files' | 'db' | 'web', string>;
 }
 
-async function shop(name = 'shop'): Promise<Shop> {
+async function shop(name = 'shop', of = template): Promise<Shop> {
   const place = await world.place(owner);
   const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
-  const made = await owner.post(`/templates/${template}/instantiate`, { ...fields, name });
+  const made = await owner.post(`/templates/${of}/instantiate`, { ...fields, name });
   expect(made.status).toBe(201);
   const idOf = (key: string): string => made.data.children.find((it: { key: string }) => it.key === key).id;
   return { ...place, id: made.data.id, child: { files: idOf('files'), db: idOf('db'), web: idOf('web') } };
@@ -239,5 +239,150 @@ describe('a deletion', () => {
     expect((await owner.delete(`/template-instances/${randomUUID()}?keep_data=yes`)).status).toBe(404);
     const it = await shop();
     expect((await owner.delete(`/template-instances/${it.id}?keep_data=yes`)).status).toBe(400);
+  });
+});
+
+describe('a change', () => {
+  const text = (image: string, changes: { type?: string; files?: boolean } = {}): string =>
+    [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      `metadata: {name: notes, version: "${image}"}`,
+      'variables: [{name: TOKEN, type: secret, generate: true}, {name: MODE, default: plain}]',
+      changes.files === false ? '' : 'volumes: [{name: files}]',
+      `databases: [{name: db, type: ${changes.type ?? 'redis'}}]`,
+      'applications:',
+      '  - name: web',
+      `    image_url: ${image}`,
+      '    exposed_port: 8080',
+      '    env: {DATABASE_URL: "${databases.db.url}", TOKEN: "${TOKEN}", MODE: "${MODE}"}',
+      changes.files === false ? '' : '    volumes: [{volume: files, path: /files}]',
+    ].join('\n');
+  let number = 0;
+
+  /** An instance that is all up, of a template of its own. */
+  async function notes(): Promise<Shop & { path: string; template: string }> {
+    const name = `notes-${++number}`;
+    const of = (await owner.post('/templates', { name, content: text('notes:1') })).data.id;
+    const it = await shop('notes', of);
+    await dataIsUp(it);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    return { ...it, path: `/template-instances/${it.id}`, template: of };
+  }
+  const deployed = (it: Shop, count: number) =>
+    until(`there are ${count} deployments`, async () => {
+      const app = await world.repo.get('application', it.child.web);
+      return app?.desired.next_deployment_number === count + 1;
+    });
+  const envOf = async (it: Shop) => (await owner.get(`/applications/${it.child.web}/env`)).data.env;
+  const actions = (plan: { steps: { key: string; action: string }[] }) =>
+    Object.fromEntries(plan.steps.map(({ key, action }) => [key, action]));
+
+  it('is planned field by field, done in waves, and nothing the second time; a rollback brings the former back', async () => {
+    const it = await notes();
+    const { TOKEN } = await envOf(it);
+    await owner.put(`/templates/${it.template}`, { content: text('notes:2') });
+    const body = { template_id: it.template, variables: { MODE: 'fancy' } };
+    const { data: planned } = await owner.put(it.path, { ...body, dry_run: true });
+    expect(actions(planned.plan)).toEqual({
+      'volumes.files': 'unchanged',
+      'databases.db': 'unchanged',
+      'applications.web': 'update',
+    });
+    const web = planned.plan.steps.at(-1);
+    expect(web.interrupts).toContain('volume');
+    expect(web.fields).toEqual([
+      { field: 'image_url', before: 'notes:1', after: 'notes:2', secret: false, by_hand: false },
+      { field: 'env.MODE', before: null, after: null, secret: true, by_hand: false },
+    ]);
+    expect((await read(it)).revision).toBe(1);
+
+    const { status, data: changed } = await owner.put(it.path, body);
+    expect([status, changed.revision, changed.template_version]).toEqual([200, 2, 'notes:2']);
+    await deployed(it, 2);
+    const { data: app } = await owner.get(`/applications/${it.child.web}`);
+    expect(app.image_url).toBe('notes:2');
+    expect(await envOf(it)).toMatchObject({ TOKEN, MODE: 'fancy' });
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    const before = await read(it);
+    const again = await owner.put(it.path, body);
+    expect(again.data.plan.changes).toBe(false);
+    expect((await read(it)).resource_version).toBe(before.resource_version);
+
+    const { data: back } = await owner.post(`${it.path}/rollback`, {});
+    expect([back.revision, back.revisions.map((one: { revision: number }) => one.revision)]).toEqual([3, [2, 1]]);
+    await deployed(it, 3);
+    expect((await owner.get(`/applications/${it.child.web}`)).data.image_url).toBe('notes:1');
+    expect(await envOf(it)).toMatchObject({ TOKEN, MODE: 'plain' });
+    expect((await owner.post(`${it.path}/rollback`, { revision: 9 })).status).toBe(409);
+  });
+
+  it('that fails stops there and says why, and goes on with a revision that mends it', async () => {
+    const it = await notes();
+    await owner.put(`/templates/${it.template}`, { content: text('notes:gone') });
+    await owner.put(it.path, { template_id: it.template });
+    await deployed(it, 2);
+    await deploymentIs(it, 'failed');
+    await eventually(it, 'failed');
+    expect((await read(it)).conditions[0]).toMatchObject({ reason: 'ChildFailed' });
+    await owner.post(`${it.path}/rollback`, {});
+    await deployed(it, 3);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+  });
+
+  it('that loses data is done only where each step of it is named, one object in the place of the other', async () => {
+    const it = await notes();
+    await owner.put(`/templates/${it.template}`, { content: text('notes:1', { type: 'postgres', files: false }) });
+    const body = { template_id: it.template };
+    const refused = await owner.put(it.path, { ...body, force: ['databases.db'] });
+    expect(refused.status).toBe(409);
+    expect(refused.body.error?.details).toMatchObject([
+      { reason: 'force_needed', message: expect.stringContaining('volumes.files') },
+    ]);
+    const { data } = await owner.put(it.path, { ...body, force: ['databases.db', 'volumes.files'] });
+    expect(actions(data.plan)).toEqual({
+      'databases.db': 'replace',
+      'applications.web': 'update',
+      'volumes.files': 'delete',
+    });
+    await isDeleting('database', it.child.db);
+    expect((await world.repo.get('volume', it.child.files))?.meta.deletionRequestedAt).toBeUndefined();
+    await release('database', it.child.db);
+    const { children } = await read(it);
+    const db = children.find(({ key }: { key: string }) => key === 'db').id;
+    expect(db).not.toBe(it.child.db);
+    await isThere('database', db);
+    await world.observe('database', db, { phase: 'running' });
+    await deployed(it, 2);
+    await deploymentIs(it, 'succeeded');
+    await isDeleting('volume', it.child.files);
+    await release('volume', it.child.files);
+    await eventually(it, 'running');
+  });
+
+  it('by hand is shown field by field, and changed back where that is asked for', async () => {
+    const it = await notes();
+    await owner.put(`/applications/${it.child.web}`, { image_url: 'notes:mine', memory_limit: '1g' });
+    await until('the drift is shown', async () => (await read(it)).drifted.length > 0);
+    expect((await read(it)).drifted).toEqual([
+      {
+        kind: 'application',
+        key: 'web',
+        id: it.child.web,
+        field: 'image_url',
+        declared: 'notes:1',
+        live: 'notes:mine',
+      },
+    ]);
+    expect((await owner.put(it.path, { drift: 'correct' })).data.drift).toBe('correct');
+    await until('it is changed back', async () => (await read(it)).drifted.length === 0);
+    const { data: app } = await owner.get(`/applications/${it.child.web}`);
+    expect(app).toMatchObject({ image_url: 'notes:1', memory_limit: '1g' });
+    await owner.put(it.path, { drift: 'ignore' });
+    await owner.put(`/applications/${it.child.web}`, { image_url: 'notes:mine' });
+    expect((await owner.get(`/applications/${it.child.web}`)).data.image_url).toBe('notes:mine');
   });
 });

@@ -48,7 +48,13 @@ let template: string;
 
 beforeAll(async () => {
   world = running.use(await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } }));
-  running.use(await lead(world, world.clock, templateInstanceController({ buildDeadlineMs: 60_000, ownPorts: [] })));
+  running.use(
+    await lead(
+      world,
+      world.clock,
+      templateInstanceController({ buildDeadlineMs: 60_000, ownPorts: [], secrets: world.keyring }),
+    ),
+  );
   [owner, browser] = await Promise.all([world.owner(), openPage()]);
   running.use(browser);
   browser.page.setDefaultTimeout(5_000);

@@ -80,3 +80,33 @@ it('a compose file is printed as a template, and what became of its keys beside 
   const created = await run(['create', 'template', '-f', '-'], converted.out);
   expect(created).toMatchObject({ code: 0, out: 'template web is created\n' });
 });
+
+it('what a file declares is compared, applied as one plan and exported, and an instance is upgraded and rolled back', async () => {
+  const at = ['--project', place.project];
+  const text = (image: string): string =>
+    `apiVersion: setpoint/v1\nkind: Application\nmetadata: {name: web}\nspec: {image_url: ${image}, server: ${place.server}}\n`;
+  const compared = await run(['diff', '-f', '-', ...at], text('web:1'));
+  expect(compared).toMatchObject({ code: 1, out: 'create application web\n' });
+  expect(await run(['apply', '-f', '-', ...at], text('web:1'))).toMatchObject({
+    code: 0,
+    out: 'create application web\n',
+  });
+  expect((await run(['apply', '-f', '-', ...at], text('web:2'))).out).toBe(
+    'update application web\n  image_url: "web:1" -> "web:2"\n',
+  );
+  const exported = await run(['export', place.project]);
+  expect(exported.out).toContain('image_url: web:2');
+  expect((await run(['diff', '-f', '-', ...at], exported.out)).code).toBe(0);
+
+  const content =
+    'apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: PORT, type: port, default: "80"}]\napplications: [{name: app, image_url: "app:1", exposed_port: "${PORT}"}]\n';
+  await owner.post('/templates', { name: 'small', content });
+  await run(['instantiate', 'small', ...at, '--on', place.server, '--no-wait']);
+  const planned = await run(['upgrade', 'small', ...at, '--set', 'PORT=81', '--dry-run']);
+  expect(planned.err).toBe('');
+  expect(planned.out).toContain('exposed_port: 80 -> 81');
+  const upgraded = await run(['upgrade', 'small', ...at, '--set', 'PORT=81', '--no-wait']);
+  expect(upgraded).toMatchObject({ code: 0, err: '' });
+  const back = await run(['rollback', 'small', '--instance', ...at, '--no-wait']);
+  expect(back.out).toContain('exposed_port: 81 -> 80');
+});

@@ -7,7 +7,7 @@ const undone = (): never => {
 
 /** The controllers of the program, for what they declare: none of them can run. */
 export const allControllers: readonly AnyController[] = controllersOf({
-  keyring: { transplant: undone, seal: undone, unseal: undone },
+  keyring: { transplant: undone, seal: undone, unseal: undone, isSame: undone },
   random: { bytes: undone },
   agents: { call: undone },
   machines: { look: undone, visit: undone },

@@ -1,3 +1,4 @@
+import '../../api/templates/change.ts'; // as the next one
 import '../../api/templates/plan.ts'; // as the next one
 import '../../api/templates/report.ts'; // as the next one
 import '../../compose/parse.ts'; // a request loads it, which takes real time at the first one only
@@ -394,6 +395,59 @@ applications:
       await world.must('DELETE', `/template-instances/${other.id}`);
       await gone(world, 'template_instance', other.id);
       expect((await world.must('GET', '/volumes')).data).toHaveLength(2);
+    },
+  },
+  {
+    name: 'upgrade a template instance in waves, correct what is changed by hand, and roll it back',
+    running: 3,
+    prepare: place,
+    async run(world, at) {
+      const text = (image: string, memory: string): string => `apiVersion: setpoint/v1
+kind: Template
+metadata: {name: notes}
+variables: [{name: TOKEN, type: secret, generate: true}]
+databases: [{name: db, type: postgres, version: "17", parameters: {work_mem: ${memory}}}]
+applications:
+  - name: web
+    image_url: ${image}
+    exposed_port: 8080
+    healthcheck_path: /health
+    env: {DATABASE_URL: "\${databases.db.url}", TOKEN: "\${TOKEN}"}
+`;
+      const { data: template } = await world.must('POST', '/templates', { content: text('web:1', '4m') });
+      const { data } = await world.must('POST', `/templates/${template.id}/instantiate`, {
+        project_id: at.project,
+        server_id: at.machine.server,
+        name: 'notes',
+      });
+      const path = `/template-instances/${data.id}`;
+      const reached = (revision: number): Promise<void> =>
+        world.until(`revision ${revision} is reached`, async () => {
+          const it = await world.repo.get('template_instance', data.id);
+          const { phase, completed_revision: completed = 1, drift = [] } = it?.observed ?? {};
+          return phase === 'running' && completed === revision && drift.length === 0;
+        });
+      await reached(1);
+      const web = data.children.find((it: { key: string }) => it.key === 'web').id;
+      const { data: before } = await world.must('GET', `/applications/${web}/env`);
+      await world.must('PUT', `/templates/${template.id}`, { content: text('web:2', '8m') });
+      await world.must('PUT', path, { template_id: template.id, drift: 'correct' });
+      await reached(2);
+      const imageIs = async (image: string): Promise<void> =>
+        world.until(`the image is ${image}`, async () => {
+          const it = (await world.repo.get('application', web))?.desired.source;
+          return it?.type === 'image' && it.image_url === image;
+        });
+      await imageIs('web:2');
+      await world.must('PUT', `/applications/${web}`, { image_url: 'web:1' });
+      await imageIs('web:2');
+      await reached(2);
+      await world.must('POST', `${path}/rollback`, {});
+      await reached(3);
+      await imageIs('web:1');
+      expect((await world.must('GET', `/applications/${web}/env`)).data.env).toEqual(before.env);
+      await world.must('DELETE', path);
+      await gone(world, 'template_instance', data.id);
     },
   },
   {

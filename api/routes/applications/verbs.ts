@@ -1,20 +1,13 @@
 import { z } from 'zod';
 import { GrantedCapability } from '../../../agent-protocol/workload.ts';
+import { builtBy } from '../../../store/built-by.ts';
 import { maxReplicas } from '../../../store/kinds/application.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
 import { successes } from '../../../store/serving.ts';
 import { conflicting, notFound } from '../../ground/api-error.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
-import {
-  activeOf,
-  addDeployment,
-  builtBy,
-  cancelActive,
-  scale,
-  startDeployment,
-  startUp,
-} from '../../workloads/deploying.ts';
+import { activeOf, addDeployment, cancelActive, scale, startDeployment, startUp } from '../../workloads/deploying.ts';
 import type { Coming } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { Application, applications, applicationSeen } from '../../resources/application.ts';

@@ -1,4 +1,3 @@
-import { defined } from '../../../store/defined.ts';
 import { objectsIn } from '../../../store/objects-in.ts';
 import { badField, conflicting, forbidden } from '../../ground/api-error.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -20,7 +19,8 @@ import {
   environments,
   EnvironmentUpdate,
 } from '../../resources/environment.ts';
-import { assign, given } from '../../resources/object-fields.ts';
+import { given } from '../../resources/object-fields.ts';
+import { addEnvironment, writeEnvironment } from '../../workloads/writing-environment.ts';
 
 export const listEnvironments = listOfEndpoint('project', environments, {
   path: '/projects/:projectId/environments',
@@ -37,16 +37,8 @@ export const createEnvironment = defineEndpoint({
   status: 201,
   settle: environments.settle,
   handle: async (ctx, { it, body }) => {
-    const { labels, ...fields } = body;
-    requireEnvironmentRoom(it, ctx.view);
     const unit = ctx.repo.begin();
-    unit.require(it);
-    const environment = unit.create(
-      'environment',
-      ctx.random.id(),
-      { type: 'production', ...given(fields), name: body.name, project_id: it.meta.id },
-      defined({ labels }),
-    );
+    const environment = addEnvironment(ctx, unit, it, body);
     return ctx.commit(unit, () => environments.answerOf(environment, ctx.view));
   },
 });
@@ -64,13 +56,7 @@ export const updateEnvironment = updateEndpoint(
   },
   {
     body: EnvironmentUpdate,
-    change(draft, body) {
-      if (body.type !== undefined) draft.type = body.type ?? 'production';
-      assign(draft, 'display_name', body.display_name);
-      assign(draft, 'description', body.description);
-      assign(draft, 'color', body.color);
-      assign(draft, 'git_branch', body.git_branch);
-    },
+    change: writeEnvironment,
   },
 );
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { dueOf, possibleOf, stateOf } from '../../../controllers/template-instance/states.ts';
+import { dueOf, possibleOf, retiredOf, stateOf } from '../../../controllers/template-instance/states.ts';
 import type { Child, World } from '../../../controllers/template-instance/states.ts';
 import type { Progress } from '../../../store/instance-progress.ts';
 import { object } from '../../harness/objects.ts';
@@ -24,6 +24,9 @@ function world(states: States, changes: Partial<World> = {}, observed?: object):
     instance: object('template_instance', { children }, was),
     progress: ({ key }) => ({ state: states[key] ?? 'waiting', message: `it is ${states[key]}` }),
     lack: () => undefined,
+    former: () => undefined,
+    obsolete: [],
+    drift: [],
     ...changes,
   };
 }
@@ -83,8 +86,54 @@ it('makes what it can of a wave, and says what is in the way of the rest', () =>
 });
 
 it('remembers what was made, so that what is deleted is not made again', () => {
-  const before = randomUUID();
-  const { observed } = stateOf(world({ a: 'up' }, {}, { made: [before] }));
-  expect(observed.made).toHaveLength(2);
-  expect(observed.made[0]).toBe(before);
+  const first = world({ a: 'up' });
+  const gone = first.instance.desired.children[3]!.id;
+  const was = { phase: 'deploying' as const, made: [gone, randomUUID()] };
+  const instance = object('template_instance', { children: [...first.instance.desired.children] }, { observed: was });
+  const { observed } = stateOf({ ...first, instance });
+  expect(observed.made).toEqual([gone, instance.desired.children[0]!.id]);
+});
+
+it.each<[what: string, states: States, due: string[]]>([
+  ['what is outdated of the first wave', { ...up, a: 'outdated', c: 'outdated' }, ['a']],
+  ['the second wave once the first is up', { ...up, c: 'outdated' }, ['c']],
+  ['nothing of it while the first is not', { ...up, a: 'failed', c: 'outdated' }, []],
+  ['what is outdated beside what is to be made', { ...up, c: 'outdated', d: 'waiting' }, ['c', 'd']],
+])('changes %s', (_, states, due) => {
+  expect(keys(possibleOf(world(states)))).toEqual(due);
+});
+
+/** The first volume of a later revision, and the object of an earlier one. */
+function later(states: States, changes: Partial<World> = {}) {
+  const it = world(states, changes, { completed: true });
+  const children = it.instance.desired.children.map((child, at) => (at === 0 ? { ...child, revision: 2 } : child));
+  const was = { observed: { phase: 'running' as const, made: [], completed: true as const } };
+  return { ...it, instance: object('template_instance', { children: [...children], revision: 2 }, was) };
+}
+
+it('is brought to a revision once all of it is up, and fails where it is not', () => {
+  const it = later({ ...up, a: 'outdated' });
+  const [a] = possibleOf(it);
+  expect(stateOf(it).observed).toMatchObject({ phase: 'deploying', completed: true });
+  expect(stateOf(it, [a!]).observed.applied).toEqual({ [a!.id]: 2 });
+  expect(stateOf(later({ ...up, a: 'failed' })).observed.phase).toBe('failed');
+  const done = stateOf(later(up)).observed;
+  expect(done).toMatchObject({ phase: 'running', completed_revision: 2 });
+});
+
+it('deletes what has the place of a child that is due first, and waits for that', () => {
+  const former = object('volume', {});
+  const it = world({ a: 'up' }, { obsolete: [former], former: ({ key }) => (key === 'b' ? former : undefined) });
+  expect([keys(dueOf(it)), keys(possibleOf(it)), retiredOf(it)]).toEqual([['b'], [], [former]]);
+  const { pending, observed } = stateOf(it);
+  expect([keys(pending), observed.phase]).toEqual([['b'], 'deploying']);
+});
+
+it('deletes what is not declared any more once all is up, applications before what they use', () => {
+  const [volume, application] = [object('volume', {}), object('application', {})];
+  const obsolete = [volume, application];
+  expect(retiredOf(world({ ...up, d: 'starting' }, { obsolete }))).toEqual([]);
+  expect(retiredOf(world(up, { obsolete }))).toEqual([application]);
+  expect(retiredOf(world(up, { obsolete: [volume] }))).toEqual([volume]);
+  expect(stateOf(world(up, { obsolete: [volume] })).observed.phase).toBe('deploying');
 });

@@ -1,0 +1,637 @@
+import { definitionOf } from '../../store/definition.ts';
+import { defined } from '../../store/defined.ts';
+import {
+  effectsOfChange,
+  effectsOfDeletion,
+  effectsOfReplacement,
+  isOtherDatabase,
+} from '../../store/declared/effects.ts';
+import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
+import type { FieldPlan } from '../../store/declared/field-plan.ts';
+import { referencesPath } from '../../store/declared/leaves.ts';
+import type { DeclaredKind } from '../../store/declared/leaves.ts';
+import { foldName } from '../../store/fold-name.ts';
+import type { SealedValue } from '../../store/kinds/define.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { grants } from '../../store/grants.ts';
+import { objectsIn } from '../../store/objects-in.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
+import type { RequestContext } from '../endpoint/context.ts';
+import { badRequest, conflicting } from '../ground/api-error.ts';
+import type { Plan, PlannedStep } from '../resources/plan.ts';
+import { planChange } from '../templates/change.ts';
+import { newInstance } from '../templates/plan.ts';
+import { unsealEnv } from '../workloads/application-env.ts';
+import { startDeployment } from '../workloads/deploying.ts';
+import { referralsInWords } from '../workloads/env-references.ts';
+import { requireMountable, usersOfVolume } from '../workloads/mounting.ts';
+import { requireVolumeRoom } from '../workloads/new-application.ts';
+import { newDatabase } from '../workloads/new-database.ts';
+import { requireInstanceRoom } from '../workloads/instance-room.ts';
+import { enterPlace, placeFrom } from '../workloads/place.ts';
+import type { Place } from '../workloads/place.ts';
+import { holdPopulation } from '../workloads/population.ts';
+import { addApplication, changeApplication } from '../workloads/writing-application.ts';
+import { addDatabase, judgeDatabase, requireUnreferred, writeDatabase } from '../workloads/writing-database.ts';
+import { addEnvironment, writeEnvironment } from '../workloads/writing-environment.ts';
+import { ComingView } from './coming-view.ts';
+import { declarationsAfter, formerOf, otherManager } from './declarations.ts';
+import type { Applied, Manager } from './declarations.ts';
+import { declaredWords, kindOfWord } from './objects.ts';
+import type { DeclaredObject, DeclaredOf } from './objects.ts';
+import { keyOf } from './read.ts';
+
+export interface Applying extends Manager {
+  project: ReadonlyResource<'project'>;
+  objects: readonly DeclaredObject[];
+  /** What the set applied before and does not declare any more is deleted. */
+  prune: boolean;
+  /** Keys of steps that may lose data, or overwrite what others have set. */
+  force: readonly string[];
+  /** Applications whose source no deployment has are deployed. */
+  deploys: boolean;
+  isDryRun: boolean;
+}
+
+/**
+ * Brings the objects of a project to what is declared. All of it is planned first; nothing is written while a step needs to be
+ * forced. It is one transaction where it fits, else one after the other, in order: to apply again goes on. @throws ApiError
+ */
+export async function applyObjects(ctx: RequestContext, asked: Applying): Promise<Plan> {
+  const whole = new Pass(ctx, asked);
+  const unit = ctx.repo.begin();
+  await whole.run(async () => unit);
+  const plan = whole.plan();
+  if (asked.isDryRun) return plan;
+  requireForced(plan.steps, asked.force);
+  if (operationsOf(unit) <= mostOperations) return done(await ctx.commit(unit, () => plan));
+  const parts = new Pass(ctx, asked);
+  let part = ctx.repo.begin();
+  await parts.run(async () => {
+    if (operationsOf(part) > mostOperationsOfParts) {
+      const full = part;
+      part = ctx.repo.begin();
+      await ctx.commit(full, () => undefined);
+    }
+    return part;
+  });
+  return done(await ctx.commit(part, () => parts.plan()));
+}
+
+function done(plan: unknown): Plan {
+  return plan as Plan; // what is committed is answered with
+}
+
+/** Guards and writes of one transaction; an object that is added needs some more. */
+const mostOperations = 60;
+const mostOperationsOfParts = 30;
+
+/** How many guards and writes a unit needs, at most: places and people that it guards as well are counted once. */
+function operationsOf(unit: Unit): number {
+  const ofPlaces = 14;
+  return unit.changes().objects.reduce((sum, { it, action }) => sum + operationsOn(it, action), ofPlaces);
+}
+
+function operationsOn({ meta, desired }: ReadonlyResource, action: string): number {
+  const names = definitionOf(meta.kind).unique?.(desired as DesiredOf<typeof meta.kind>) ?? []; // only read
+  return action === 'create' ? 2 + 2 * names.length : 4;
+}
+
+function requireForced(steps: readonly PlannedStep[], force: readonly string[]): void {
+  const missing = steps.filter((it) => needsForce(it) && !force.includes(it.key));
+  if (missing.length === 0) return;
+  throw conflicting(
+    `Nothing is done, as it has to be forced: ${missing.map(whyForced).join('; ')}. Look at the plan with dry_run, then name each key in force`,
+    missing.map((it) => ({ field: 'force', reason: 'force_needed', message: whyForced(it) })),
+  );
+}
+
+function needsForce({ loses_data, fields }: PlannedStep): boolean {
+  return loses_data !== null || fields.some(({ by_hand }) => by_hand);
+}
+
+function whyForced({ key, loses_data, fields }: PlannedStep): string {
+  if (loses_data !== null) return `${key} loses data`;
+  return `${key}: somebody else has set ${fields
+    .filter(({ by_hand }) => by_hand)
+    .map(({ field }) => field)
+    .join(', ')}`;
+}
+
+type Live = ReadonlyResource<DeclaredKind>;
+
+/** One pass over all that is declared. */
+class Pass {
+  readonly #ctx: RequestContext;
+  readonly #asked: Applying;
+  readonly #coming: ComingView;
+  readonly #steps: PlannedStep[] = [];
+  readonly #declared = new Set<string>();
+
+  constructor(ctx: RequestContext, asked: Applying) {
+    this.#coming = new ComingView(ctx.view);
+    this.#ctx = { ...ctx, view: this.#coming.view };
+    this.#asked = asked;
+  }
+
+  plan(): Plan {
+    return {
+      dry_run: this.#asked.isDryRun,
+      changes: this.#steps.some(({ action }) => action !== 'unchanged'),
+      steps: this.#steps,
+      needs_force: this.#steps.filter(needsForce).map(({ key }) => key),
+    };
+  }
+
+  /** @throws ApiError */
+  async run(unitFor: () => Promise<Unit>): Promise<void> {
+    const { objects, project, prune } = this.#asked;
+    for (const it of objects) {
+      const { project: named } = it.spec;
+      if (named !== undefined && foldName(named) !== foldName(project.desired.name))
+        throw badRequest(`${keyOf(it)} is of project ${named}, and it is applied to ${project.desired.name}`);
+      const unit = await unitFor();
+      await this.#apply(unit, it);
+      this.#coming.show(unit);
+    }
+    if (!prune) return;
+    for (const it of this.#forgotten()) {
+      const unit = await unitFor();
+      await this.#prune(unit, it);
+      this.#coming.show(unit);
+    }
+  }
+
+  async #apply(unit: Unit, it: DeclaredObject): Promise<void> {
+    switch (it.kind) {
+      case 'Environment':
+        return this.#environment(unit, it);
+      case 'Volume':
+        return this.#volume(unit, it);
+      case 'Database':
+        return this.#database(unit, it);
+      case 'Application':
+        return this.#application(unit, it);
+      case 'TemplateInstance':
+        return this.#templateInstance(unit, it);
+    }
+  }
+
+  #environment(unit: Unit, it: DeclaredOf<'Environment'>): void {
+    const { project: _of, ...spec } = it.spec;
+    const { project } = this.#asked;
+    const live = found(this.#ctx.view.by('environment', 'project', project.meta.id), it.metadata.name);
+    const body = { ...spec, ...defined({ labels: it.metadata.labels }), name: it.metadata.name };
+    const fields = ['name', ...Object.keys(spec)];
+    if (live === undefined) {
+      const made = addEnvironment(this.#ctx, unit, project, body);
+      return this.#created(unit, it, made, fields);
+    }
+    const changed = unit.change(live, (draft) => writeEnvironment(draft, { ...this.#defaults(live, fields), ...body }));
+    this.#label(unit, live, it);
+    this.#changed(unit, it, { live, changed, fields });
+  }
+
+  #volume(unit: Unit, it: DeclaredOf<'Volume'>): void {
+    const environment = this.#environmentOf(it.spec);
+    const all = this.#ctx.view.by('volume', 'environment', environment.meta.id).filter(isOwn);
+    const live = found(all, it.metadata.name);
+    const place = this.#placeOf(environment, it.spec, live);
+    if (live === undefined) {
+      requireVolumeRoom(this.#ctx.view, place.fields.project_id, { adding: 1 });
+      enterPlace(unit, place);
+      const desired = { ...place.fields, name: it.metadata.name };
+      const made = unit.create('volume', this.#ctx.random.id(), desired, defined({ labels: it.metadata.labels }));
+      return this.#created(unit, it, made, ['name']);
+    }
+    this.#requireServer(it, live, place);
+    this.#label(unit, live, it);
+    this.#changed(unit, it, { live, changed: live, fields: ['name'] });
+  }
+
+  #database(unit: Unit, it: DeclaredOf<'Database'>): void {
+    const ctx = this.#ctx;
+    const environment = this.#environmentOf(it.spec);
+    const { project: _p, environment: _e, server: _s, ...spec } = it.spec;
+    const live = found(ctx.view.by('database', 'environment', environment.meta.id), it.metadata.name);
+    const place = this.#placeOf(environment, it.spec, live);
+    const body = { ...place.fields, ...spec, name: it.metadata.name, ...defined({ labels: it.metadata.labels }) };
+    const fields = ['name', ...Object.keys(spec)];
+    if (live === undefined) return this.#created(unit, it, addDatabase(ctx, unit, place, body), fields);
+    this.#requireServer(it, live, place);
+    const { desired } = live;
+    // what is not declared is what it is
+    const { type, version, database_name, database_user } = desired;
+    const same = { ...(body.type === type && { version, database_name, database_user }) };
+    const whole = { ...same, ...body };
+    const wanted = newDatabase(ctx, place.fields, whole, desired.data_volume_id, live.meta.id).desired;
+    if (isOtherDatabase(desired, wanted)) return this.#replaced(unit, it, live);
+    if (typeof spec.password === 'string' && !ctx.sealer.isSame(ctx.tenant, desired.password, wanted.password))
+      throw conflicting(
+        `${keyOf(it)} declares another password than it has: change it by POST /databases/${live.meta.id}/rotate-password, or leave it out`,
+      );
+    const { display_name, memory_limit, cpu_limit, exposed_port, parameters } = spec;
+    const sent = defined({ display_name, memory_limit, cpu_limit, exposed_port, parameters });
+    const former = formerOf(desired.declarations, this.#asked);
+    const update = { ...this.#defaults(live, fields), ...sent, ...this.#parameters(former?.leaves, parameters) };
+    const changed = unit.change(live, (draft) => writeDatabase(draft, update, ctx));
+    judgeDatabase(ctx, unit, { it: live, changed, body: update });
+    this.#label(unit, live, it);
+    this.#changed(unit, it, { live, changed, fields });
+  }
+
+  /** Settings of an engine that are not declared any more go back to their usual value; those of others stay. */
+  #parameters(
+    former: ReadonlyMap<string, unknown> | undefined,
+    declared: Readonly<Record<string, string | null>> | null | undefined,
+  ): { parameters?: Record<string, string | null> } {
+    const before = [...(former?.keys() ?? [])].flatMap((path) =>
+      path.startsWith('parameters/')
+        ? [path.slice('parameters/'.length).replaceAll('~1', '/').replaceAll('~0', '~')]
+        : [],
+    );
+    if (before.length === 0 && (declared === undefined || declared === null)) return {};
+    return { parameters: { ...Object.fromEntries(before.map((name) => [name, null])), ...declared } };
+  }
+
+  async #application(unit: Unit, it: DeclaredOf<'Application'>): Promise<void> {
+    const ctx = this.#ctx;
+    const environment = this.#environmentOf(it.spec);
+    const live = found(ctx.view.by('application', 'environment', environment.meta.id), it.metadata.name);
+    const place = this.#placeOf(environment, it.spec, live);
+    const { project: _p, environment: _e, server: _s, registry, git_credential, volumes, ...spec } = it.spec;
+    const source_type =
+      spec.source_type ??
+      (typeof spec.compose_file === 'string' || typeof spec.compose_path === 'string'
+        ? 'compose'
+        : typeof spec.repository_url === 'string'
+          ? 'git'
+          : 'image');
+    const ids = defined({
+      registry_id: registry === undefined ? undefined : this.#idOf('registry', registry),
+      git_credential_id: git_credential === undefined ? undefined : this.#idOf('git_credential', git_credential),
+    });
+    const labels = defined({ labels: it.metadata.labels });
+    const fields = [...new Set(['name', 'source_type', ...Object.keys(spec), ...Object.keys(ids)])];
+    if (volumes !== undefined) fields.push('volumes');
+    if (live === undefined) {
+      const body = { ...place.fields, ...spec, ...ids, ...labels, source_type, name: it.metadata.name };
+      const made = await addApplication(ctx, unit, place, body);
+      const mounted = await this.#mount(unit, made, volumes ?? []);
+      this.#coming.show(unit);
+      if (this.#asked.deploys) await startDeployment(ctx, unit, mounted);
+      return this.#created(unit, it, mounted, fields);
+    }
+    this.#requireServer(it, live, place);
+    const former = formerOf(live.desired.declarations, this.#asked);
+    const env = this.#env(live, former?.leaves, spec.env);
+    const update = { ...this.#defaults(live, fields), ...spec, ...ids, ...labels, source_type, ...env };
+    const isUnmounted = volumes === undefined && former?.fields?.includes('volumes') === true;
+    const mounted =
+      volumes === undefined && !isUnmounted
+        ? unit.change(live, () => undefined)
+        : await this.#mount(unit, live, volumes ?? []);
+    const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#asked.deploys });
+    this.#changed(unit, it, { live, changed, fields });
+  }
+
+  async #templateInstance(unit: Unit, it: DeclaredOf<'TemplateInstance'>): Promise<void> {
+    const ctx = this.#ctx;
+    const { view } = ctx;
+    const environment = this.#environmentOf(it.spec);
+    const { template: named, variables = {}, drift } = it.spec;
+    const { name } = it.metadata;
+    const template = found(view.list('template'), named);
+    if (template === undefined) throw badRequest(`${keyOf(it)} is of template ${named}, which is not there`);
+    const live = found(view.by('template_instance', 'environment', environment.meta.id), name);
+    const place = this.#placeOf(environment, it.spec, live);
+    if (live === undefined) {
+      requireInstanceRoom(view, place.fields.project_id);
+      const { id, desired } = await newInstance(ctx, { template, place, name, variables });
+      enterPlace(unit, place);
+      unit.require(template);
+      const { labels } = it.metadata;
+      const made = unit.create('template_instance', id, { ...desired, ...defined({ drift }) }, defined({ labels }));
+      return this.#created(unit, it, made, []);
+    }
+    if (isDeleting(live)) throw conflicting(`${keyOf(it)} is being deleted: apply again once it is gone`);
+    this.#requireServer(it, live, place);
+    const planned = await planChange(ctx, live, place, {
+      template_id: template.meta.id,
+      template_name: template.desired.name,
+      content: template.desired.content,
+      variables: live.desired.variables,
+      given: variables,
+    });
+    const changed: Live = unit.change(live, (draft) => {
+      planned.write(draft);
+      if (drift !== undefined && drift !== (draft.drift ?? 'warn')) draft.drift = drift;
+      if (planned.changes) draft.requested_by = ctx.principal.user.meta.id;
+    });
+    unit.require(template);
+    this.#label(unit, live, it);
+    const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
+    this.#note(unit, live, changed, { fields: [], spec: it.spec });
+    const parts = planned.steps.filter(({ action }) => action !== 'unchanged');
+    const words = (of: 'interrupts' | 'loses_data'): string | null =>
+      parts.flatMap((part) => (part[of] === null ? [] : [`${part.key}: ${part[of]}`])).join('; ') || null;
+    this.#steps.push({
+      ...stepOf(it, isSame ? 'unchanged' : 'update'),
+      id: live.meta.id,
+      fields: parts.flatMap(fieldsOfPart),
+      interrupts: words('interrupts'),
+      loses_data: words('loses_data'),
+    });
+  }
+
+  /** The variables with those that others have set, which an update replaces as a whole. */
+  #env(
+    live: ReadonlyResource<'application'>,
+    former: ReadonlyMap<string, unknown> | undefined,
+    declared: Readonly<Record<string, string>> | null | undefined,
+  ): { env?: Record<string, string> } {
+    const prefix = 'config/env/';
+    const before = [...(former?.keys() ?? [])].filter((path) => path.startsWith(prefix));
+    if (before.length === 0 && (declared === undefined || declared === null)) return {};
+    const env = unsealEnv(this.#ctx, live.meta.id, live.desired.config.env);
+    for (const path of before) delete env[path.slice(prefix.length)];
+    return { env: { ...env, ...declared } };
+  }
+
+  /** Mounts what is declared, and nothing else. */
+  async #mount(
+    unit: Unit,
+    it: ReadonlyResource<'application'>,
+    wanted: NonNullable<DeclaredOf<'Application'>['spec']['volumes']>,
+  ): Promise<ReadonlyResource<'application'>> {
+    const { view } = this.#ctx;
+    const all = view.by('volume', 'environment', it.desired.environment_id);
+    const mounts = wanted.map(({ volume: name, path, read_only = false }) => {
+      const volume = found(all.filter(isOwn), name);
+      if (volume === undefined)
+        throw badRequest(`Application ${it.desired.name} mounts ${name}, which is no volume of its environment`);
+      return { volume, path, read_only };
+    });
+    const isKept = (mount: { volume_id: string; path: string; read_only: boolean }): boolean =>
+      mounts.some(
+        ({ volume, path, read_only }) =>
+          volume.meta.id === mount.volume_id && path === mount.path && read_only === mount.read_only,
+      );
+    let next: ReadonlyResource<'application'> = unit.change(it, (draft) => {
+      draft.mounts = draft.mounts.filter(isKept);
+    });
+    this.#coming.show(unit);
+    for (const { volume, path, read_only } of mounts) {
+      if (next.desired.mounts.some(({ volume_id }) => volume_id === volume.meta.id)) continue;
+      await requireMountable(this.#ctx, unit, volume, next, { path, readOnly: read_only });
+      const { data_id } = volume.desired;
+      next = unit.change(next, (draft) => {
+        draft.mounts.push({ volume_id: volume.meta.id, ...defined({ data_id }), path, read_only });
+      });
+    }
+    return next;
+  }
+
+  /** Fields that the manager declared before and does not declare any more, each to return to its default. */
+  #defaults({ desired }: Live, fields: readonly string[]): Record<string, null> {
+    const former = formerOf(desired.declarations, this.#asked)?.fields ?? [];
+    const merged = [
+      'env',
+      'parameters',
+      'volumes',
+      'name',
+      'source_type',
+      'type',
+      'version',
+      'database_name',
+      'database_user',
+    ];
+    return Object.fromEntries(
+      former.filter((field) => !fields.includes(field) && !merged.includes(field)).map((field) => [field, null]),
+    );
+  }
+
+  #label(unit: Unit, live: Live, { metadata: { labels } }: DeclaredObject): void {
+    if (labels !== undefined) unit.label(live, labels);
+  }
+
+  #created(unit: Unit, it: DeclaredObject, made: Live, fields: readonly string[]): void {
+    this.#note(unit, made, made, { fields, spec: it.spec });
+    this.#steps.push({ ...stepOf(it, 'create'), id: this.#asked.isDryRun ? null : made.meta.id });
+  }
+
+  #changed(
+    unit: Unit,
+    it: DeclaredObject,
+    { live, changed, fields }: { live: Live; changed: Live; fields: readonly string[] },
+  ): void {
+    const { kind } = live.meta;
+    if (isDeleting(live)) throw conflicting(`${keyOf(it)} is being deleted: apply again once it is gone`);
+    if ('template_instance_id' in live.desired && live.desired.template_instance_id !== undefined)
+      throw conflicting(`${keyOf(it)} belongs to a template instance: change that one, or its template`);
+    const { declarations } = live.desired;
+    const former = formerOf(declarations, this.#asked);
+    const wanted = declarationOf(changed.desired, fields);
+    const writes = fieldPlan(kind, { former, wanted, live: live.desired }, this.#isSame).filter(
+      ({ isWrite, path }) => isWrite && path !== referencesPath,
+    );
+    // what nobody has applied was set by somebody
+    const isOthers = (one: FieldPlan): boolean =>
+      one.isForeign ||
+      otherManager(declarations, this.#asked, one.path) !== undefined ||
+      (former === undefined && (one.before !== null || one.isSecret));
+    const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
+    this.#note(unit, live, changed, { fields, spec: it.spec });
+    const effects = effectsOfChange(
+      kind,
+      writes.map(({ path }) => path),
+      changed.desired,
+    );
+    this.#steps.push({
+      ...stepOf(it, isSame ? 'unchanged' : 'update'),
+      id: live.meta.id,
+      fields: writes.map((one) => ({
+        field: one.field,
+        before: one.before,
+        after: one.after,
+        secret: one.isSecret,
+        by_hand: isOthers(one),
+      })),
+      ...effects,
+    });
+  }
+
+  /** The name stays taken until the present one is gone. */
+  #replaced(unit: Unit, it: DeclaredObject, live: ReadonlyResource<'database'>): void {
+    requireUnreferred(this.#ctx.view, live);
+    this.#declared.add(live.meta.id);
+    unit.requestDelete(live);
+    this.#steps.push({
+      ...stepOf(it, 'replace'),
+      id: live.meta.id,
+      ...effectsOfReplacement('database'),
+      waits_for: 'The present one to be gone: apply again then',
+    });
+  }
+
+  #isSame = (one: SealedValue, other: SealedValue): boolean => this.#ctx.sealer.isSame(this.#ctx.tenant, one, other);
+
+  /** Keeps with the object what was applied of it. */
+  #note(unit: Unit, live: Live, { desired }: Live, of: Pick<Applied, 'fields' | 'spec'>): void {
+    const { kind } = live.meta;
+    this.#declared.add(live.meta.id);
+    const next = declarationsAfter(kind, live.desired.declarations, this.#asked, { desired, ...of }, this.#isSame);
+    unit.change(live, (draft) => {
+      draft.declarations = next;
+    });
+  }
+
+  /** The environment that an object is declared for, by default the default one of the project. */
+  #environmentOf({ environment: name }: { environment?: string | undefined }): ReadonlyResource<'environment'> {
+    const { project } = this.#asked;
+    const all = this.#ctx.view.by('environment', 'project', project.meta.id);
+    const it =
+      name === undefined
+        ? all.find(({ meta }) => meta.id === project.desired.default_environment_id)
+        : found(all, name);
+    if (it === undefined)
+      throw badRequest(
+        `Project ${project.desired.name} has no environment ${name ?? 'by default'}: declare it, or name another one`,
+      );
+    return it;
+  }
+
+  /** Where an object is, or where it is to be made: by default on the default server of the project. */
+  #placeOf(
+    environment: ReadonlyResource<'environment'>,
+    { server }: { server?: string | undefined },
+    live: { readonly desired: { readonly server_id: string } } | undefined,
+  ): Place {
+    const { view } = this.#ctx;
+    const { project } = this.#asked;
+    const { id } = project.meta;
+    const usable = view.list('server').filter((it) => grants(it, id));
+    const named =
+      server === undefined ? undefined : (found(usable, server) ?? usable.find((it) => it.meta.id === server));
+    if (server !== undefined && named === undefined)
+      throw badRequest(`Project ${project.desired.name} may use no server ${server}: name another one`);
+    return placeFrom(view, {
+      project_id: id,
+      environment_id: environment.meta.id,
+      server_id: named?.meta.id ?? live?.desired.server_id,
+    });
+  }
+
+  #idOf(kind: 'registry' | 'git_credential', name: string): string {
+    const all: readonly ReadonlyResource<'registry' | 'git_credential'>[] = this.#ctx.view.list(kind);
+    const it = found(
+      all.filter((one) => grants(one, this.#asked.project.meta.id)),
+      name,
+    );
+    if (it === undefined) throw badRequest(`The project may use no ${kind.replace('_', ' ')} ${name}`);
+    return it.meta.id;
+  }
+
+  #requireServer(
+    it: DeclaredObject,
+    live: ReadonlyResource<'volume' | 'database' | 'application' | 'template_instance'>,
+    place: Place,
+  ): void {
+    if (!('server' in it.spec) || it.spec.server === undefined) return;
+    if (live.desired.server_id !== place.fields.server_id)
+      throw conflicting(
+        `${keyOf(it)} is on another server than ${it.spec.server}: it cannot be moved. Name its present server, or delete it first`,
+      );
+  }
+
+  /** What the set applied before and does not declare any more, what uses something before that. */
+  #forgotten(): Live[] {
+    const { manager, set, project } = this.#asked;
+    const isOfSet = ({ desired }: Live): boolean =>
+      desired.declarations?.some((it) => it.manager === manager && it.set === set) === true;
+    const all = (['template_instance', 'application', 'database', 'volume', 'environment'] as const).flatMap(
+      (kind): readonly Live[] => this.#ctx.view.by(kind, 'project', project.meta.id),
+    );
+    return all.filter((it) => isStaying(it) && isOfSet(it) && !this.#declared.has(it.meta.id));
+  }
+
+  async #prune(unit: Unit, it: Live): Promise<void> {
+    const { kind, id } = it.meta;
+    const others = (it.desired.declarations ?? []).filter(({ manager }) => manager !== this.#asked.manager);
+    const key = `${kind}s.${it.desired.name}`;
+    const step: PlannedStep = { ...blank, action: 'delete', kind, key, name: it.desired.name, id };
+    if (others.length > 0) {
+      // another manager declares it: it stays
+      unit.change(it, (draft) => {
+        draft.declarations = draft.declarations?.filter(({ manager }) => manager !== this.#asked.manager);
+      });
+      this.#steps.push({ ...step, action: 'update' });
+      return;
+    }
+    const waitsFor = await this.#wait(unit, it);
+    if (waitsFor === null) unit.requestDelete(it);
+    this.#steps.push({ ...step, ...effectsOfDeletion(kind), waits_for: waitsFor });
+  }
+
+  /** What has to be gone before an object is deleted; `null`: nothing. @throws ApiError CONFLICT for what stays */
+  async #wait(unit: Unit, it: Live): Promise<string | null> {
+    const { view } = this.#ctx;
+    if (isOfKind(it, 'application') || isOfKind(it, 'database')) {
+      const lack = referralsInWords(view, it);
+      if (lack !== undefined)
+        throw conflicting(`${lack} ${it.desired.name}, which is to be deleted: change them first`);
+      return null;
+    }
+    if (it.meta.kind === 'template_instance') return null;
+    if (isOfKind(it, 'volume')) {
+      const { staying, leaving } = usersOfVolume(this.#ctx, it);
+      if (staying.length > 0)
+        throw conflicting(`Volume ${it.desired.name} is to be deleted and is mounted: unbind it first`);
+      if (leaving.length > 0) return 'What mounts it to be gone: apply again then';
+      await holdPopulation(this.#ctx, unit, it);
+      return null;
+    }
+    const content = objectsIn(view, 'environment', it.meta.id);
+    if (content.some(isStaying))
+      throw conflicting(`Environment ${it.desired.name} is to be deleted and is not empty: delete what is in it first`);
+    if (content.length > 0) return 'What is in it to be gone: apply again then';
+    const left = view.by('environment', 'project', this.#asked.project.meta.id).filter(isStaying);
+    if (left.length === 1)
+      throw conflicting('Cannot delete the last environment of a project: delete the project instead');
+    unit.require(this.#asked.project);
+    await holdPopulation(this.#ctx, unit, it);
+    return null;
+  }
+}
+
+function isOfKind<K extends DeclaredKind>(it: Live, kind: K): it is ReadonlyResource<K> & Live {
+  return it.meta.kind === kind;
+}
+
+const blank = { wave: 0, fields: [], interrupts: null, loses_data: null, waits_for: null };
+
+function stepOf(it: DeclaredObject, action: PlannedStep['action']): PlannedStep {
+  const wave = declaredWords.indexOf(it.kind);
+  return { ...blank, action, kind: kindOfWord[it.kind], key: keyOf(it), name: it.metadata.name, id: null, wave };
+}
+
+/** The volume of a database has no name of its own. */
+function isOwn({ desired }: ReadonlyResource<'volume'>): boolean {
+  return desired.database_id === undefined;
+}
+
+/** What becomes of a part of a template instance, as fields of that. Changes by hand of it are told by its drift. */
+function fieldsOfPart({ key, action, fields }: PlannedStep): PlannedStep['fields'] {
+  if (fields.length === 0) return [{ field: key, before: null, after: action, secret: false, by_hand: false }];
+  return fields.map((one) => ({ ...one, field: `${key}.${one.field}`, by_hand: false }));
+}
+
+/** The one that has the name. */
+function found<T extends { readonly desired: { readonly name: string } }>(
+  all: readonly T[],
+  name: string,
+): T | undefined {
+  return all.find((it) => foldName(it.desired.name) === foldName(name));
+}

@@ -1,0 +1,114 @@
+import type { z } from 'zod';
+import { Findings } from '../../compose/findings.ts';
+import type { Finding } from '../../compose/findings.ts';
+import type { MapNode, Node } from '../../compose/node.ts';
+import { readYaml } from '../../compose/read-yaml.ts';
+import { parseWritten } from '../../store/faults.ts';
+import { badRequest } from '../ground/api-error.ts';
+import { valueOf } from '../templates/plain.ts';
+import { declaredSchemas, declaredWords, kindOfWord, maxObjects } from './objects.ts';
+import type { DeclaredObject, DeclaredWord } from './objects.ts';
+
+/**
+ * The objects that a text declares, in the order in which they are made: YAML or JSON, documents with `---` between them, each of
+ * one object or of a list. @throws ApiError BAD_REQUEST with path, line and column of each fault
+ */
+export function readDeclared(text: string): DeclaredObject[] {
+  const findings = new Findings('The text');
+  const objects: DeclaredObject[] = [];
+  const names = new Set<string>();
+  for (const document of documentsOf(text)) {
+    if (isEmpty(document)) continue;
+    const top = readYaml(document, (value) => ({ text: value, blank: [] }), findings);
+    for (const node of top === undefined ? [] : top.type === 'list' ? top.items : [top]) {
+      const it = readObject(node, findings);
+      if (it === undefined) continue;
+      const name = keyOf(it);
+      if (names.has(name)) findings.error(node, `declares ${name} twice`);
+      names.add(name);
+      objects.push(it);
+    }
+  }
+  const [first] = findings.errors;
+  if (first !== undefined) throw badRequest(inWords(first), findings.errors.map(detailOf));
+  if (objects.length === 0)
+    throw badRequest('The text declares nothing: it must have an object with kind and metadata');
+  if (objects.length > maxObjects) throw badRequest(`The text declares more than ${maxObjects} objects: split it`);
+  return orderOf(objects);
+}
+
+/** What an object is called, such as `applications.web`; those of another environment have its name as well. */
+export function keyOf({ kind, metadata, spec }: DeclaredObject): string {
+  const environment = 'environment' in spec ? spec.environment : undefined;
+  const within = environment === undefined ? '' : `${environment}/`;
+  return `${kindOfWord[kind]}s.${within}${metadata.name}`;
+}
+
+/** The documents of a text, each at its own lines. */
+function documentsOf(text: string): string[] {
+  const documents: string[][] = [[]];
+  text.split('\n').forEach((line, at) => {
+    if (/^---(\s|$)/.test(line)) documents.push([...Array.from({ length: at }, () => ''), line.slice(3)]);
+    else documents.at(-1)?.push(line);
+  });
+  return documents.map((lines) => lines.join('\n'));
+}
+
+function isEmpty(document: string): boolean {
+  return document.split('\n').every((line) => /^\s*(#.*)?$/.test(line));
+}
+
+function readObject(node: Node, findings: Findings): DeclaredObject | undefined {
+  if (node.type !== 'map') return findings.error(node, 'must be a map with apiVersion, kind, metadata and spec');
+  const kind = node.fields.get('kind');
+  const word = kind?.type === 'scalar' ? declaredWords.find((one) => one === kind.text) : undefined;
+  if (word === undefined)
+    return findings.error(kind ?? node, `must have a kind that can be declared: ${declaredWords.join(', ')}`);
+  return parsed(word, node, findings);
+}
+
+function parsed(word: DeclaredWord, node: MapNode, findings: Findings): DeclaredObject | undefined {
+  const value = valueOf(node);
+  const whole = typeof value === 'object' && value !== null && !('spec' in value) ? { ...value, spec: {} } : value;
+  const schema: z.ZodType<DeclaredObject> = declaredSchemas[word];
+  const result = parseWritten(schema, whole, 'The object');
+  if ('data' in result) return result.data;
+  for (const { path, rule } of result.faults)
+    findings.error({ ...nodeAt(node, path), path: [node.path, ...path.map(String)].filter(Boolean).join('.') }, rule);
+  return undefined;
+}
+
+/** The node at a path, or the nearest one around it. */
+function nodeAt(node: Node, [first, ...rest]: readonly (string | number)[]): Node {
+  if (first === undefined) return node;
+  const next =
+    node.type === 'map' ? node.fields.get(String(first)) : node.type === 'list' ? node.items[Number(first)] : undefined;
+  return next === undefined ? node : nodeAt(next, rest);
+}
+
+function detailOf(it: Finding) {
+  return { field: it.path === '' ? 'content' : it.path, reason: 'invalid', message: inWords(it) };
+}
+
+function inWords({ line, column, message }: Finding): string {
+  return `Line ${line}, column ${column}: ${message}`;
+}
+
+/** By kind, and applications after those that their variables refer to. A circle keeps the order of the text. */
+function orderOf(objects: readonly DeclaredObject[]): DeclaredObject[] {
+  const ordered: DeclaredObject[] = [];
+  const open = new Set<DeclaredObject>();
+  const add = (it: DeclaredObject): void => {
+    if (ordered.includes(it) || open.has(it)) return;
+    open.add(it);
+    if (it.kind === 'Application')
+      for (const other of objects) if (other.kind === 'Application' && refersTo(it, other.metadata.name)) add(other);
+    ordered.push(it);
+  };
+  for (const word of declaredWords) for (const it of objects) if (it.kind === word) add(it);
+  return ordered;
+}
+
+function refersTo({ spec }: Extract<DeclaredObject, { kind: 'Application' }>, name: string): boolean {
+  return Object.values(spec.env ?? {}).some((value) => value.includes(`\${applications.${name}.`));
+}

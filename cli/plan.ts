@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { cell } from './table.ts';
+
+const Shown = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+
+const Step = z.looseObject({
+  action: z.string(),
+  kind: z.string(),
+  key: z.string(),
+  name: z.string(),
+  fields: z.array(
+    z.looseObject({ field: z.string(), before: Shown, after: Shown, secret: z.boolean(), by_hand: z.boolean() }),
+  ),
+  interrupts: z.string().nullable(),
+  loses_data: z.string().nullable(),
+  waits_for: z.string().nullable(),
+});
+
+/** What a change would do, as the API answers with it. */
+export const Plan = z.looseObject({ changes: z.boolean(), steps: z.array(Step), needs_force: z.array(z.string()) });
+
+/** Prints each step of a plan with what changes, and what it costs. */
+export function printPlan({ steps, changes, needs_force }: z.infer<typeof Plan>): void {
+  for (const step of steps) {
+    console.log(cell(`${step.action} ${step.kind} ${step.name}`));
+    for (const { field, before, after, secret, by_hand } of step.fields) {
+      const what = secret ? 'changed' : `${text(before)} -> ${text(after)}`;
+      console.log(cell(`  ${field}: ${what}${by_hand ? ' (somebody changed it by hand)' : ''}`));
+    }
+    if (step.interrupts !== null) console.log(cell(`  interrupts: ${step.interrupts}`));
+    if (step.loses_data !== null) console.log(cell(`  loses data: ${step.loses_data}`));
+  }
+  if (!changes) console.log('There is nothing to change');
+  if (needs_force.length > 0) console.log(cell(`Only with --force ${needs_force.join(' ')}`));
+}
+
+function text(value: z.infer<typeof Shown>): string {
+  return value === null ? 'nothing' : JSON.stringify(value);
+}

@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+
+let world: ApiWorld;
+let owner: Client;
+
+beforeAll(async () => {
+  const unlimited = { perMinute: 0, burst: 1 };
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  owner = await world.owner();
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+const object = (kind: string, name: string, ...spec: string[]): string =>
+  [
+    'apiVersion: setpoint/v1',
+    `kind: ${kind}`,
+    `metadata: {name: ${name}}`,
+    'spec:',
+    ...spec.map((it) => `  ${it}`),
+  ].join('\n');
+
+/** A volume, a database and an application that mounts the one and refers to the other. */
+const shop = (changes: { image?: string; extra?: readonly string[]; env?: string } = {}): string =>
+  [
+    object(
+      'Application',
+      'web',
+      `image_url: ${changes.image ?? 'web:1'}`,
+      'exposed_port: 8080',
+      ...(changes.extra ?? []),
+      `env: {${changes.env ?? 'TOKEN: one, DATABASE_URL: "${databases.db.url}"'}}`,
+      'volumes: [{volume: files, path: /files}]',
+    ),
+    object('Database', 'db', 'type: redis'),
+    'apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: files}\n',
+  ].join('\n---\n');
+
+interface At {
+  project: string;
+  apply: (content: string, more?: object) => ReturnType<Client['post']>;
+}
+
+async function place(): Promise<At> {
+  const { project, server } = await world.place(owner);
+  await owner.put(`/projects/${project}`, { default_server_id: server });
+  return { project, apply: (content, more = {}) => owner.post('/apply', { project_id: project, content, ...more }) };
+}
+
+const actions = (plan: { steps: { key: string; action: string }[] }) =>
+  Object.fromEntries(plan.steps.map(({ key, action }) => [key, action]));
+const idOf = async (kind: string, { project }: At, name: string): Promise<string> =>
+  (await owner.get(`/${kind}?projectId=${project}`)).data.find((it: { name: string }) => it.name === name)?.id;
+
+describe('what is declared', () => {
+  it('is planned, made in its order and deployed, and nothing the second time', async () => {
+    const at = await place();
+    const { data: planned } = await at.apply(shop(), { dry_run: true });
+    expect(planned.steps.map(({ key }: { key: string }) => key)).toEqual([
+      'volumes.files',
+      'databases.db',
+      'applications.web',
+    ]);
+    expect(await idOf('applications', at, 'web')).toBeUndefined();
+    const { status, data } = await at.apply(shop());
+    expect([status, actions(data)]).toEqual([
+      200,
+      { 'volumes.files': 'create', 'databases.db': 'create', 'applications.web': 'create' },
+    ]);
+    const web = await idOf('applications', at, 'web');
+    expect((await owner.get(`/applications/${web}/deployments`)).data).toHaveLength(1);
+    const { data: before } = await owner.get(`/applications/${web}`);
+    const again = await at.apply(shop());
+    expect(again.data).toMatchObject({ changes: false });
+    expect((await owner.get(`/applications/${web}`)).data.resource_version).toBe(before.resource_version);
+
+    const { data: changed } = await at.apply(shop({ image: 'web:2', env: 'TOKEN: two' }));
+    expect(changed.steps.at(-1)).toMatchObject({
+      action: 'update',
+      fields: [
+        { field: 'image_url', before: 'web:1', after: 'web:2', by_hand: false },
+        { field: 'env.TOKEN', before: null, after: null, secret: true },
+        { field: 'env.DATABASE_URL', secret: true },
+      ],
+    });
+    expect((await owner.get(`/applications/${web}/env`)).data.env).toEqual({ TOKEN: 'two' });
+    expect((await owner.get(`/applications/${web}/deployments`)).data).toHaveLength(2);
+  });
+
+  it('returns a field that is not declared any more to its default, and leaves alone what others have set', async () => {
+    const at = await place();
+    await at.apply(shop({ extra: ['memory_limit: 1g'] }));
+    const web = await idOf('applications', at, 'web');
+    const env = { TOKEN: 'one', DATABASE_URL: '${databases.db.url}', OWN: 'mine' };
+    await owner.put(`/applications/${web}`, { cpu_limit: '2', env });
+    expect((await at.apply(shop({ extra: ['memory_limit: 1g'] }))).data.changes).toBe(false);
+    await at.apply(shop());
+    expect((await owner.get(`/applications/${web}`)).data).toMatchObject({ memory_limit: null, cpu_limit: '2' });
+    expect((await owner.get(`/applications/${web}/env`)).data.env).toEqual(env);
+  });
+
+  it('that somebody else has set is a conflict, until the step is forced', async () => {
+    const at = await place();
+    await at.apply(shop());
+    const web = await idOf('applications', at, 'web');
+    await owner.put(`/applications/${web}`, { image_url: 'web:mine' });
+    const refused = await at.apply(shop());
+    expect(refused.status).toBe(409);
+    expect(refused.body.error?.details).toMatchObject([
+      { reason: 'force_needed', message: 'applications.web: somebody else has set image_url' },
+    ]);
+    expect((await at.apply(shop(), { force: ['applications.web'] })).status).toBe(200);
+    expect((await owner.get(`/applications/${web}`)).data.image_url).toBe('web:1');
+    const other = object('Application', 'web', 'image_url: web:3');
+    expect((await at.apply(other, { manager: 'ci' })).body.error?.message).toContain('image_url');
+    await at.apply(other, { manager: 'ci', force: ['applications.web'] });
+    expect((await owner.get(`/applications/${web}`)).data).toMatchObject({ image_url: 'web:3', exposed_port: 8080 });
+  });
+
+  it('is deleted with its set once it is not declared any more, what uses something first', async () => {
+    const at = await place();
+    await at.apply(shop(), { set: 'shop' });
+    const files = await idOf('volumes', at, 'files');
+    const rest = object('Environment', 'staging', 'type: staging');
+    const refused = await at.apply(rest, { set: 'shop', prune: true });
+    expect(refused.body.error?.details).toMatchObject([
+      { message: 'databases.db loses data' },
+      { message: 'volumes.files loses data' },
+    ]);
+    const force = ['databases.db', 'volumes.files'];
+    const { data } = await at.apply(rest, { set: 'shop', prune: true, force });
+    expect(actions(data)).toEqual({
+      'environments.staging': 'create',
+      'applications.web': 'delete',
+      'databases.db': 'delete',
+      'volumes.files': 'delete',
+    });
+    expect(data.steps.at(-1).waits_for).toContain('apply again');
+    expect((await owner.get(`/volumes/${files}`)).data.status).not.toBe('deleting');
+    expect((await at.apply(rest, { prune: true })).status).toBe(400);
+  });
+
+  it('as another database replaces it only where that is forced, and by two steps', async () => {
+    const at = await place();
+    await at.apply(object('Database', 'db', 'type: redis'));
+    const db = await idOf('databases', at, 'db');
+    const other = object('Database', 'db', 'type: postgres');
+    expect((await at.apply(other)).status).toBe(409);
+    const { data } = await at.apply(other, { force: ['databases.db'] });
+    expect(data.steps).toMatchObject([
+      { action: 'replace', id: db, waits_for: expect.stringContaining('apply again') },
+    ]);
+    expect((await owner.get(`/databases/${db}`)).data.status).toBe('deleting');
+    expect((await at.apply(other)).status).toBe(409);
+  });
+
+  it('as an instance of a template is made, and changed by the plan of its parts', async () => {
+    const at = await place();
+    const text = (image: string): string =>
+      `apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: MODE, default: plain}]\napplications:\n  - name: web\n    image_url: ${image}\n    env: {MODE: "\${MODE}"}\n`;
+    const { data: template } = await owner.post('/templates', { name: 'notes', content: text('notes:1') });
+    const blog = object('TemplateInstance', 'blog', 'template: notes', 'variables: {MODE: fancy}');
+    expect(actions((await at.apply(blog)).data)).toEqual({ 'template_instances.blog': 'create' });
+    expect((await at.apply(blog)).data.changes).toBe(false);
+    await owner.put(`/templates/${template.id}`, { content: text('notes:2') });
+    const { data } = await at.apply(blog);
+    expect(data.steps).toMatchObject([
+      { action: 'update', fields: [{ field: 'applications.web.image_url', before: 'notes:1', after: 'notes:2' }] },
+    ]);
+    expect((await at.apply(object('TemplateInstance', 'x', 'template: none'))).body.error?.message).toContain(
+      'template none',
+    );
+  });
+
+  it('is done in order where it does not fit into one transaction, and goes on', async () => {
+    const at = await place();
+    const many = Array.from(
+      { length: 40 },
+      (_, n) => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`,
+    );
+    expect((await at.apply(many.join('\n---\n'))).data.steps).toHaveLength(40);
+    expect((await owner.get(`/volumes?projectId=${at.project}&limit=100`)).data).toHaveLength(40);
+    expect((await at.apply(many.join('\n---\n'))).data.changes).toBe(false);
+  });
+
+  it('says where a text is wrong, and does nothing then', async () => {
+    const at = await place();
+    const wrong = `${shop()}\n---\n${object('Database', 'two', 'type: oracle')}`;
+    const { status, body } = await at.apply(wrong);
+    expect([status, body.error?.message]).toEqual([
+      400,
+      expect.stringMatching(/^Line 2\d, column \d+: spec\.type must be one of/),
+    ]);
+    expect(await idOf('databases', at, 'db')).toBeUndefined();
+    for (const [content, words] of [
+      ['kind: Server\nmetadata: {name: a}', 'must have a kind that can be declared'],
+      ['', 'declares nothing'],
+      [object('Application', 'web', 'image_url: web:1', 'server: nowhere'), 'may use no server nowhere'],
+      [object('Volume', 'a', 'environment: nowhere'), 'has no environment nowhere'],
+      [`${object('Volume', 'a', 'server: x')}\n---\n${object('Volume', 'a', 'server: y')}`, 'declares volumes.a twice'],
+      [object('Application', 'web', 'image_url: web:1', 'volumes: [{volume: none, path: /a}]'), 'which is no volume'],
+    ] as const)
+      expect((await at.apply(content)).body.error?.message).toContain(words);
+  });
+});
+
+describe('an export', () => {
+  it('applies back to no change, and names what it leaves out', async () => {
+    const at = await place();
+    await at.apply(shop({ extra: ['replicas: 1', 'restart_policy: never', 'domains: [{host: shop.example.test}]'] }));
+    const { data } = await owner.get(`/projects/${at.project}/export`);
+    expect(data.content).toContain('DATABASE_URL: ${databases.db.url}');
+    expect(data.content).not.toContain('TOKEN');
+    expect(data.left_out).toEqual(['databases.db: password', 'applications.web: env.TOKEN']);
+    const back = await at.apply(data.content, { manager: 'other' });
+    expect([back.status, back.data?.changes, back.body.error]).toEqual([200, false, undefined]);
+  });
+});
+
+describe('the schema of what can be declared', () => {
+  it('is served for editors', async () => {
+    const response = await fetch(`${world.url}/schemas/application.json`);
+    expect(response.headers.get('content-type')).toContain('application/schema+json');
+    const schema: unknown = await response.json();
+    expect(schema).toMatchObject({ properties: { kind: { const: 'Application' } } });
+    expect((await fetch(`${world.url}/schemas/setpoint.json`)).status).toBe(200);
+    expect((await fetch(`${world.url}/schemas/other.json`)).status).toBe(404);
+  });
+});
