@@ -49,3 +49,13 @@ export function applicationsReferringTo(
     .filter((other) => isStaying(other) && other.meta.id !== it.meta.id)
     .filter((other) => referredObjects(view, other, it.meta.kind).includes(it.meta.id));
 }
+
+/** The functions that refer to this object. */
+export function functionsReferringTo(
+  view: TenantView,
+  it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+): ReadonlyResource<'function'>[] {
+  return view
+    .by('function', 'environment', it.desired.environment_id)
+    .filter((other) => isStaying(other) && referredObjects(view, other, it.meta.kind).includes(it.meta.id));
+}

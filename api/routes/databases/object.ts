@@ -11,7 +11,7 @@ import type { Unit } from '../../../store/unit-of-work.ts';
 import { Database, DatabaseCreate, databases, DatabaseUpdate } from '../../resources/database.ts';
 import { assign } from '../../resources/object-fields.ts';
 import { changedParameters, requireMemory } from '../../workloads/database-parameters.ts';
-import { applicationsReferringTo } from '../../workloads/env-references.ts';
+import { applicationsReferringTo, functionsReferringTo } from '../../workloads/env-references.ts';
 import { requireTimes, setArchive, wantedMode } from '../../workloads/archiving.ts';
 import { destinationFor, requireBackups } from '../../workloads/backing-up.ts';
 import { newDatabase, requireDatabaseRoom } from '../../workloads/new-database.ts';
@@ -149,9 +149,10 @@ export const deleteDatabase = deleteEndpoint(
   },
 );
 
-/** @throws ApiError CONFLICT naming the applications that refer to the database by its name */
+/** @throws ApiError CONFLICT naming the applications and functions that refer to the database by its name */
 function requireUnreferred(view: TenantView, it: ReadonlyResource<'database'>): void {
-  const names = applicationsReferringTo(view, it).map(({ desired }) => desired.name);
+  const users = [...applicationsReferringTo(view, it), ...functionsReferringTo(view, it)];
+  const names = users.map(({ desired }) => desired.name);
   if (names.length === 0) return;
   const some = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
   throw conflicting(`Variables of ${some} refer to the database: change them first`);
