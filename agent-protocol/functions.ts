@@ -3,7 +3,8 @@ import { z } from 'zod';
 /** Bounds of what is sent of one call, and of one question for executions. */
 export const callLimits = { bodyBytes: 256 * 1024, answerBytes: 256 * 1024, headers: 64, executions: 200 } as const;
 
-export const ExecutionStatus = z.enum(['running', 'succeeded', 'failed', 'timed_out', 'missed']);
+export const executionStatuses = ['running', 'succeeded', 'failed', 'timed_out', 'missed'] as const;
+export const ExecutionStatus = z.enum(executionStatuses);
 export type ExecutionStatus = z.infer<typeof ExecutionStatus>;
 
 export const ExecutionTrigger = z.enum(['http', 'cron', 'manual']);

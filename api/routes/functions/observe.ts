@@ -3,6 +3,7 @@ import { answerOf } from '../../../agent-protocol/answer.ts';
 import {
   callLimits,
   Executions,
+  executionStatuses,
   ExecutionStatus,
   ExecutionTrigger,
   FunctionAnswer,
@@ -72,7 +73,7 @@ export const listExecutions = defineEndpoint({
   query: z.strictObject({
     limit: z.coerce.number<string>().int().min(1).max(callLimits.executions).default(50),
     cursor: z.uuid().optional().meta({ description: 'The id of the last one of the page before' }),
-    status: listOf(ExecutionStatus.options).optional(),
+    status: listOf(executionStatuses).optional(),
   }),
   response: z.array(Execution),
   handle: async (ctx, { it, query }) => {

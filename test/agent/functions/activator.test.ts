@@ -33,6 +33,7 @@ class Machine {
     lastLines: () => ['the last line'],
   });
   launches = 0;
+  ready = 0;
   stopped = 0;
   readonly ends: ((end: { outOfMemory: boolean }) => void)[] = [];
 
@@ -54,6 +55,7 @@ class Machine {
     open.push(server);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
+    this.ready += 1;
     const { promise: ended, resolve } = Promise.withResolvers<{ outOfMemory: boolean }>();
     this.ends.push((end) => {
       resolve(end);
@@ -118,7 +120,8 @@ describe('the activator', () => {
   it('keeps as many as must be there, also while nothing calls', async () => {
     const machine = new Machine();
     machine.serve(hello, { minInstances: 2 });
-    await expect.poll(() => machine.launches).toBe(2);
+    await expect.poll(() => machine.ready).toBe(2);
+    await machine.clock.advance(0);
     await machine.call();
     expect(machine.last?.cold_start).toBe(false);
     await machine.clock.advance(2 * idleMs);
