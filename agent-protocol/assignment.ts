@@ -13,6 +13,7 @@ import {
   phases,
   Progress,
   routes,
+  servedFunction,
   service,
   volume,
 } from './workload.ts';
@@ -39,6 +40,12 @@ export const WireService = service(z.string()).extend({
   configuration: WireConfiguration.omit({ id: true }).optional(),
 });
 export type WireService = z.infer<typeof WireService>;
+
+/** A function; its configuration is as that of a service. */
+export const WireFunction = servedFunction(z.string()).extend({
+  configuration: WireConfiguration.omit({ id: true }).optional(),
+});
+export type WireFunction = z.infer<typeof WireFunction>;
 
 export const WireVolume = volume;
 export type WireVolume = z.infer<typeof WireVolume>;
@@ -83,6 +90,7 @@ export const WireAssignment = z.object({
   run: z.enum(['running', 'stopped']),
   spec: z.discriminatedUnion('type', [
     WireService,
+    WireFunction,
     WireVolume,
     WireCopiedVolume,
     WireRoutes,

@@ -4,6 +4,7 @@ import { GitCredential } from './git-credential.ts';
 import { MetricsQuery, mostInstances, WorkloadLoad } from './metrics.ts';
 import { LogFollow, LogQuery, LogsToKeep, ServerLogQuery } from './logs.ts';
 import { HealableCheck, healableChecks } from './diagnosis.ts';
+import { callLimits, ExecutionStatus, FunctionRequest } from './functions.ts';
 import { RegistryAccess } from './registry-access.ts';
 import { PortPolicy } from './port-policy.ts';
 import { valuesLimits } from './survey.ts';
@@ -393,6 +394,24 @@ export const CallParams = z.discriminatedUnion('method', [
    * Answers `invalid_path` or `invalid_dump`. Changes nothing. {@link ImportFile}
    */
   z.object({ method: z.literal('import.look'), path: z.string().max(1024), engine: z.enum(importedEngines) }),
+  /**
+   * Calls a function once, in the way of every other call of it, and answers with what it answered, cut to
+   * `callLimits.answerBytes`. {@link FunctionAnswer}
+   */
+  z.object({
+    method: z.literal('function.call'),
+    function_id: z.string().max(64),
+    request: FunctionRequest,
+  }),
+  /** Asks for the newest executions of a function, older than `before` if that is given. {@link Executions} */
+  z.object({
+    method: z.literal('function.executions'),
+    function_id: z.string().max(64),
+    limit: z.int().min(1).max(callLimits.executions),
+    /** The id of an execution. */
+    before: z.string().max(64).optional(),
+    status: z.array(ExecutionStatus).max(ExecutionStatus.options.length).optional(),
+  }),
   /** Asks how many bytes the content of a volume takes, by its name at the engine. {@link VolumeUsage} */
   z.object({ method: z.literal('volume.usage'), volume: z.string().max(255) }),
   /**

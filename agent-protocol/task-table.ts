@@ -58,6 +58,9 @@ export interface TaskRow {
   output: LogLine['stream'];
 }
 
+/** Most missed instants that one call records. */
+export const mostMissed = 20;
+
 const specOf = <Type extends string, Payload extends z.ZodRawShape>(type: Type, payload: Payload) =>
   z.object({ type: z.literal(type), ...payload, deadline_seconds: z.int(), attempt: z.int().default(1) });
 
@@ -82,6 +85,8 @@ export const tasksWith = <Secret extends z.ZodType, GitAccess extends z.ZodType>
         build_context: z.string(),
         /** The Dockerfile itself, in place of one in the repository. */
         dockerfile_text: z.string().optional(),
+        /** The files themselves by path, in place of a repository: that and the branch are empty. */
+        files: z.record(z.string(), z.string()).optional(),
         /** The stage of the Dockerfile that becomes the image; absent: its last one. */
         target: z.string().optional(),
         /** Present where the path of the Dockerfile is `generatedPath`. */
@@ -151,6 +156,11 @@ export const tasksWith = <Secret extends z.ZodType, GitAccess extends z.ZodType>
           message: 'The agent of the server cannot build the dockerfile_inline of a compose file: upgrade the agent',
         },
         {
+          field: 'files',
+          capability: 'functions',
+          message: 'The agent of the server cannot build functions: upgrade the agent',
+        },
+        {
           field: 'target',
           capability: 'build.compose',
           message: 'The agent of the server cannot build one stage of a Dockerfile: upgrade the agent',
@@ -202,6 +212,32 @@ export const tasksWith = <Secret extends z.ZodType, GitAccess extends z.ZodType>
       // It may have had an effect.
       ifInterrupted: 'lost',
       deadlineSeconds: 60 * 60,
+      output: 'system',
+    },
+    /** Calls a function once, as its schedule asks, in the way of every other call of it. */
+    call: {
+      noun: 'call',
+      spec: specOf('call', {
+        function_id: z.string(),
+        /** The instant that the call is for. */
+        scheduled_at: z.string(),
+        /** Earlier instants for which it was not called, which are recorded as missed. */
+        missed: z.array(z.string()).max(mostMissed).default([]),
+      }),
+      result: z.object({
+        execution_id: z.string(),
+        /** What became of the execution: `succeeded`, `failed` or `timed_out`. */
+        status: z.string(),
+      }),
+      known: z.object({}),
+      resultIn: 'result',
+      secrets: [],
+      capability: 'functions',
+      gated: [],
+      codes: { timeout: 'run_timeout', failed: 'run_failed' },
+      // It may have had an effect.
+      ifInterrupted: 'lost',
+      deadlineSeconds: 20 * 60,
       output: 'system',
     },
     /** Sends what a database or a volume holds to the bucket of a destination, by addresses that the control plane signs. */

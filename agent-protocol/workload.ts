@@ -209,6 +209,29 @@ export const service = <Reference extends z.ZodType>(config: Reference) =>
   });
 
 /**
+ * A function: the agent makes instances of its image when somebody calls it, and ends them when nobody does. `config` as
+ * of a service.
+ */
+export const servedFunction = <Reference extends z.ZodType>(config: Reference) =>
+  z.object({
+    type: z.literal('function'),
+    image: z.string(),
+    image_digest: z.string(),
+    config: config.optional(),
+    /** The version of the function that the image is of. */
+    version_id: z.string(),
+    network: ServiceNetwork,
+    /** Port of the server at which it is called; absent: only the control plane calls it. */
+    port: PortNumber.optional(),
+    timeout_seconds: z.int().min(1),
+    /** Calls that one instance answers at a time. */
+    concurrency: z.int().min(1),
+    min_instances: z.int().min(0),
+    max_instances: z.int().min(1),
+    limits: Limits.pick({ memory_bytes: true, nano_cpus: true }),
+  });
+
+/**
  * A volume of the server. `run: 'stopped'` removes it with its data. An item that is only dropped leaves the volume as
  * it is, so that no loss of records can remove data.
  */

@@ -59,6 +59,10 @@ import { VolumeCopies } from './volumes/volume-copies.ts';
 import { VolumeWriters } from './volumes/writers.ts';
 import { StorageWatch } from './engine/storage-watch.ts';
 import { Surveyor } from './survey/surveyor.ts';
+import { ExecutionLog } from './functions/execution-log.ts';
+import { Functions } from './functions/functions.ts';
+import { closedGate } from './functions/gate.ts';
+import type { Gate } from './functions/gate.ts';
 import { InstanceQueries } from './instance-queries.ts';
 import { mockProxy } from './ingress/mock-proxy.ts';
 import type { Proxy, ProxySockets } from './ingress/proxy.ts';
@@ -114,6 +118,8 @@ export interface AgentOptions {
   repositories: ReadRepository;
   /** Reaches the proxy of the server by the socket of its administration; by default it is one in memory. */
   openProxy?: (sockets: ProxySockets) => Proxy;
+  /** Opens the ports of functions; by default none is open, and only the control plane calls them. */
+  gate?: Gate;
   /** Shells of the machine; absent if its operator does not allow terminals of the server. */
   serverShells?: ServerShells;
   /** Space on the disk that holds images and logs. */
@@ -243,6 +249,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         steps: engine.steps,
         networks,
         files,
+        executions: { retain: (kept) => executions.retain(kept) },
         collector,
         cache,
         clones: options.clones,
@@ -286,6 +293,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         changed: (ids) => fleet.wake(ids),
       }),
     );
+    const executions = stack.use(new ExecutionLog(join(dataDir, 'functions', 'executions.db'), { clock, log }));
+    const functions = new Functions({ log: executions, clock });
     const notes = new SentNotes(join(dataDir, 'archives'));
     const fleet: Fleet = stack.use(
       new Fleet({
@@ -346,6 +355,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
               random: options.random,
             }),
           recovery: options.recovery ?? runRecovery({ runtime, observer, clock }),
+          functions,
         }),
         archives: {
           open:
@@ -361,6 +371,20 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
             }),
           notes,
           random: options.random,
+        },
+        functions: {
+          runtime,
+          server,
+          observer,
+          ledger,
+          images: options.images,
+          publication,
+          capture,
+          prober: engine.prober,
+          networks,
+          disk: options.disk,
+          gate: options.gate ?? closedGate,
+          functions,
         },
         volumes: { runtime, server, made, copies: new VolumeCopies({ runtime, copier: engine.copier, clock }) },
         taskDeps: { results, logs },
@@ -421,6 +445,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         made,
       }),
       queries: new InstanceQueries({ observer, runtime }),
+      functions,
       surveyor: new Surveyor({ runtime, images: options.images, clock }),
       isOpen: options.serverShells !== undefined,
       removals: new RemovalGuard(clock),

@@ -17,6 +17,8 @@ import { ServiceWorker } from './service/service-worker.ts';
 import type { Overflow } from './engine/storage-watch.ts';
 import type { RoutesDeps } from './ingress/routes-worker.ts';
 import { RoutesWorker } from './ingress/routes-worker.ts';
+import type { FunctionDeps } from './functions/function-worker.ts';
+import { FunctionWorker } from './functions/function-worker.ts';
 import type { ArchiveDeps } from './archive/archive-worker.ts';
 import { ArchiveWorker } from './archive/archive-worker.ts';
 import type { VolumeDeps } from './volumes/volume-worker.ts';
@@ -30,6 +32,7 @@ export class Fleet {
   readonly #services: ServiceDeps;
   readonly #volumes: VolumeDeps;
   readonly #archives: ArchiveDeps;
+  readonly #functions: FunctionDeps;
   readonly #routes: RoutesDeps;
   readonly #tasks: Tasks;
   readonly #taskDeps: TaskDeps;
@@ -47,6 +50,7 @@ export class Fleet {
     services: Omit<ServiceDeps, keyof WorkerDeps | 'settled'>;
     volumes: Omit<VolumeDeps, keyof WorkerDeps | 'appeared'>;
     archives: Omit<ArchiveDeps, keyof WorkerDeps>;
+    functions: Omit<FunctionDeps, keyof WorkerDeps>;
     tasks: Tasks;
     taskDeps: Omit<TaskDeps, keyof WorkerDeps>;
     desired: DesiredSet;
@@ -60,6 +64,7 @@ export class Fleet {
     this.#services = { ...deps.services, ...common, settled: () => this.#checkSettled() };
     this.#volumes = { ...deps.volumes, ...common, appeared: (volume) => this.#appeared(volume) };
     this.#archives = { ...deps.archives, ...common };
+    this.#functions = { ...deps.functions, ...common };
     this.#routes = { ...common, ingress: deps.services.ingress };
     this.#tasks = deps.tasks;
     this.#taskDeps = { ...deps.taskDeps, ...common };
@@ -222,6 +227,8 @@ export class Fleet {
         return new VolumeWorker(id, this.#volumes);
       case 'routes':
         return new RoutesWorker(id, this.#routes);
+      case 'function':
+        return new FunctionWorker(id, this.#functions);
       case 'archive':
         return new ArchiveWorker(id, this.#archives);
     }

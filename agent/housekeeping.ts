@@ -7,6 +7,7 @@ import { deadline } from './runtime/deadline.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { BuildCache } from './engine/build-cache.ts';
 import { stagesOf, type ImageCollector } from './engine/image-collector.ts';
+import type { ExecutionLog } from './functions/execution-log.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { StepGuard } from './ports/step-guard.ts';
@@ -123,6 +124,7 @@ export class Housekeeping {
       () => logs.prune(),
       () => this.#logs(),
       () => this.#files(),
+      () => this.#executions(),
       () => this.#clones(),
       () => this.#uploads(),
     ])
@@ -200,6 +202,7 @@ export class Housekeeping {
     for (const { id, spec } of desired.understood())
       if (spec.type === 'build') needed.add(buildNetwork(id));
       else if (spec.type === 'run') needed.add(spec.network);
+      else if (spec.type === 'function') needed.add(spec.network.name);
       else if (spec.type === 'service') for (const { name } of spec.networks) needed.add(name);
     for (const id of observer.assignments())
       for (const { detail } of observer.of(id))
@@ -211,6 +214,13 @@ export class Housekeeping {
   async #logs(): Promise<void> {
     const { desired, logs } = this.#deps;
     if (desired.confirmed) await logs.forget(new Set([...desired.all()].map((item) => item.workload_id)));
+  }
+
+  /** Removes what is known of calls of functions that are not desired. */
+  async #executions(): Promise<void> {
+    const { desired, executions } = this.#deps;
+    if (!desired.confirmed) return;
+    await executions.retain(new Set([...desired.all()].map((item) => item.workload_id)));
   }
 
   /** Removes the files of instances that are not desired and have no container. */
@@ -274,7 +284,10 @@ export class Housekeeping {
       if (ended.has(phase)) done.add(id);
     }
     for (const { id, project_id: project, spec } of desired.understood())
-      if ((spec.type === 'service' || spec.type === 'run') && spec.image_digest !== undefined)
+      if (
+        (spec.type === 'service' || spec.type === 'run' || spec.type === 'function') &&
+        spec.image_digest !== undefined
+      )
         wanted.add(spec.image_digest);
       // It would fail without a stage that it has taken its first steps from.
       else if (spec.type === 'build' && !done.has(id)) wanted.add(stagesOf({ [labels.project]: project }));
@@ -299,6 +312,7 @@ interface Deps {
   /** Networks that are known to exist. */
   networks: Set<string>;
   files: InstanceFiles;
+  executions: Pick<ExecutionLog, 'retain'>;
   collector: ImageCollector;
   cache: BuildCache;
   /** Absent: none are kept. */

@@ -20,6 +20,7 @@ import type { Examiner } from './diagnose/examiner.ts';
 import type { Surveyor } from './survey/surveyor.ts';
 import type { DesiredSet } from './desired/desired.ts';
 import type { Fleet } from './fleet.ts';
+import type { Functions } from './functions/functions.ts';
 import type { InstanceQueries } from './instance-queries.ts';
 import type { Housekeeping } from './housekeeping.ts';
 import type { ImageStore } from './engine/image-store.ts';
@@ -66,6 +67,7 @@ export interface SessionHostDeps {
   examiner: Pick<Examiner, 'examine' | 'heal'>;
   surveyor: Pick<Surveyor, 'survey' | 'values'>;
   queries: Pick<InstanceQueries, 'run' | 'usage'>;
+  functions: Pick<Functions, 'ask' | 'executions'>;
   /** The operator of the machine allows terminals of it, and so every read of what is there. */
   isOpen: boolean;
   removals: RemovalGuard;
@@ -231,6 +233,10 @@ export class SessionHost implements AgentHost {
         return translated(() => this.#deps.queries.usage(params.volume, signal));
       case 'import.look':
         return translated(() => this.#lookAt(params));
+      case 'function.call':
+        return translated(() => this.#deps.functions.ask(params, signal));
+      case 'function.executions':
+        return this.#deps.functions.executions(params);
       case 'uninstall':
         await this.#deps.uninstall.take(this.#isProven);
         return {};

@@ -12,6 +12,7 @@ import { diskGuard, diskSpace } from '../agent/disk/disk-guard.ts';
 import { holdExclusively } from '../agent/machine/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
 import { holdIdentity } from '../agent/machine/machine-identities.ts';
+import { machineGate } from '../agent/functions/gate.ts';
 import { caddy } from '../agent/ingress/caddy.ts';
 import { ImageRecord } from '../agent/engine/image-record.ts';
 import type { Engine } from '../agent/engine/engine.ts';
@@ -153,7 +154,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
     clones,
     dockerfiles: dockerfilePreview({ git: sources, folder, runtime, disk: diskGuard(disk), clock: systemClock }),
     repositories: repositoryFiles({ git: sources, folder, disk: diskGuard(disk), clock: systemClock }),
-    ...(config.runtime !== 'mock' && { openProxy: caddy }),
+    ...(config.runtime !== 'mock' && { openProxy: caddy, gate: machineGate(systemClock) }),
     ...(config.serverTerminals && { serverShells: serverShells({ owner, clock: systemClock, log }) }),
     imports: { folder: config.imports, networks: config.importNetworks },
     disk,

@@ -72,6 +72,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       signingKeyLifeMs: config.signingKeyDays * 86_400_000,
       ...(config.ingressImage !== undefined && { ingressImage: config.ingressImage }),
       ...(config.engineImages !== undefined && { engineImages: config.engineImages }),
+      ...(config.runtimeImages !== undefined && { runtimeImages: config.runtimeImages }),
       ...(config.wildcardDomain !== undefined && { wildcardDomain: config.wildcardDomain }),
       buildDeadlineMs: config.buildDeadlineSeconds * 1000,
       rolloutDeadlineMs: config.rolloutDeadlineSeconds * 1000,

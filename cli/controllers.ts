@@ -6,6 +6,9 @@ import { backupScheduleController } from '../controllers/backup-schedule/reconci
 import { backupController } from '../controllers/backup/reconcile.ts';
 import { backupDestinationController } from '../controllers/backup-destination/reconcile.ts';
 import type { DestinationSettings } from '../controllers/backup-destination/reconcile.ts';
+import { functionController } from '../controllers/function/reconcile.ts';
+import { functionVersionController } from '../controllers/function-version/reconcile.ts';
+import { recipeOf } from '../manifests/runtimes/recipe.ts';
 import { deploymentController } from '../controllers/deployment/reconcile.ts';
 import { environmentController } from '../controllers/environment/reconcile.ts';
 import { inviteController } from '../controllers/invite/reconcile.ts';
@@ -73,6 +76,8 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     backupController({ secrets: keyring, bucket }),
     backupDestinationController({ secrets: keyring, probe: probeBucket, bucket }),
     runController,
+    functionController,
+    functionVersionController({ recipe: recipeOf, buildDeadlineMs }),
     webhookDeliveryController,
     previewController({ buildDeadlineMs }),
     templateInstanceController({ buildDeadlineMs, ownPorts, secrets: keyring }),

@@ -5,6 +5,7 @@ import { backupVerbs } from '../rules/backup.ts';
 import { backupDestinationVerbs } from '../rules/backup-destination.ts';
 import { deploymentVerbs } from '../rules/deployment.ts';
 import { environmentVerbs } from '../rules/environment.ts';
+import { functionVerbs } from '../rules/function.ts';
 import { gitCredentialVerbs } from '../rules/git-credential.ts';
 import { gitWebhookVerbs } from '../rules/git-webhook.ts';
 import { projectVerbs } from '../rules/project.ts';
@@ -85,6 +86,15 @@ const kinds = {
     hasEvents: true,
     takes: ' with its data',
     verbs: databaseVerbs,
+  },
+  functions: {
+    names: ['function', 'fn'],
+    path: '/api/v1/functions',
+    parent: 'projects',
+    isInEnvironment: true,
+    hasEvents: true,
+    takes: ' with its versions and what is known of its calls',
+    verbs: functionVerbs,
   },
   runs: {
     names: ['run'],

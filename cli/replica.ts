@@ -83,6 +83,7 @@ export interface ReplicaOptions {
   ingressImage?: string;
   /** See `ApiConfig`. */
   engineImages?: ApiConfig['engineImages'];
+  runtimeImages?: ApiConfig['runtimeImages'];
   /** See `ApiConfig`. */
   wildcardDomain?: ApiConfig['wildcardDomain'];
   buildDeadlineMs: number;
@@ -192,6 +193,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         agentRelease: options.agentRelease,
         ownPorts: options.ownPorts,
         engineImages: options.engineImages,
+        runtimeImages: options.runtimeImages,
         wildcardDomain: options.wildcardDomain,
         buildDeadlineMs: options.buildDeadlineMs,
         ...options.limits,

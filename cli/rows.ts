@@ -43,6 +43,15 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     backups: field('backup_mode'),
     status: field('status'),
   },
+  functions: {
+    name: field('name'),
+    project: parent,
+    environment,
+    runtime: field('runtime'),
+    trigger: (it) => text(it['schedule'] ?? it['trigger_type']),
+    status: field('status'),
+    ready,
+  },
   runs: {
     application: parent,
     command: field('name'),

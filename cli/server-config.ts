@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
+import { FunctionRuntime } from '../store/kinds/function.ts';
 import { DatabaseType } from '../store/kinds/database.ts';
 import { fileURLToPath } from 'node:url';
 import { taskTypes } from '../agent-protocol/task-types.ts';
@@ -67,6 +68,22 @@ const EngineImages = List.transform((pairs, ctx) => {
   return images;
 });
 
+/** `RUNTIME=IMAGE`, with commas between. */
+const RuntimeImages = List.transform((pairs, ctx) => {
+  const images: Partial<Record<FunctionRuntime, string>> = {};
+  for (const pair of pairs) {
+    const at = pair.indexOf('=');
+    const runtime = FunctionRuntime.safeParse(pair.slice(0, Math.max(0, at)));
+    if (runtime.success && at < pair.length - 1) images[runtime.data] = pair.slice(at + 1);
+    else
+      ctx.addIssue({
+        code: 'custom',
+        message: `must be RUNTIME=IMAGE, with a runtime of ${FunctionRuntime.options.join(', ')}`,
+      });
+  }
+  return images;
+});
+
 /** The configuration of the control plane. Each setting is a flag and a variable `SETPOINT_…` of the environment. */
 export const ServerConfig = z
   .object({
@@ -122,6 +139,8 @@ export const ServerConfig = z
     ingressImage: z.string().min(1).optional(),
     /** Images of database engines by type, in place of the official ones. */
     engineImages: EngineImages.optional(),
+    /** Images that functions are built upon by runtime, in place of the official ones. */
+    runtimeImages: RuntimeImages.optional(),
     /** A domain below which each server with an ingress gets one of its own. */
     wildcardDomain: HostName.optional(),
     buildDeadlineSeconds: Seconds.default(taskTypes.build.deadlineSeconds),

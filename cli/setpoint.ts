@@ -62,6 +62,12 @@ program
       'images in place of the official ones: TYPE=IMAGE with commas between, {version} in it is that of the database',
     ),
   )
+  .addOption(
+    flag(
+      '--runtime-images <list>',
+      'images that functions are built upon, in place of the official ones: RUNTIME=IMAGE with commas between',
+    ),
+  )
   .addOption(flag('--wildcard-domain <domain>', 'a domain below which each server with an ingress gets one (none)'))
   .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
   .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))

@@ -8,6 +8,7 @@ import type { DomainOptions } from './verbs/domains.ts';
 import type { LogsOptions } from './verbs/logs.ts';
 import type { TrafficOptions } from './verbs/traffic.ts';
 import type { ArchiveOptions, DatabaseChange, DatabaseOptions } from './verbs/db.ts';
+import type { FunctionOptions } from './verbs/function.ts';
 import type { PreviewOptions } from './verbs/preview.ts';
 import type * as Ports from './verbs/ports.ts';
 import type * as Run from './verbs/run.ts';
@@ -117,6 +118,12 @@ const webhookOptions = [
   new Option('--previews <environment>', 'of a webhook: its requests get previews, copies of this one; none: none'),
 ];
 
+const functionOptions = [
+  new Option('--dependencies <file>', 'what the code of a function needs, as JSON in the form of its runtime'),
+  new Option('--schedule <cron>', 'when a function is called, such as "30 3 * * *"'),
+  new Option('--timezone <name>', 'of --schedule, such as Europe/Berlin; by default UTC'),
+];
+
 /** Every verb, in the order of the help. Each loads its code when it runs. */
 export const verbs: readonly Verb[] = [
   verb<[kind: string, name?: string], Scope & { watch?: boolean; output?: string }>({
@@ -182,6 +189,7 @@ export const verbs: readonly Verb[] = [
       RegistryOptions &
       WebhookOptions &
       DatabaseOptions &
+      FunctionOptions &
       DestinationOptions
   >({
     use: 'create <kind> [name]',
@@ -200,12 +208,14 @@ export const verbs: readonly Verb[] = [
       new Option('--port <number>', 'of the SSH server on the machine of a server; by default 22').argParser(port),
       new Option('--user <name>', 'as whom the machine of a server is logged in to; by default root'),
       new Option('--wait', 'print each step of the installation by SSH, until the server is active or it has failed'),
-      new Option('--on <server>', 'the server of a volume or a database; by default that of its project'),
+      new Option('--on <server>', 'the server of a volume, a database or a function; by default that of its project'),
       new Option('--type <type>', 'of a database').choices(['postgres', 'mysql', 'mariadb', 'redis', 'mongodb']),
       new Option('--engine-version <version>', 'of a database, such as 17; by default the usual one'),
-      new Option('--memory <size>', 'the most memory of a database, such as 512m'),
-      new Option('--cpus <number>', 'the most processors of a database, such as 0.5'),
-      new Option('--exposed <port>', 'a port of its server that leads to a database').argParser(port),
+      new Option('--memory <size>', 'the most memory of a database or a function, such as 512m'),
+      new Option('--cpus <number>', 'the most processors of a database or a function, such as 0.5'),
+      new Option('--exposed <port>', 'a port of its server that leads to a database or a function').argParser(port),
+      new Option('--runtime <name>', 'of a function').choices(['node20', 'python3', 'go', 'bun', 'deno']),
+      ...functionOptions,
       new Option('--generate <type>', 'the type of an SSH key; by default ed25519').choices(['ed25519', 'rsa']),
       new Option(
         '--private-key <file>',
@@ -221,7 +231,7 @@ export const verbs: readonly Verb[] = [
       new Option('--secret', 'of a webhook: it is asked for, or read from standard input; by default one is made'),
       new Option(
         '-f, --file <path>',
-        'of a template: its text, - for standard input; its name is by default that of the text',
+        'of a template its text, whose name it has by default, of a function its code; - for standard input',
       ),
     ],
     run: async (client, [kind, name], options, signal) =>
@@ -531,6 +541,27 @@ export const verbs: readonly Verb[] = [
     ],
     run: async (client, [action, name], options, signal) =>
       (await import('./verbs/preview.ts')).preview(client, action, name, options, signal),
+  }),
+  verb<
+    [action: string, name: string],
+    Waiting & FunctionOptions & { data?: string; method?: string; path?: string; number?: number; tail?: string }
+  >({
+    use: 'fn <action> <function>',
+    text: 'deploy: build a version of a function and let it serve; start, stop; invoke: call it; executions: its calls; versions; logs: what it wrote, or with --number how that version was built',
+    options: [
+      new Option('-f, --file <path>', 'deploy: other code, - for standard input'),
+      ...functionOptions,
+      new Option('--number <number>', 'deploy: a version that was built before; logs: how it was built').argParser(
+        requestNumber,
+      ),
+      new Option('--data <text>', 'invoke: what it is called with; @FILE: the content of a file'),
+      new Option('--method <method>', 'invoke: by default POST'),
+      new Option('--path <path>', 'invoke: by default /'),
+      new Option('--tail <number>', 'logs: how many lines, by default 200').argParser(lineCount),
+      noWait,
+    ],
+    run: async (client, [action, name], options) =>
+      (await import('./verbs/function.ts')).fn(client, action, name, options),
   }),
   verb<
     [action: string, database: string, ...values: string[]],

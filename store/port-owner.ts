@@ -3,7 +3,7 @@ import { isDeleting } from './resource.ts';
 import type { ReadonlyResource } from './resource.ts';
 import { servingDeployment } from './serving.ts';
 
-/** An application or a database as it is, or as it will become, that is to have a port of its server. */
+/** An application, a database or a function as it is, or as it will become, that is to have a port of its server. */
 export interface WantedPort {
   /** Absent: it is about to be created. */
   id?: string;
@@ -12,12 +12,12 @@ export interface WantedPort {
   port: number | undefined;
 }
 
-type Workload = ReadonlyResource<'application' | 'database'>;
+type Workload = ReadonlyResource<'application' | 'database' | 'function'>;
 
 /** Which other workload has the port, in words; `undefined`: none has it. */
 export function portOwner(view: TenantView, { id, projectId, serverId, port }: WantedPort): string | undefined {
   if (port === undefined) return undefined;
-  const owner = (['application', 'database'] as const)
+  const owner = (['application', 'database', 'function'] as const)
     .flatMap((kind): readonly Workload[] => view.by(kind, 'server', serverId))
     .find((other) => other.meta.id !== id && isOwner(other, port));
   if (owner === undefined) return undefined;
@@ -28,8 +28,8 @@ export function portOwner(view: TenantView, { id, projectId, serverId, port }: W
 /** Whether the workload already serves with the port. */
 export function isPortHeld(view: TenantView, { id, port }: WantedPort): boolean {
   if (id === undefined) return false;
-  const database = view.get('database', id);
-  if (database !== undefined) return port !== undefined && isOwner(database, port);
+  const other = view.get('database', id) ?? view.get('function', id);
+  if (other !== undefined) return port !== undefined && isOwner(other, port);
   if (view.get('application', id)?.desired.run !== 'running') return false;
   return servingDeployment(view, id)?.desired.config.exposed_port === port;
 }

@@ -105,12 +105,17 @@ export function resolveReferences(
   return { values };
 }
 
-/** Ids of the objects of a kind in its environment that an application refers to, without itself. */
-export function referredObjects(
-  view: View,
-  { meta, desired }: { meta: { id: string }; desired: App },
-  kind: 'application' | 'database',
-): string[] {
+/** An object whose variables refer to others of its environment. */
+interface Referring {
+  meta: { readonly id: string };
+  desired: {
+    readonly environment_id: string;
+    readonly config: { readonly references?: readonly string[] | undefined };
+  };
+}
+
+/** Ids of the objects of a kind in its environment that an application or a function refers to, without itself. */
+export function referredObjects(view: View, { meta, desired }: Referring, kind: 'application' | 'database'): string[] {
   const found = (desired.config.references ?? []).flatMap((text) => {
     const target = targetOf(view, desired.environment_id, text);
     return 'id' in target && target.kind === kind && target.id !== meta.id ? [target.id] : [];

@@ -6,6 +6,7 @@ const day = 24 * hour;
 export const retention = {
   deploymentsPerApplication: 20,
   runsPerApplication: 50,
+  versionsPerFunction: 10,
   operationsKeepMs: day,
   /** Ended healings of servers, whose number `countLimits.healingsPerServer` bounds. */
   healingsKeepMs: hour,

@@ -2417,6 +2417,230 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/functions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Functions that one may see */
+        get: operations["listFunctions"];
+        put?: never;
+        /** Create a function; it is stopped until it is deployed or started */
+        post: operations["createFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A function with its code and its variables; viewers see the names of these only */
+        get: operations["getFunction"];
+        /** Change a function; limits, port, trigger and schedule hold at once, code, dependencies and variables at the next deploy */
+        put: operations["updateFunction"];
+        post?: never;
+        /** Delete a function with its versions and executions */
+        delete: operations["deleteFunction"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a function, newest first */
+        get: operations["listFunctionEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Versions of a function: the last ten, and the one that serves */
+        get: operations["listFunctionVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/deploy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Build a version of the function as it is now, and let it serve once it is built */
+        post: operations["deployFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/versions/{versionId}/deploy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a version serve that was built before; nothing is built */
+        post: operations["deployFunctionVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let the function run with the version that served last; deploys it if none was built */
+        post: operations["startFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop the function: neither requests nor its schedule call it */
+        post: operations["stopFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/invoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Call a function once, as a request to it would, and answer with what it answered */
+        post: operations["invokeFunction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Calls of a function, the newest first: the last 1,000 of the last 7 days, as its server has them */
+        get: operations["listExecutions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/dependencies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the variables of a function refer to */
+        get: operations["listFunctionDependencies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the instances of a function wrote, also ones that are gone */
+        get: operations["readFunctionLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/functions/{id}/versions/{versionId}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How a version of a function was built */
+        get: operations["readVersionLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{id}/cancel": {
         parameters: {
             query?: never;
@@ -3942,7 +4166,7 @@ export interface components {
             /** @description The largest first */
             workloads: {
                 /** @enum {string} */
-                kind: "agent" | "application" | "volume" | "run" | "server" | "database" | "backup" | "restore" | "wal_archive" | "deleted";
+                kind: "agent" | "application" | "volume" | "run" | "server" | "database" | "backup" | "restore" | "wal_archive" | "function" | "deleted";
                 /** @description Of the object; of the server for its agent */
                 id: string;
                 /** @description null for an object that does not exist any more */
@@ -3972,7 +4196,7 @@ export interface components {
                 instance_id: string;
                 source: {
                     /** @enum {string} */
-                    kind: "agent" | "application" | "volume" | "run" | "server" | "database" | "backup" | "restore" | "wal_archive" | "deleted";
+                    kind: "agent" | "application" | "volume" | "run" | "server" | "database" | "backup" | "restore" | "wal_archive" | "function" | "deleted";
                     /** @description Of the object; of the server for its agent */
                     id: string;
                     /** @description null for an object that does not exist any more */
@@ -4908,6 +5132,175 @@ export interface components {
                 earliest_time: string;
                 latest_time: string;
             }[];
+        };
+        Function: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            server_id: string;
+            name: string;
+            internal_id: string;
+            /** @enum {string} */
+            runtime: "node20" | "python3" | "go" | "bun" | "deno";
+            /** @enum {string} */
+            trigger_type: "http" | "cron";
+            /** @description Five fields of cron; null where requests call it */
+            schedule: string | null;
+            schedule_config: {
+                timezone: string;
+            } | null;
+            exposed_port: number | null;
+            /** @description Where requests call it; null where its server opens no port for it */
+            url: string | null;
+            cpu_limit: string | null;
+            memory_limit: string | null;
+            timeout_seconds: number;
+            min_instances: number;
+            max_instances: number;
+            /** @description Calls that one instance answers at a time; null: usual ones */
+            concurrency: number | null;
+            /** @description The version that is to serve; null: it was never deployed */
+            version_id: string | null;
+            /** @description The version that serves, or would if it was started */
+            active_version_id: string | null;
+            /** @description When its schedule calls it next */
+            next_run_at: string | null;
+            last_run_at: string | null;
+            /**
+             * @description Whether it shall run; status shows whether it does
+             * @enum {string}
+             */
+            run: "running" | "stopped";
+            /** @enum {string} */
+            status: "running" | "stopped" | "deploying" | "failed" | "error" | "deleting";
+        };
+        FunctionDetail: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            environment_id: string;
+            server_id: string;
+            name: string;
+            internal_id: string;
+            /** @enum {string} */
+            runtime: "node20" | "python3" | "go" | "bun" | "deno";
+            /** @enum {string} */
+            trigger_type: "http" | "cron";
+            /** @description Five fields of cron; null where requests call it */
+            schedule: string | null;
+            schedule_config: {
+                timezone: string;
+            } | null;
+            exposed_port: number | null;
+            /** @description Where requests call it; null where its server opens no port for it */
+            url: string | null;
+            cpu_limit: string | null;
+            memory_limit: string | null;
+            timeout_seconds: number;
+            min_instances: number;
+            max_instances: number;
+            /** @description Calls that one instance answers at a time; null: usual ones */
+            concurrency: number | null;
+            /** @description The version that is to serve; null: it was never deployed */
+            version_id: string | null;
+            /** @description The version that serves, or would if it was started */
+            active_version_id: string | null;
+            /** @description When its schedule calls it next */
+            next_run_at: string | null;
+            last_run_at: string | null;
+            /**
+             * @description Whether it shall run; status shows whether it does
+             * @enum {string}
+             */
+            run: "running" | "stopped";
+            /** @enum {string} */
+            status: "running" | "stopped" | "deploying" | "failed" | "error" | "deleting";
+            /** @description What the next version is made of */
+            code: string;
+            dependencies: string | null;
+            /** @description Values are masked for viewers */
+            env: {
+                [key: string]: string;
+            };
+        };
+        FunctionVersion: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            function_id: string;
+            project_id: string;
+            number: number;
+            /** @enum {string} */
+            runtime: "node20" | "python3" | "go" | "bun" | "deno";
+            /** @enum {string} */
+            status: "building" | "ready" | "failed" | "deleting";
+            /** @description It serves, or would if the function was started */
+            is_active: boolean;
+            image: string | null;
+            image_digest: string | null;
+            requested_by: string | null;
+            requested_at: string;
+            finished_at: string | null;
+            duration_ms: number | null;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        };
+        Execution: {
+            id: string;
+            function_id: string;
+            version_id: string | null;
+            /** @enum {string} */
+            trigger: "http" | "cron" | "manual";
+            /** @enum {string} */
+            status: "running" | "succeeded" | "failed" | "timed_out" | "missed";
+            scheduled_at: string | null;
+            started_at: string;
+            finished_at: string | null;
+            /** @description With the time that it waited for an instance */
+            duration_ms: number | null;
+            /** @description An instance was started for it */
+            cold_start: boolean;
+            cold_start_ms: number | null;
+            http: {
+                method: string;
+                path: string;
+                status_code: number | null;
+            } | null;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+            /** @description The last lines that its instances had written */
+            log_preview: string | null;
         };
         /** @description A command that runs once in a container of its own */
         Run: {
@@ -15389,6 +15782,905 @@ export interface operations {
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
             409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listFunctions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("running" | "stopped" | "deploying" | "failed" | "error" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+                environmentId?: string;
+                serverId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createFunction: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    project_id: string;
+                    environment_id?: string | null;
+                    server_id?: string | null;
+                    cpu_limit?: (string | number) | null;
+                    memory_limit?: string | null;
+                    /** @description By default 30 */
+                    timeout_seconds?: number | null;
+                    /** @description Instances that run also while nothing calls it; by default 0 */
+                    min_instances?: number | null;
+                    /** @description By default 4 */
+                    max_instances?: number | null;
+                    /** @description Calls that one instance answers at a time; by default 16, and 1 of python3 */
+                    concurrency?: number | null;
+                    /** @description A port of its server at which requests call it */
+                    exposed_port?: number | null;
+                    /** @description Five fields of cron; required with trigger_type cron */
+                    schedule?: string | null;
+                    schedule_config?: {
+                        /** @description Such as Europe/Berlin; by default UTC */
+                        timezone?: string;
+                    } | null;
+                    /** @description JSON: versions by name for node20, bun and go, a list of requirements for python3, an import map for deno */
+                    dependencies?: string | null;
+                    env?: {
+                        [key: string]: string;
+                    } | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    name: string;
+                    /** @enum {string} */
+                    runtime: "node20" | "python3" | "go" | "bun" | "deno";
+                    /** @description Source text, at most 128 KiB; it is deployed by /functions/:id/deploy */
+                    code: string;
+                    /**
+                     * @description By default http
+                     * @enum {string}
+                     */
+                    trigger_type?: "http" | "cron";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getFunction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["FunctionDetail"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateFunction: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    cpu_limit?: (string | number) | null;
+                    memory_limit?: string | null;
+                    /** @description By default 30 */
+                    timeout_seconds?: number | null;
+                    /** @description Instances that run also while nothing calls it; by default 0 */
+                    min_instances?: number | null;
+                    /** @description By default 4 */
+                    max_instances?: number | null;
+                    /** @description Calls that one instance answers at a time; by default 16, and 1 of python3 */
+                    concurrency?: number | null;
+                    /** @description A port of its server at which requests call it */
+                    exposed_port?: number | null;
+                    /** @description Five fields of cron; required with trigger_type cron */
+                    schedule?: string | null;
+                    schedule_config?: {
+                        /** @description Such as Europe/Berlin; by default UTC */
+                        timezone?: string;
+                    } | null;
+                    /** @description JSON: versions by name for node20, bun and go, a list of requirements for python3, an import map for deno */
+                    dependencies?: string | null;
+                    env?: {
+                        [key: string]: string;
+                    } | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    name?: string;
+                    /** @enum {string} */
+                    runtime?: "node20" | "python3" | "go" | "bun" | "deno";
+                    /** @description Source text, at most 128 KiB; it is deployed by /functions/:id/deploy */
+                    code?: string;
+                    /** @enum {string} */
+                    trigger_type?: "http" | "cron";
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    environment_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    server_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    internal_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    url?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    version_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    active_version_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    next_run_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    last_run_at?: string | null;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    run?: "running" | "stopped";
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "running" | "stopped" | "deploying" | "failed" | "error" | "deleting";
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteFunction: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listFunctionEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listFunctionVersions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -number; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "number" | "-number";
+                status?: ("building" | "ready" | "failed" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+                serverId?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["FunctionVersion"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deployFunction: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deployFunctionVersion: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+                versionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    startFunction: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    stopFunction: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Function"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    invokeFunction: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default POST */
+                    method?: string;
+                    /** @default / */
+                    path?: string;
+                    /** @default {} */
+                    headers?: {
+                        [key: string]: string;
+                    };
+                    /** @description Text */
+                    body?: string | null;
+                    /** @description Bytes, in place of body */
+                    body_base64?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            execution: components["schemas"]["Execution"];
+                            /** @description null: it did not answer, and execution.error says why */
+                            answer: {
+                                status: number;
+                                headers: {
+                                    [key: string]: string;
+                                };
+                                /** @description null where it is no text */
+                                body: string | null;
+                                body_base64: string;
+                                truncated: boolean;
+                            } | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listExecutions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description The id of the last one of the page before */
+                cursor?: string;
+                status?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Execution"][];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listFunctionDependencies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            applications: {
+                                id: string;
+                                name: string;
+                            }[];
+                            databases: {
+                                id: string;
+                                name: string;
+                            }[];
+                            volumes: {
+                                id: string;
+                                name: string;
+                            }[];
+                            functions: {
+                                id: string;
+                                name: string;
+                            }[];
+                            template_instance: {
+                                id: string;
+                                name: string;
+                            } | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    readFunctionLogs: {
+        parameters: {
+            query?: {
+                tail?: number;
+                /** @description RFC 3339, or an age such as 15m */
+                since?: string;
+                /** @description RFC 3339, or an age such as 15m */
+                until?: string;
+                cursor?: string;
+                search?: string;
+                stream?: string;
+                level?: string;
+                instance_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Logs"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    readVersionLogs: {
+        parameters: {
+            query?: {
+                tail?: number;
+                /** @description RFC 3339, or an age such as 15m */
+                since?: string;
+                /** @description RFC 3339, or an age such as 15m */
+                until?: string;
+                cursor?: string;
+                search?: string;
+                stream?: string;
+                level?: string;
+                instance_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+                versionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Logs"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];

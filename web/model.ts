@@ -26,6 +26,7 @@ export interface Objects {
   database: Schemas['Database'];
   volume: Schemas['Volume'];
   run: Schemas['Run'];
+  function: Schemas['Function'];
   ssh_key: Schemas['SshKey'];
   git_credential: Schemas['GitCredential'];
   git_webhook: Schemas['GitWebhook'];
@@ -51,6 +52,7 @@ const watched: Readonly<Record<Kind, true>> = {
   database: true,
   volume: true,
   run: true,
+  function: true,
   ssh_key: true,
   git_credential: true,
   git_webhook: true,

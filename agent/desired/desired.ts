@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { WireConfiguration, WireService } from '../../agent-protocol/assignment.ts';
+import type { WireConfiguration, WireFunction, WireService } from '../../agent-protocol/assignment.ts';
 import type { WireAssignment } from '../../agent-protocol/assignment.ts';
 import { understand, WireItem } from '../../agent-protocol/assignment.ts';
 import { OutdatedItem } from '../../agent-protocol/desired-chain.ts';
@@ -251,7 +251,7 @@ export class DesiredSet {
     const complete = this.#complete.get(item);
     if (complete !== undefined) return complete;
     const known = understand(item);
-    if (known === undefined || known.spec.type !== 'service') return known;
+    if (known === undefined || !isConfigured(known)) return known;
     const { spec } = known;
     if (spec.configuration !== undefined) return known;
     const configuration = spec.config === undefined ? blank : this.#configurations.get(spec.config);
@@ -358,9 +358,16 @@ function applySettled(state: State, record: z.infer<typeof Settled>): State {
   return { ...state, tombstones: bounded(tombstones) };
 }
 
-function needsConfiguration(item: WireAssignment): item is WireAssignment & { spec: WireService } {
-  const { run, spec } = item;
-  return run === 'running' && spec.type === 'service' && spec.config !== undefined && spec.configuration === undefined;
+/** An item whose process runs with a configuration. */
+type Configured = WireAssignment & { spec: WireService | WireFunction };
+
+function isConfigured(item: WireAssignment): item is Configured {
+  return item.spec.type === 'service' || item.spec.type === 'function';
+}
+
+function needsConfiguration(item: WireAssignment): item is Configured {
+  if (item.run !== 'running' || !isConfigured(item)) return false;
+  return item.spec.config !== undefined && item.spec.configuration === undefined;
 }
 
 /** Ids of the configurations that the items refer to. */

@@ -126,11 +126,16 @@ export class PortClaims {
     return message === undefined ? undefined : { code: 'port_taken', message };
   }
 
+  /** Why a project may not have the port by the policy, or as a workload has it; `undefined`: it may. */
+  refusalOf({ port, project }: Pick<Offer, 'port' | 'project'>): string | undefined {
+    return this.ports.includes(port) ? othersPort(port) : this.#forbidden({ port, project }, false);
+  }
+
   #isForbidden(offer: Offer, held: boolean): boolean {
     return this.#forbidden(offer, held) !== undefined;
   }
 
-  #forbidden({ port, project }: Offer, held: boolean): string | undefined {
+  #forbidden({ port, project }: Pick<Offer, 'port' | 'project'>, held: boolean): string | undefined {
     const { policy } = this.#state;
     return policy === undefined ? undefined : refusedPort(policy, { port, project, held });
   }

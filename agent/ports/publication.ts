@@ -115,6 +115,11 @@ export class Publication {
     return this.#problems.get(assignment);
   }
 
+  /** Why what the agent itself listens at must not be that port; `undefined`: it may. */
+  refusalOf(wanted: { port: number; project: string }): string | undefined {
+    return this.#claims.refusalOf(wanted);
+  }
+
   /** Whether an instance asks for a port of the server, and the first problem of those that do. */
   stand(port: number): { isWanted: boolean; problem: PortProblem | undefined } {
     const asking = [...this.#offers].filter(([, offers]) => offers.some((one) => one.port === port));

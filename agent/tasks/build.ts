@@ -1,11 +1,12 @@
-import { lstat, readdir, readFile, realpath } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { lstat, mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join, posix, relative } from 'node:path';
 import { generatedPath } from '../../agent-protocol/generated-dockerfile.ts';
 import { findContext } from './build-folder.ts';
 import type { BuildProgress, BuildSource } from './build-progress.ts';
 import type { ImageStore } from '../engine/image-store.ts';
 import type { StepGuard } from '../ports/step-guard.ts';
-import type { ContainerRuntime } from '../runtime/runtime.ts';
+import type { Builder, ContainerRuntime } from '../runtime/runtime.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { buildByKit } from './build-by-kit.ts';
 import { buildClassic } from './build-classic.ts';
@@ -56,12 +57,14 @@ const maxArgumentChars = 768 * 1024;
 export async function runBuild(
   item: TaskItem<'build'>,
   deps: BuildDeps,
-  { line, checkedOut, at }: BuildProgress,
+  progress: BuildProgress,
   signal: AbortSignal,
 ): Promise<BuiltImage> {
   const { spec } = item;
+  const { line, checkedOut, at } = progress;
   assertBuildArgs(spec.build_args);
   await using folder = await deps.folder.make();
+  if (spec.files !== undefined) return await buildOfFiles(item, spec.files, folder.path, deps, progress, signal);
   at({ step: 'cloning' });
   const named = spec.commit ?? (isCommit(spec.branch) ? spec.branch : undefined);
   line(`Cloning ${spec.repository_url}, ${named === undefined ? `branch ${spec.branch}` : `commit ${named}`}`);
@@ -98,13 +101,59 @@ export async function runBuild(
       modifiedAt: committedAt,
     },
   };
-  const progress = { line, at };
+  return { ...(await made(prepared, builder, deps, { line, at }, signal)), ...source };
+}
+
+/** The time of all files that are in no repository, so that equal files give equal archives. */
+const noTime = new Date(0);
+/** A path below the folder of a build, without anything that leads out of it. */
+const plainPath = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(?:\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){0,3}$/;
+
+/** Builds files that came with the item. Their hash stands for the commit. */
+async function buildOfFiles(
+  item: TaskItem<'build'>,
+  files: Readonly<Record<string, string>>,
+  folder: string,
+  deps: BuildDeps,
+  { line, at }: BuildProgress,
+  signal: AbortSignal,
+): Promise<BuiltImage> {
+  const { dockerfile_text: dockerfile } = item.spec;
+  if (dockerfile === undefined) throw new TypeError('A build of files has no Dockerfile');
+  const hash = createHash('sha256').update(dockerfile);
+  for (const [path, text] of Object.entries(files)) {
+    if (!plainPath.test(path)) {
+      const message = `Not the path of a file: ${JSON.stringify(path.slice(0, 200))}`;
+      throw new RuntimeFailure('invalid_source', message, { retryable: false });
+    }
+    hash.update(JSON.stringify([path, text]));
+    await mkdir(join(folder, posix.dirname(path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+  const commit = hash.digest('hex').slice(0, 40);
+  const prepared: Prepared = {
+    item,
+    commit,
+    written: Buffer.from(dockerfile, 'utf8'),
+    context: { folder: await realpath(folder), ignore: ignoreFile(''), modifiedAt: noTime },
+  };
+  const builder = await deps.runtime.builder(signal);
+  return { ...(await made(prepared, builder, deps, { line, at }, signal)), commit, commitMessage: '' };
+}
+
+async function made(
+  prepared: Prepared,
+  builder: Builder,
+  deps: BuildDeps,
+  progress: Pick<BuildProgress, 'line' | 'at'>,
+  signal: AbortSignal,
+): Promise<Pick<BuiltImage, 'image' | 'digest'>> {
   const built =
     builder.type === 'buildkit'
       ? await buildByKit(prepared, builder, deps, progress, signal)
       : await buildClassic(prepared, builder.platform, deps, progress, signal);
-  line(`Built ${spec.image}`);
-  return { image: built.id, digest: built.digest, ...source };
+  progress.line(`Built ${prepared.item.spec.image}`);
+  return { image: built.id, digest: built.digest };
 }
 
 /** A file of the repository that was found below it. */

@@ -6,6 +6,8 @@ import type { RunRestore } from './restore.ts';
 import { restoreTask } from './restore.ts';
 import type { RunBuild } from './build-task.ts';
 import { buildTask } from './build-task.ts';
+import type { Functions } from '../functions/functions.ts';
+import { callTask } from './call.ts';
 import type { RunDeps } from './run.ts';
 import { runTask } from './run.ts';
 import type { Tasks } from './task.ts';
@@ -15,6 +17,9 @@ import { Turns } from './turns.ts';
 const parallelBuilds = 2;
 /** Commands that run at the same time. */
 const parallelRuns = 8;
+
+/** Calls by schedules at the same time; each function bounds its own. */
+const parallelCalls = 32;
 
 /** Transfers of data at the same time: each reads as fast as the disk of the server allows. */
 const parallelTransfers = 1;
@@ -27,6 +32,7 @@ export function tasksOf({
   backup,
   restore,
   recovery,
+  functions,
 }: {
   build: RunBuild;
   built: () => void;
@@ -34,6 +40,7 @@ export function tasksOf({
   backup: RunBackup;
   restore: RunRestore;
   recovery: RunRecovery;
+  functions: Pick<Functions, 'fire'>;
 }): Tasks {
   const transfers = new Turns(parallelTransfers);
   return {
@@ -41,6 +48,7 @@ export function tasksOf({
     run: runTask(run, new Turns(parallelRuns)),
     backup: backupTask(backup, transfers),
     restore: restoreTask(restore, transfers),
+    call: callTask(functions, new Turns(parallelCalls)),
     // what waits for an engine keeps nothing from its turn
     recovery: recoveryTask(recovery, new Turns(parallelRuns)),
   };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { DatabaseType } from '../../store/kinds/database.ts';
+import { FunctionRuntime } from '../../store/kinds/function.ts';
 
 /** Requests per minute, and how many of them may come at once. 0 per minute switches the limit off. */
 const Limit = z.strictObject({ perMinute: z.int().min(0), burst: z.int().min(1) });
@@ -29,6 +30,8 @@ export const ApiConfig = z.strictObject({
     .optional(),
   /** Images of database engines by type, in place of the official ones; `{version}` in one is that of the database. */
   engineImages: z.partialRecord(DatabaseType, z.string()).default({}),
+  /** Images that functions are built upon by runtime, in place of the official ones. */
+  runtimeImages: z.partialRecord(FunctionRuntime, z.string()).default({}),
   /** Below it each server gets a domain of its own when its ingress is enabled; absent: none. */
   wildcardDomain: z.string().optional(),
   rateLimit: Limit.default({ perMinute: 6000, burst: 1000 }),

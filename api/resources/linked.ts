@@ -9,7 +9,7 @@ export type Linked = z.infer<typeof Linked>;
 export function linkTo({
   meta,
   desired,
-}: ReadonlyResource<'application' | 'database' | 'volume' | 'template_instance'>): Linked {
+}: ReadonlyResource<'application' | 'database' | 'volume' | 'function' | 'template_instance'>): Linked {
   return { id: meta.id, name: desired.name };
 }
 

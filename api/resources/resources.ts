@@ -7,6 +7,7 @@ import { backups } from './backup.ts';
 import { backupDestinations } from './backup-destination.ts';
 import { deployments } from './deployment.ts';
 import { environments } from './environment.ts';
+import { functions, functionVersions } from './function.ts';
 import { gitWebhooks, webhookDeliveries } from './git-webhook.ts';
 import { invites } from './invite.ts';
 import { members } from './member.ts';
@@ -36,6 +37,8 @@ export const resources = {
   database: databases,
   volume: volumes,
   run: runs,
+  function: functions,
+  function_version: functionVersions,
   ssh_key: sshKeys,
   git_credential: gitCredentials,
   git_webhook: gitWebhooks,

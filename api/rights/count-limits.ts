@@ -13,6 +13,9 @@ export const countLimits = {
   applicationsPerProject: 5000,
   volumesPerProject: 1000,
   databasesPerProject: 500,
+  functionsPerProject: 500,
+  /** Versions of one function that are being built. */
+  activeVersionsPerFunction: 5,
   webhooksPerProject: 100,
   previewsPerProject: maxPreviews,
   /** Previews of forks of which no commit was approved yet. */

@@ -288,6 +288,9 @@ const rows = {
   'GET /functions/:id/versions/:versionId/logs': ['+ + + + + + -'],
   'POST /functions/:id/versions/:versionId/deploy': ['+ + + + + - -', deploy],
   'GET /functions/:id/dependencies': ['+ + + + + + -'],
+  'GET /functions/:id/events': ['+ + + + + + -'],
+  'GET /functions/:id/logs': ['+ + + + + + -'],
+  'POST /functions/:id/invoke': ['+ + + + + - -'],
 
   'POST /compose/validate': ['+ + + + + + +', 'read'],
 

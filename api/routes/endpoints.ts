@@ -24,6 +24,9 @@ import * as databasePassword from './databases/rotate-password.ts';
 import * as databases from './databases/object.ts';
 import * as deployments from './deployments.ts';
 import * as environments from './projects/environments.ts';
+import * as functionParts from './functions/observe.ts';
+import * as functions from './functions/object.ts';
+import * as functionVerbs from './functions/verbs.ts';
 import * as invites from './projects/invites.ts';
 import * as limits from './limits.ts';
 import * as loginCodes from './auth/login-codes.ts';
@@ -113,6 +116,7 @@ const areas = {
   system,
   deployments,
   databases: { ...databases, ...databaseParts, ...databasePassword, ...databaseRecovery, ...databaseTerminal },
+  functions: { ...functions, ...functionVerbs, ...functionParts },
   runs,
   volumes,
   previews,

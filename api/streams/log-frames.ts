@@ -2,7 +2,7 @@ import type { LogLine } from '../../agent-protocol/logs.ts';
 
 /** The object whose lines a stream carries. */
 export interface LogSource {
-  kind: 'application' | 'database' | 'deployment' | 'run';
+  kind: 'application' | 'database' | 'deployment' | 'function' | 'run';
   id: string;
   name: string;
 }

@@ -36,7 +36,7 @@ const limits = {
 const outputStreams = ['stdout', 'stderr', 'system'];
 
 /** Kinds whose objects have lines. */
-const kinds = ['application'] as const;
+const kinds = ['application', 'function'] as const;
 type Logging = ReadonlyResource<(typeof kinds)[number]>;
 
 const MergedQuery = LogsQuery.pick({ level: true, search: true, stream: true }).extend({
@@ -57,7 +57,7 @@ type MergedQuery = z.infer<typeof MergedQuery>;
 export const mergedLogs = defineStream({
   path: '/ws/logs',
   summary:
-    'Output of all applications that one may read, or of some: their last lines, then live ones, in the order of their times',
+    'Output of all applications and functions that one may read, or of some: their last lines, then live ones, in the order of their times',
   query: MergedQuery,
   check(_ctx, { query }) {
     if (query.cursor !== undefined) parseMergedCursor(query.cursor);
@@ -125,9 +125,9 @@ class Sources {
   changed(change: ObjectChange): void {
     if (change.part !== 'desired' || change.tenant !== this.#ctx.tenant || this.#channel.signal.aborted) return;
     const it = change.after ?? change.before;
-    if (isKind(it, 'application')) {
+    if (isKind(it, 'application') || isKind(it, 'function')) {
       const followed = this.#followed.get(change.id);
-      const now = this.#ctx.view.get('application', change.id);
+      const now = this.#ctx.view.get(it.meta.kind, change.id);
       const isWanted = now !== undefined && this.#isWanted(now);
       if (followed === undefined ? isWanted : !isWanted || followed.source.name !== now.desired.name)
         this.choose(change.before === undefined ? change.id : undefined);
@@ -175,12 +175,13 @@ class Sources {
   #wanted(): Logging[] {
     const { view } = this.#ctx;
     const { ids, projectId } = this.#query;
-    const all =
+    const all = kinds.flatMap((kind): readonly Logging[] =>
       ids !== undefined
-        ? [...new Set(ids)].map((id) => view.get('application', id)).filter((it) => it !== undefined)
+        ? [...new Set(ids)].flatMap((id) => view.get(kind, id) ?? [])
         : projectId === undefined
-          ? view.list('application')
-          : view.by('application', 'project', projectId);
+          ? view.list(kind)
+          : view.by(kind, 'project', projectId),
+    );
     return all.filter((it) => this.#isWanted(it)).toSorted(byAge);
   }
 

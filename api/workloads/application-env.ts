@@ -27,6 +27,16 @@ export function sealEnv(
   return sealed(ctx, applicationId, envPath, values, before);
 }
 
+/** Seals variables for a function in the same way. */
+export function sealFunctionEnv(
+  ctx: Context,
+  id: string,
+  values: Readonly<Record<string, string>>,
+  before: Env = {},
+): Record<string, SealedValue> {
+  return sealed(ctx, id, envPath, values, before, 'function');
+}
+
 /** Seals build arguments in the same way. Without `values` it returns those of before, with each plain one sealed. */
 export function sealBuildArgs(
   ctx: Context,
@@ -63,10 +73,11 @@ function sealed(
   path: string,
   values: Readonly<Record<string, string>>,
   before: DeepReadonly<BuildArgs>,
+  kind: Holder = 'application',
 ): Record<string, SealedValue> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
-      const place = placeOf(ctx.tenant, applicationId, path, name);
+      const place = placeOf(ctx.tenant, applicationId, path, name, kind);
       const old = Object.hasOwn(before, name) ? before[name] : undefined;
       const same = typeof old === 'object' && ctx.unsealer.unseal(old, place) === value;
       return [name, same ? old : ctx.sealer.seal(value, place)];
@@ -74,12 +85,15 @@ function sealed(
   );
 }
 
+/** The kinds of objects that have variables. */
+type Holder = 'application' | 'function';
+
 /** @throws Error if a value cannot be unsealed; it never returns only a part of the variables. */
-export function unsealEnv(ctx: Context, applicationId: string, env: Env): Record<string, string> {
+export function unsealEnv(ctx: Context, id: string, env: Env, kind: Holder = 'application'): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).map(([name, value]) => [
       name,
-      ctx.unsealer.unseal(value, placeOf(ctx.tenant, applicationId, envPath, name)),
+      ctx.unsealer.unseal(value, placeOf(ctx.tenant, id, envPath, name, kind)),
     ]),
   );
 }
@@ -118,6 +132,6 @@ export function composeFileOf(ctx: Context, id: string, file: SealedValue): stri
   return ctx.unsealer.unseal(file, { tenant: ctx.tenant, kind: 'application', id, path: composeFilePath });
 }
 
-function placeOf(tenant: string, id: string, path: string, name: string): SealPlace {
-  return { tenant, kind: 'application', id, path: `${path}.${name}` };
+function placeOf(tenant: string, id: string, path: string, name: string, kind: Holder = 'application'): SealPlace {
+  return { tenant, kind, id, path: `${path}.${name}` };
 }

@@ -55,8 +55,19 @@ export function referralsInWords(
   view: TenantView,
   it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
 ): string | undefined {
-  const names = applicationsReferringTo(view, it).map(({ desired }) => desired.name);
+  const users = [...applicationsReferringTo(view, it), ...functionsReferringTo(view, it)];
+  const names = users.map(({ desired }) => desired.name);
   if (names.length === 0) return undefined;
   const some = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
   return `Variables of ${some} refer to the ${it.meta.kind}`;
+}
+
+/** The functions that refer to this object. */
+export function functionsReferringTo(
+  view: TenantView,
+  it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+): ReadonlyResource<'function'>[] {
+  return view
+    .by('function', 'environment', it.desired.environment_id)
+    .filter((other) => isStaying(other) && referredObjects(view, other, it.meta.kind).includes(it.meta.id));
 }

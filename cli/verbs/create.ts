@@ -8,6 +8,8 @@ import { createDatabase } from './db.ts';
 import type { DatabaseOptions } from './db.ts';
 import { createDestination } from './destination.ts';
 import type { DestinationOptions } from './destination.ts';
+import { createFunction } from './function.ts';
+import type { FunctionOptions } from './function.ts';
 import { createGitCredential } from './git-credential.ts';
 import type { GitCredentialOptions } from './git-credential.ts';
 import { followProvisioning, printProvisioning } from './provision.ts';
@@ -44,6 +46,7 @@ type Options = { project?: string; on?: string; file?: string } & ServerOptions 
   RegistryOptions &
   WebhookOptions &
   DatabaseOptions &
+  FunctionOptions &
   DestinationOptions;
 
 /** Creates an object of a kind; for a server it prints how its agent joins, for a webhook its address and its secret. */
@@ -90,6 +93,9 @@ async function createNamed(
     }
     case 'databases':
       await createDatabase(client, name, options);
+      break;
+    case 'functions':
+      await createFunction(client, name, options);
       break;
     case 'git-webhooks':
       await createWebhook(client, name, options);

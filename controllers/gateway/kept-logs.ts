@@ -19,6 +19,7 @@ const workloadKinds: Readonly<Record<WorkloadKind, true>> = {
   backup: true,
   restore: true,
   wal_archive: true,
+  function: true,
 };
 const isWorkloadKind = (kind: string): kind is WorkloadKind => Object.hasOwn(workloadKinds, kind);
 

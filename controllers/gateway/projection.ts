@@ -25,11 +25,12 @@ import { Unopened } from './unopened.ts';
 
 type Assignment = ReadonlyResource<'assignment'>;
 type Service = Extract<Assignment['desired']['spec'], { type: 'service' }>;
+type ServedFunction = Extract<Assignment['desired']['spec'], { type: 'function' }>;
 type CopiedVolume = Extract<Assignment['desired']['spec'], { type: 'copied_volume' }>;
 type Values = DeepReadonly<Record<string, SealedValue | string>>;
 
 /** The object that has the configuration of an assignment. */
-type Holder = ReadonlyResource<'deployment' | 'database'>;
+type Holder = ReadonlyResource<'deployment' | 'database' | 'function_version'>;
 
 /** An assignment that may be sent. */
 export interface Sendable {
@@ -88,7 +89,7 @@ export class Projection {
     if (lacks !== undefined) return lacks;
     if (run === 'stopped' || isWithoutSecrets(spec)) return { it, holder: undefined };
     try {
-      if (spec.type === 'service') return this.#configured(it, spec);
+      if (spec.type === 'service' || spec.type === 'function') return this.#configured(it, spec);
       this.#task(it, spec);
       return { it, holder: undefined };
     } catch (error) {
@@ -107,6 +108,8 @@ export class Projection {
         return this.#options.capabilities.has('ingress') ? undefined : cannotRoute;
       case 'service':
         return this.#lackOfService(spec);
+      case 'function':
+        return this.#options.capabilities.has('functions') ? undefined : cannotServe;
       case 'archive':
         return this.#options.capabilities.has('archive') ? undefined : cannotArchive;
       case 'volume':
@@ -141,7 +144,7 @@ export class Projection {
     return lacks && { code: 'agent_outdated', message: lacks.message };
   }
 
-  #configured(it: Assignment, { config }: Service): Sendable | Unsendable {
+  #configured(it: Assignment, { config }: Service | ServedFunction): Sendable | Unsendable {
     if (config === undefined) return { it, holder: undefined };
     const holder = this.#options.view.get(config.kind, config.id);
     const part = config.service ?? config.revision?.toString();
@@ -182,6 +185,11 @@ export class Projection {
     const earlier = this.#knowsServices ? {} : { deployment_id: desired.version };
     const common = { id: meta.id, generation: meta.generation, tenant: meta.tenant, ...earlier, ...rest };
     if (spec.type === 'service') return { ...common, spec: this.#service(sendable, spec) };
+    if (spec.type === 'function') {
+      const config = this.configurationOf(sendable);
+      const { config: _config, ...settings } = spec;
+      return { ...common, spec: { ...settings, ...(config !== undefined && { config }) } };
+    }
     if (spec.type === 'copied_volume') return { ...common, spec: this.#copiedVolume(spec) };
     if (isWithoutSecrets(spec)) return { ...common, spec: { ...spec } };
     return { ...common, spec: this.#task(sendable.it, spec) };
@@ -426,6 +434,11 @@ const cannotRoute: Unsendable = {
 const cannotArchive: Unsendable = {
   code: 'agent_outdated',
   message: 'The agent of the server is too old to archive the log of a database: upgrade the agent',
+};
+
+const cannotServe: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server is too old for functions: upgrade the agent',
 };
 
 const cannotCopy: Unsendable = {

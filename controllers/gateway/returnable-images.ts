@@ -18,7 +18,8 @@ interface Options {
 /**
  * Sends one agent the images that it must not clean up: of each application on its server, those of the deployment that is
  * being rolled out, whose build is over and whose instances may not be asked for yet, of the one that serves, and of the two
- * revisions before it, to which a rollback may return. It sends all of them at the beginning, then the changes.
+ * revisions before it, to which a rollback may return; of each function those of its versions. It sends all of them at the
+ * beginning, then the changes.
  */
 export class ReturnableImages {
   readonly #options: Options;
@@ -31,20 +32,23 @@ export class ReturnableImages {
 
   begin(): void {
     this.#hasBegun = true;
-    const all = this.#options.view.by('application', 'server', this.#options.server).map(({ meta }) => meta.id);
+    const { view, server } = this.#options;
+    const all = (['application', 'function'] as const).flatMap((kind) =>
+      view.by(kind, 'server', server).map(({ meta }) => meta.id),
+    );
     for (let from = 0; from === 0 || from < all.length; from += batch)
       this.#send(all.slice(from, from + batch), from === 0);
   }
 
-  /** A deployment of the application changed or was deleted. */
-  changed(application: string): void {
-    if (this.#hasBegun) this.#send([application], false);
+  /** A deployment of the application, or a version of the function, changed or was deleted. */
+  changed(workload: string): void {
+    if (this.#hasBegun) this.#send([workload], false);
   }
 
-  #send(applications: readonly string[], whole: boolean): void {
+  #send(workloads: readonly string[], whole: boolean): void {
     const images: Record<string, string[]> = {};
-    for (const id of applications) {
-      const digests = returnableImages(this.#options.view, id);
+    for (const id of workloads) {
+      const digests = [...returnableImages(this.#options.view, id), ...versionImages(this.#options.view, id)];
       const text = digests.join(' ');
       if ((this.#sent.get(id) ?? '') === text) continue;
       images[id] = digests;
@@ -69,6 +73,11 @@ function returnableImages(view: Pick<TenantView, 'by'>, application: string): st
   }
   const underWay = view.by('deployment', 'application', application).filter(isBeingRolledOut).flatMap(imagesOf);
   return [...new Set([...underWay, ...[...revisions.values()].flat()])];
+}
+
+/** Digests of the images of all versions of a function: each may be deployed again. */
+function versionImages(view: Pick<TenantView, 'by'>, id: string): string[] {
+  return view.by('function_version', 'function', id).flatMap(({ observed }) => observed?.image_digest ?? []);
 }
 
 function isBeingRolledOut({ observed }: Deployment): boolean {

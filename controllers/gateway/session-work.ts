@@ -185,6 +185,7 @@ export class SessionWork {
     this.#logs?.changed(change.kind, isDeployment ? it.desired.application_id : change.id);
     if (change.kind === 'assignment' && change.part === 'desired') this.#feed.changed(change.id);
     else if (change.kind === 'deployment') this.#deploymentChanged(change);
+    else if (change.kind === 'function_version') this.#versionChanged(change);
     else if (change.kind === 'application') this.#registries?.applicationChanged(change.id);
     else if (change.kind === 'registry') this.#registries?.registryChanged(change.id);
     else if ((change.kind === 'server' && change.id === this.server) || change.kind === 'settings')
@@ -250,6 +251,11 @@ export class SessionWork {
   #deploymentChanged({ before, after }: ObjectChange): void {
     const it = after ?? before;
     if (it !== undefined && isKind(it, 'deployment')) this.#images?.changed(it.desired.application_id);
+  }
+
+  #versionChanged({ before, after }: ObjectChange): void {
+    const it = after ?? before;
+    if (it !== undefined && isKind(it, 'function_version')) this.#images?.changed(it.desired.function_id);
   }
 
   #serverChanged(): void {

@@ -11,6 +11,7 @@ import {
   phases,
   Progress,
   routes,
+  servedFunction,
   service,
   volume,
 } from '../../agent-protocol/workload.ts';
@@ -19,7 +20,7 @@ import { Id, Sealed } from './fields.ts';
 
 /** The object that has the configuration of an instance, see `configuration` in `define.ts`. */
 const ConfigurationRef = z.object({
-  kind: z.enum(['deployment', 'database']),
+  kind: z.enum(['deployment', 'database', 'function_version']),
   id: Id,
   /** Which of the services of a deployment; absent: it has one. */
   service: z.string().optional(),
@@ -32,6 +33,10 @@ export { GrantedCapability };
 /** A service instance as a controller wants it. */
 export const ServiceSpec = service(ConfigurationRef);
 export type ServiceSpec = z.infer<typeof ServiceSpec>;
+
+/** A function as its controller wants it. */
+export const FunctionSpec = servedFunction(ConfigurationRef);
+export type FunctionSpec = z.infer<typeof FunctionSpec>;
 
 /** The types of tasks, with their secrets sealed. Earlier releases stored the arguments of builds in plain text. */
 const tasks = tasksWith(z.union([Sealed, z.string()]), Id);
@@ -57,7 +62,17 @@ export const assignment = defineKind({
     project_id: Id,
     environment_id: Id,
     /** The workload that it belongs to, for names, logs and image retention. */
-    workload_kind: z.enum(['application', 'volume', 'run', 'server', 'database', 'backup', 'restore', 'wal_archive']),
+    workload_kind: z.enum([
+      'application',
+      'volume',
+      'run',
+      'server',
+      'database',
+      'backup',
+      'restore',
+      'wal_archive',
+      'function',
+    ]),
     workload_id: Id,
     workload_name: z.string(),
     /** Which of the services of its workload it is an instance of. */
@@ -67,6 +82,7 @@ export const assignment = defineKind({
     run: z.enum(['running', 'stopped']),
     spec: z.discriminatedUnion('type', [
       ServiceSpec,
+      FunctionSpec,
       volume,
       copiedVolume,
       routes,

@@ -5,6 +5,7 @@ import { database } from './database.ts';
 import { backup } from './backup.ts';
 import { backupSchedule } from './backup-schedule.ts';
 import { backupDestination } from './backup-destination.ts';
+import { functionKind, functionVersion } from './function.ts';
 import { gitCredential } from './git-credential.ts';
 import { loginCode, serviceKey, session, user } from './identity.ts';
 import { gitWebhook, webhookDelivery } from './git-webhook.ts';
@@ -56,6 +57,8 @@ export const kinds = {
   wal_archive: walArchive,
   template,
   template_instance: templateInstance,
+  function: functionKind,
+  function_version: functionVersion,
 } as const;
 
 export type KindName = keyof typeof kinds;

@@ -407,6 +407,32 @@ const rows: Record<string, Row> = {
         type: 'redis',
       }),
   },
+  'functions of a project': {
+    route: 'POST /functions',
+    cap: countLimits.functionsPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place }, n) =>
+      unit.create(
+        'function',
+        crypto.randomUUID(),
+        desiredState('function', {
+          project_id: place.project,
+          environment_id: place.environment,
+          server_id: place.server,
+          name: `f${n}`,
+        }),
+      ),
+    ask: ({ owner, place: { project, environment, server } }, name) =>
+      owner.post('/functions', {
+        project_id: project,
+        environment_id: environment,
+        server_id: server,
+        name,
+        runtime: 'node20',
+        code: 'export default () => new Response()',
+      }),
+  },
   'invites of a project, whatever became of them': {
     route: 'POST /projects/:id/invites',
     cap: countLimits.invitesPerProject,

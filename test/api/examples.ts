@@ -61,6 +61,8 @@ export const places = {
   run: (it: Stage) => runOf(it),
   volume: (it: Stage) => ownVolumes.get(it) ?? '',
   database: (it: Stage) => databaseOf(it),
+  fn: (it: Stage) => ownFunctions.get(it)?.id ?? '',
+  fnVersion: (it: Stage) => ownFunctions.get(it)?.version ?? '',
   backup: (it: Stage) => ownBackups.get(it)?.backup ?? '',
   schedule: (it: Stage) => ownBackups.get(it)?.schedule ?? '',
   restore: (it: Stage) => ownBackups.get(it)?.restore ?? '',
@@ -230,6 +232,62 @@ export async function addDatabase(stage: Stage): Promise<void> {
   world.agents.answer = (_, call) => answerFor(call);
   await world.settled();
   ownDatabases.set(stage, id);
+}
+
+const ownFunctions = new WeakMap<Stage, { id: string; version: string }>();
+
+/** A function that runs on the server of the stage, with its version, and an agent that answers for it. */
+async function addFunction(stage: Stage): Promise<void> {
+  const { world, tenant, project, environment, server } = stage;
+  const [id, version] = [crypto.randomUUID(), crypto.randomUUID()];
+  const repo = openRepository(world.store, tenant, world.clock);
+  const unit = repo.begin();
+  const place = { project_id: project, server_id: server };
+  const env = {
+    SECRET: world.keyring.seal('open sesame', { tenant, kind: 'function', id, path: 'config.env.SECRET' }),
+  };
+  const wanted = {
+    ...place,
+    environment_id: environment,
+    version_id: version,
+    run: 'running' as const,
+    config: { env },
+  };
+  const it = unit.create('function', id, desiredState('function', wanted));
+  const built = unit.create(
+    'function_version',
+    version,
+    desiredState('function_version', { ...place, function_id: id, config: { env } }),
+  );
+  await commit(unit);
+  const seen = { observedGeneration: 1, conditions: [] };
+  await repo.observe(it, { phase: 'running', active_version_id: version, ...seen }, []);
+  await repo.observe(built, { phase: 'ready', image: 'setpoint/hello:1', image_digest: 'sha256:1', ...seen }, []);
+  await agentIsThere(world.store, stage);
+  world.agents.answer = (_, call) => answerOfFunction(call);
+  await world.settled();
+  ownFunctions.set(stage, { id, version });
+}
+
+function answerOfFunction(call: CallParams): unknown {
+  const execution = {
+    id: crypto.randomUUID(),
+    version_id: crypto.randomUUID(),
+    trigger: 'manual',
+    status: 'succeeded',
+    started_at: '2026-01-01T00:00:00.000Z',
+    cold_start: false,
+    method: 'POST',
+    path: '/',
+  };
+  switch (call.method) {
+    case 'function.call':
+      return { execution, answer: { status: 200, headers: {}, body: 'SGVsbG8=', truncated: false } };
+    case 'function.executions':
+      return { items: [execution], more: false };
+    default:
+      return { lines: [], truncated: false };
+  }
 }
 
 const ownBackups = new WeakMap<Stage, { backup: string; schedule: string; restore: string }>();
@@ -887,6 +945,46 @@ export const examples: Readonly<Record<string, Example>> = {
     path: at('/backups/volume/:backup/clone'),
     before: addVolumeBackup,
     body: () => ({ name: 'copy' }),
+  },
+  'GET /functions': { path: at('/functions'), before: addFunction, item: places.fn },
+  'POST /functions': {
+    path: at('/functions'),
+    body: ({ project, environment, server }) => ({
+      project_id: project,
+      environment_id: environment,
+      server_id: server,
+      name: `hello ${crypto.randomUUID()}`,
+      runtime: 'node20',
+      code: 'export default () => new Response("Hello")',
+    }),
+  },
+  'GET /functions/:id': { path: at('/functions/:fn'), before: addFunction, masked: /open sesame/ },
+  'PUT /functions/:id': {
+    path: at('/functions/:fn'),
+    before: addFunction,
+    body: () => ({ timeout_seconds: 10 }),
+  },
+  'DELETE /functions/:id': { path: at('/functions/:fn'), before: addFunction },
+  'POST /functions/:id/deploy': { path: at('/functions/:fn/deploy'), before: addFunction },
+  'POST /functions/:id/start': { path: at('/functions/:fn/start'), before: addFunction },
+  'POST /functions/:id/stop': { path: at('/functions/:fn/stop'), before: addFunction },
+  'GET /functions/:id/executions': { path: at('/functions/:fn/executions'), before: addFunction },
+  'GET /functions/:id/versions': { path: at('/functions/:fn/versions'), before: addFunction, item: places.fnVersion },
+  'GET /functions/:id/versions/:versionId/logs': {
+    path: at('/functions/:fn/versions/:fnVersion/logs'),
+    before: addFunction,
+  },
+  'POST /functions/:id/versions/:versionId/deploy': {
+    path: at('/functions/:fn/versions/:fnVersion/deploy'),
+    before: addFunction,
+  },
+  'GET /functions/:id/dependencies': { path: at('/functions/:fn/dependencies'), before: addFunction },
+  'GET /functions/:id/events': { path: at('/functions/:fn/events'), before: addFunction },
+  'GET /functions/:id/logs': { path: at('/functions/:fn/logs'), before: addFunction },
+  'POST /functions/:id/invoke': {
+    path: at('/functions/:fn/invoke'),
+    before: addFunction,
+    body: () => ({ body: 'Hello' }),
   },
   'GET /databases': { path: at('/databases'), before: addDatabase, item: databaseOf },
   'POST /databases': {

@@ -21,6 +21,7 @@ beforeAll(async () => {
   await examples['GET /webhooks/git/:id/deliveries']?.before?.(stage);
   await examples['GET /volumes/:id/backups']?.before?.(stage);
   await examples['GET /databases/:id/backups']?.before?.(stage);
+  await examples['GET /functions/:id/versions']?.before?.(stage);
   await examples['GET /template-instances']?.before?.(stage);
 });
 afterAll(async () => {
@@ -46,6 +47,8 @@ const byProject = [
   'GET /applications/:id/runs',
   'GET /volumes',
   'GET /databases',
+  'GET /functions',
+  'GET /functions/:id/versions',
   'GET /databases/:id/backups',
   'GET /volumes/:id/backups',
   'GET /applications/:id/volume-backups',

@@ -6,6 +6,7 @@ import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
 import { keys } from '../../store/keys.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
+import type { FunctionPhase } from '../../store/kinds/function.ts';
 import type { DatabasePhase } from '../../store/kinds/database.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { DestinationPhase } from '../../store/kinds/backup-destination.ts';
@@ -690,6 +691,41 @@ volumes: {data: {}}
       await world.must('DELETE', `/databases/${data.id}`);
       await gone(world, 'database', data.id);
       expect(machine.engine.volumes.list({})).toEqual([]);
+    },
+  },
+  {
+    name: 'deploy a function, deploy it anew, let a schedule call it, stop and delete it',
+    running: 2,
+    prepare: place,
+    async run(world, { machine, project }) {
+      const fields = { project_id: project, server_id: machine.server, name: 'hello', runtime: 'node20' };
+      const code = 'export default () => new Response("Hello")';
+      const { data } = await world.must('POST', '/functions', { ...fields, code });
+      const seen = async () => (await world.repo.get('function', data.id))?.observed;
+      const is = async (phase: FunctionPhase): Promise<void> =>
+        world.until(`the function is ${phase}`, async () => {
+          const it = await world.repo.get('function', data.id);
+          const isServed = phase !== 'running' || it?.observed?.active_version_id === it?.desired.version_id;
+          return isServed && it?.observed?.observedGeneration === it?.meta.generation && it?.observed?.phase === phase;
+        });
+      await world.must('POST', `/functions/${data.id}/deploy`);
+      await is('running');
+      const first = (await seen())?.active_version_id;
+      await world.must('PUT', `/functions/${data.id}`, { code: `${code} // again` });
+      await world.must('POST', `/functions/${data.id}/deploy`);
+      await is('running');
+      await world.must('POST', `/functions/${data.id}/versions/${first}/deploy`);
+      await is('running');
+      await world.must('PUT', `/functions/${data.id}`, { trigger_type: 'cron', schedule: '* * * * *' });
+      await world.until('it was called', async () => (await seen())?.last_run_at !== undefined);
+      await world.must('POST', `/functions/${data.id}/stop`);
+      await is('stopped');
+      const { data: versions } = await world.must('GET', `/functions/${data.id}/versions`);
+      expect(versions).toHaveLength(2);
+      await world.must('DELETE', `/functions/${data.id}`);
+      await gone(world, 'function', data.id);
+      for (const version of versions) await gone(world, 'function_version', version.id);
+      expect(machine.engine.containers).toEqual([]);
     },
   },
   {

@@ -46,6 +46,7 @@ const staying: Readonly<Record<string, string>> = {
   'archive.id': 'the copy has no archive: `clone.reset` deletes it',
   'archive.destination_id': 'as above',
   deployment_id: 'the copy has no deployment: `clone.reset` deletes it',
+  version_id: 'the copy has no version: `clone.reset` deletes it',
 };
 
 /** Where the schema has ids, as a rule of cloning writes it: an element of a list or a map is `*`. */

@@ -37,6 +37,14 @@ const looks = {
     error: broken,
     deleting: beingDeleted,
   },
+  function: {
+    running,
+    stopped,
+    deploying: { word: 'Deploying', shape: 'busy' },
+    failed,
+    error: broken,
+    deleting: beingDeleted,
+  },
   deployment: {
     queued: { word: 'Queued', shape: 'waiting' },
     building: { word: 'Building', shape: 'busy' },

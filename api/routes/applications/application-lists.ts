@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { AssignmentPhase } from '../../../store/kinds/assignment.ts';
-import type { KindName } from '../../../store/kinds/kinds.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import { referredObjects } from '../../../store/referable.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { applicationsReferringTo } from '../../workloads/env-references.ts';
+import { applicationsReferringTo, functionsReferringTo } from '../../workloads/env-references.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { applications } from '../../resources/application.ts';
@@ -102,9 +101,7 @@ function lastExit(
 }
 
 type Finder = (it: ReadonlyResource<'application'>, view: TenantView) => Linked[];
-/** A kind that is added must be looked for: its entry below no longer compiles. */
-type FinderOf<K extends string> = K extends KindName ? Finder : 'no such kind';
-const linked: { [K in 'database' | 'volume' | 'function' | 'template_instance']: FinderOf<K> } = {
+const linked: Readonly<Record<'database' | 'volume' | 'function' | 'template_instance', Finder>> = {
   database: (it, view) =>
     referredObjects(view, it, 'database').flatMap((id) => {
       const other = view.get('database', id);
@@ -115,13 +112,9 @@ const linked: { [K in 'database' | 'volume' | 'function' | 'template_instance']:
       const it = view.get('volume', volume_id);
       return it === undefined ? [] : [linkTo(it)];
     }),
-  function: 'no such kind',
+  function: (it, view) => functionsReferringTo(view, it).map(linkTo),
   template_instance: ({ desired }, view) => instanceLinks(view, desired),
 };
-
-function find(finder: Finder | 'no such kind', it: ReadonlyResource<'application'>, view: TenantView): Linked[] {
-  return finder === 'no such kind' ? [] : finder(it, view);
-}
 
 export const listDependencies = defineEndpoint({
   method: 'GET',
@@ -141,10 +134,10 @@ export const listDependencies = defineEndpoint({
       const other = view.get('application', id);
       return other === undefined ? [] : [linkTo(other)];
     }),
-    databases: find(linked.database, it, view),
-    volumes: find(linked.volume, it, view),
-    functions: find(linked.function, it, view),
-    template_instance: find(linked.template_instance, it, view)[0] ?? null,
+    databases: linked.database(it, view),
+    volumes: linked.volume(it, view),
+    functions: linked.function(it, view),
+    template_instance: linked.template_instance(it, view)[0] ?? null,
     referenced_by: applicationsReferringTo(view, it).map(linkTo),
   }),
 });

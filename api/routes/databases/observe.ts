@@ -6,7 +6,7 @@ import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { databaseLogOf } from '../../workloads/database-log.ts';
 import { askDatabase, volumeBytes } from '../../workloads/database-queries.ts';
 import { databaseCredentials, isRotating } from '../../workloads/new-database.ts';
-import { applicationsReferringTo } from '../../workloads/env-references.ts';
+import { applicationsReferringTo, functionsReferringTo } from '../../workloads/env-references.ts';
 import { Logs, LogsQuery } from '../../workloads/log-query.ts';
 import { MetricsRange, readWorkloadMetrics, WorkloadMetrics } from '../../workloads/metrics.ts';
 import { readLogs } from '../../workloads/read-logs.ts';
@@ -147,7 +147,7 @@ export const listDatabaseDependencies = defineEndpoint({
     applications: applicationsReferringTo(view, it).map(linkTo),
     databases: [],
     volumes: view.by('volume', 'database', it.meta.id).map(linkTo),
-    functions: [],
+    functions: functionsReferringTo(view, it).map(linkTo),
     template_instance: instanceLinks(view, it.desired)[0] ?? null,
   }),
 });

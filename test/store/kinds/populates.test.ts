@@ -11,6 +11,7 @@ const places = { server_id: 'server', environment_id: 'environment' } as const;
 const elsewhere: Partial<Record<KindName, string>> = {
   deployment: 'its application is in both',
   run: 'its application is in both',
+  function_version: 'its function is in both',
   assignment: 'its workload is in both',
   operation: 'it acts on a server and leaves nothing there',
 };

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { Logger } from 'pino';
+import type { Execution, ExecutionTrigger } from '../../agent-protocol/functions.ts';
+import type { Clock } from '../../time/clock.ts';
+import { CallFault } from './call-fault.ts';
+import { forward } from './forward.ts';
+import { Pool } from './pool.ts';
+import type { Grant, PoolSettings } from './pool.ts';
+
+/** What an instance answered. The body ends with an error if the instance does. */
+export interface Reply {
+  status: number;
+  headers: OutgoingHttpHeaders;
+  body: Readable;
+}
+
+/** One call of a function. */
+export interface Call {
+  trigger: ExecutionTrigger;
+  /** The instant that a call by the schedule is for. */
+  scheduledAt?: string;
+  method: string;
+  /** With the query. */
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: Readable | Uint8Array;
+  /** Takes the answer. Resolves when all of it was taken. */
+  answer(reply: Reply): Promise<void>;
+}
+
+export interface ActivatorDeps {
+  clock: Clock;
+  log: Logger;
+  /** Called when an execution begins, and again when it has ended. */
+  record: (execution: Execution) => void;
+  /** The last lines that its instances wrote. */
+  lastLines: () => readonly string[];
+}
+
+/** Time that calls under way have when a function is stopped. */
+const graceMs = 10_000;
+/** Time in which it is waited for why an instance went away. */
+const reasonMs = 1_000;
+const previewChars = 2000;
+
+/** Takes the calls of one function, finds or starts an instance for each, and records what became of it. */
+export class Activator {
+  readonly #deps: ActivatorDeps;
+  #pool: Pool | undefined;
+  /** Of earlier versions, whose calls are not all answered. */
+  readonly #former = new Set<Pool>();
+
+  constructor(deps: ActivatorDeps) {
+    this.#deps = deps;
+  }
+
+  /** From now on calls are answered by this version; those under way go on with the one before. */
+  become(settings: PoolSettings): void {
+    const before = this.#pool;
+    const pool = new Pool(settings, this.#deps);
+    this.#pool = pool;
+    if (before !== undefined) {
+      this.#former.add(before);
+      pool.succeed(before);
+      void before.close(before.settings.timeoutMs).then(() => this.#former.delete(before));
+    }
+    pool.open();
+  }
+
+  /** Instances of all versions, with those that come and go. */
+  get size(): number {
+    return [...this.#former].reduce((sum, pool) => sum + pool.size, this.#pool?.size ?? 0);
+  }
+
+  /**
+   * Answers a call and resolves with the record of it. A handler that is late cannot be trusted to stop: its instance gets no
+   * further call. @throws CallFault where there is no answer, which is recorded, too
+   */
+  async call(call: Call, signal: AbortSignal): Promise<Execution> {
+    const { clock, record } = this.#deps;
+    const begun = clock.monotonic();
+    const execution: Execution = {
+      id: randomUUID(),
+      version_id: this.#pool?.settings.version ?? '',
+      trigger: call.trigger,
+      status: 'running',
+      ...(call.scheduledAt !== undefined && { scheduled_at: call.scheduledAt }),
+      started_at: clock.now().toISOString(),
+      cold_start: false,
+      method: call.method,
+      path: call.path.slice(0, 1024),
+    };
+    const end = (more: Partial<Execution> & Pick<Execution, 'status'>): Execution => {
+      const preview = this.#deps.lastLines().join('\n').slice(-previewChars);
+      const ended: Execution = {
+        ...execution,
+        ...more,
+        finished_at: clock.now().toISOString(),
+        duration_ms: Math.max(0, Math.round(clock.monotonic() - begun)),
+        ...(preview !== '' && { log_preview: preview }),
+      };
+      record(ended);
+      return ended;
+    };
+    try {
+      const pool = this.#pool;
+      if (pool === undefined)
+        throw new CallFault('not_running', 'The function does not run on its server: start it', { retryAfter: 5 });
+      const grant = await pool.acquire(signal);
+      execution.version_id = grant.pool.settings.version;
+      execution.cold_start = grant.coldMs !== undefined;
+      if (grant.coldMs !== undefined) execution.cold_start_ms = grant.coldMs;
+      record(execution);
+      const status = await this.#answered(grant, call, execution, signal);
+      if (status < 500) return end({ status: 'succeeded', status_code: status });
+      const message = `The function answered ${status}: its log has the reason`;
+      return end({ status: 'failed', status_code: status, error: { code: 'answered', message } });
+    } catch (error) {
+      const fault = faultOf(error);
+      const { code, message } = fault;
+      fault.execution = end({
+        status: code === 'timed_out' ? 'timed_out' : 'failed',
+        error: { code, message: message.slice(0, 1000) },
+      });
+      throw fault;
+    }
+  }
+
+  /** Refuses calls, ends all instances, and resolves when they are gone. */
+  async close(): Promise<void> {
+    const all = [...this.#former, ...(this.#pool === undefined ? [] : [this.#pool])];
+    this.#pool = undefined;
+    this.#former.clear();
+    await Promise.all(all.map((pool) => pool.close(graceMs)));
+  }
+
+  /** The agent is stopping: instances run on, and calls end. */
+  abandon(): void {
+    for (const pool of [...this.#former, ...(this.#pool === undefined ? [] : [this.#pool])]) pool.abandon();
+    this.#pool = undefined;
+  }
+
+  /** Resolves with the status of the answer. @throws CallFault */
+  async #answered({ slot, pool }: Grant, call: Call, { id }: Execution, signal: AbortSignal): Promise<number> {
+    const { timeoutMs } = pool.settings;
+    const late = new AbortController();
+    const cancel = this.#deps.clock.timer(timeoutMs, () =>
+      late.abort(
+        new CallFault('timed_out', `The function did not answer within ${timeoutMs / 1000} s: raise timeout_seconds`),
+      ),
+    );
+    try {
+      return await forward(slot, call, id, AbortSignal.any([signal, late.signal]));
+    } catch (error) {
+      if (late.signal.aborted) {
+        pool.retire(slot);
+        throw late.signal.reason as CallFault; // it is aborted with one
+      }
+      if (signal.aborted) throw new CallFault('client_gone', 'Who called went away', { cause: error });
+      if (error instanceof CallFault) throw error;
+      throw await this.#endOf(slot.launched.ended, error);
+    } finally {
+      cancel();
+      pool.release(slot);
+    }
+  }
+
+  /** Why an instance broke a call off. */
+  async #endOf(ended: Promise<{ outOfMemory: boolean }>, cause: unknown): Promise<CallFault> {
+    const unknown = Promise.withResolvers<undefined>();
+    const cancel = this.#deps.clock.timer(reasonMs, () => unknown.resolve(undefined));
+    const end = await Promise.race([ended, unknown.promise]);
+    cancel();
+    if (end?.outOfMemory === true)
+      return new CallFault('out_of_memory', 'The function used more memory than its limit: raise memory_limit', {
+        cause,
+      });
+    const message =
+      end === undefined
+        ? 'The function broke off its answer: its log may have the reason'
+        : 'The process of the function ended before it answered: its log has the reason';
+    return new CallFault('instance_ended', message, { cause });
+  }
+}
+
+function faultOf(error: unknown): CallFault {
+  if (error instanceof CallFault) return error;
+  return new CallFault('instance_ended', 'The function did not answer', { cause: error });
+}

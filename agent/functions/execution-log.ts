@@ -1,0 +1,151 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import type { Logger } from 'pino';
+import { Execution } from '../../agent-protocol/functions.ts';
+import type { Executions } from '../../agent-protocol/functions.ts';
+import type { Clock } from '../../time/clock.ts';
+
+/** Executions that are kept of one function, and for how long. */
+export const kept = { count: 1000, ms: 7 * 24 * 3_600_000 } as const;
+/** Records wait for others at most so long, and at most so many of them, before they are written together. */
+const together = { ms: 250, count: 200 } as const;
+/** Old records are looked for after so many writes. */
+const pruneEvery = 50;
+
+const schema = `
+CREATE TABLE IF NOT EXISTS execution (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  function TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  record TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS of_function ON execution (function, seq);
+`;
+
+export interface ExecutionQuery {
+  function_id: string;
+  limit: number;
+  before?: string | undefined;
+  status?: readonly string[] | undefined;
+}
+
+/**
+ * What became of the calls of functions, in a file of the agent. The file is made with the first record. A record that was
+ * not written when the machine stopped is lost, and a failure to write is logged: no call fails because of it.
+ */
+export class ExecutionLog implements AsyncDisposable {
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  #opening: Promise<DatabaseSync> | undefined;
+  #pending: { of: string; it: Execution }[] = [];
+  #cancel: (() => void) | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #writes = 0;
+
+  constructor(path: string, { clock, log }: { clock: Clock; log: Logger }) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Keeps an execution that has ended. */
+  add(of: string, it: Execution): void {
+    this.#pending.push({ of, it });
+    if (this.#pending.length >= together.count) this.#flush();
+    else this.#cancel ??= this.#clock.timer(together.ms, () => this.#flush());
+  }
+
+  /** The newest ones of a function first, older than `before` if that is known. */
+  async read({ function_id: of, limit, before, status }: ExecutionQuery): Promise<Executions> {
+    this.#flush();
+    await this.#writing;
+    const database = await this.#open();
+    const from =
+      before === undefined ? undefined : database.prepare('SELECT seq FROM execution WHERE id = ?').get(before);
+    const words = status ?? [];
+    const found = database
+      .prepare(
+        `SELECT record FROM execution WHERE function = ? AND seq < ?${
+          words.length === 0 ? '' : ` AND status IN (${words.map(() => '?').join(', ')})`
+        } ORDER BY seq DESC LIMIT ?`,
+      )
+      .all(of, Number(from?.['seq'] ?? Number.MAX_SAFE_INTEGER), ...words, limit + 1);
+    const items = found.slice(0, limit).map(({ record }) => Execution.parse(JSON.parse(String(record))));
+    return { items, more: found.length > limit };
+  }
+
+  /** Removes the records of all functions but these. */
+  async retain(functions: ReadonlySet<string>): Promise<void> {
+    if (this.#opening === undefined) return;
+    const database = await this.#open();
+    for (const { function: of } of database.prepare('SELECT DISTINCT function FROM execution').all())
+      if (!functions.has(String(of))) database.prepare('DELETE FROM execution WHERE function = ?').run(String(of));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#flush();
+    await this.#writing;
+    if (this.#opening !== undefined) (await this.#opening).close();
+  }
+
+  #flush(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    const records = this.#pending.splice(0);
+    if (records.length === 0) return;
+    this.#writing = this.#writing
+      .then(() => this.#write(records))
+      .catch((error: unknown) =>
+        this.#log.error(
+          { err: error, lost: records.length },
+          'Cannot store what became of calls of functions: check the disk of the data directory',
+        ),
+      );
+  }
+
+  async #write(records: readonly { of: string; it: Execution }[]): Promise<void> {
+    const database = await this.#open();
+    const insert = database.prepare(
+      'INSERT OR REPLACE INTO execution (id, function, at, status, record) VALUES (?, ?, ?, ?, ?)',
+    );
+    database.exec('BEGIN');
+    try {
+      for (const { of, it } of records) insert.run(it.id, of, Date.parse(it.started_at), it.status, JSON.stringify(it));
+      this.#writes += 1;
+      if (this.#writes % pruneEvery === 1) this.#prune(database);
+      database.exec('COMMIT');
+    } catch (error) {
+      database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  #prune(database: DatabaseSync): void {
+    database.prepare('DELETE FROM execution WHERE at < ?').run(this.#clock.now().getTime() - kept.ms);
+    const all = database.prepare('SELECT function, count(*) AS n FROM execution GROUP BY function HAVING n > ?');
+    for (const { function: of } of all.all(kept.count))
+      database
+        .prepare(
+          'DELETE FROM execution WHERE function = ?1 AND seq <= (SELECT seq FROM execution WHERE function = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)',
+        )
+        .run(String(of), kept.count);
+  }
+
+  #open(): Promise<DatabaseSync> {
+    this.#opening ??= this.#made();
+    return this.#opening;
+  }
+
+  async #made(): Promise<DatabaseSync> {
+    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+    const { DatabaseSync } = await import('node:sqlite'); // an agent without functions does not need it
+    const database = new DatabaseSync(this.#path);
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 2000');
+    database.exec(schema);
+    return database;
+  }
+}

@@ -1,0 +1,86 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { request } from '../../agent-protocol/node-http.ts';
+import type { Call } from './activator.ts';
+import { CallFault } from './call-fault.ts';
+import type { Slot } from './pool.ts';
+
+/** Most bytes of one request, and of one answer. */
+const mostBytes = 64 * 1024 * 1024;
+/** Headers that are of one connection, and those that only the agent sets. */
+const dropped = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-setpoint-execution',
+  'x-setpoint-trigger',
+  'x-setpoint-scheduled-at',
+]);
+
+/**
+ * Sends a call to an instance, and its answer to whoever called. Resolves with the status once all of the answer was taken.
+ * @throws CallFault `too_large`; Error if the instance or who called broke off
+ */
+export async function forward(slot: Slot, call: Call, execution: string, signal: AbortSignal): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const outgoing = request({
+    host: slot.launched.address,
+    port: slot.launched.port,
+    method: call.method,
+    path: call.path,
+    agent: slot.connections,
+    headers: {
+      ...kept(call.headers),
+      'x-setpoint-execution': execution,
+      'x-setpoint-trigger': call.trigger,
+      ...(call.scheduledAt !== undefined && { 'x-setpoint-scheduled-at': call.scheduledAt }),
+    },
+  });
+  const abort = (): void => void outgoing.destroy(signal.reason instanceof Error ? signal.reason : undefined);
+  outgoing.once('response', resolve);
+  outgoing.on('error', reject); // further ones follow it
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    if (call.body instanceof Readable)
+      // the instance may answer before it has read all; its own end is what counts
+      pipeline(call.body, bounded, outgoing, { signal }).catch((error: unknown) => {
+        if (error instanceof CallFault) reject(error);
+      });
+    else outgoing.end(call.body);
+    const incoming = await promise;
+    const body = Readable.from(bounded(incoming), { objectMode: false });
+    await call.answer({ status: incoming.statusCode ?? 502, headers: kept(incoming.headers), body });
+    return incoming.statusCode ?? 502;
+  } catch (error) {
+    outgoing.destroy();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function kept(headers: IncomingMessage['headers']): OutgoingHttpHeaders {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined || dropped.has(name.toLowerCase()) ? [] : [[name, value]],
+    ),
+  );
+}
+
+async function* bounded(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of source) {
+    bytes += chunk.byteLength;
+    if (bytes > mostBytes)
+      throw new CallFault('too_large', `A request and an answer may have at most ${mostBytes / 1024 / 1024} MiB`);
+    yield chunk;
+  }
+}

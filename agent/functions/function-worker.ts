@@ -1,0 +1,243 @@
+import { blankReport } from '../../agent-protocol/assignment.ts';
+import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
+import type { Worker, WorkerDeps } from '../desired/worker.ts';
+import type { ImageStore } from '../engine/image-store.ts';
+import type { Publication } from '../ports/publication.ts';
+import { deadline } from '../runtime/deadline.ts';
+import type { ContainerRuntime } from '../runtime/runtime.ts';
+import { labels, RuntimeFailure } from '../runtime/runtime.ts';
+import { Activator } from './activator.ts';
+import type { Functions } from './functions.ts';
+import type { Gate } from './gate.ts';
+import { Launcher } from './launch.ts';
+import type { FunctionItem, LaunchDeps } from './launch.ts';
+
+/** What all function workers of an agent share. */
+export interface FunctionDeps extends WorkerDeps, Omit<LaunchDeps, 'runtime' | 'clock' | 'log'> {
+  runtime: LaunchDeps['runtime'] & Pick<ContainerRuntime, 'ensureNetwork'>;
+  images: Pick<ImageStore, 'resolve'>;
+  publication: Pick<Publication, 'refusalOf'>;
+  gate: Gate;
+  functions: Pick<Functions, 'serve' | 'leave' | 'record'>;
+  /** Networks that are known to exist. */
+  networks: Set<string>;
+}
+
+const callMs = 60_000;
+const retryMs = 5_000;
+
+/**
+ * Serves one function: opens its port, and lets the activator make instances for its calls. What an earlier process of the
+ * agent left running is removed first: its calls ended with that.
+ */
+export class FunctionWorker implements Worker {
+  readonly id: string;
+  /** Always false: a function may always write again. */
+  readonly ended = false;
+  readonly #deps: FunctionDeps;
+  readonly #launcher: Launcher;
+  readonly #closing = new AbortController();
+  #desired: FunctionItem | undefined;
+  #report: WireReport | undefined;
+  #activator: Activator | undefined;
+  /** The function that the activator is of. */
+  #of: string | undefined;
+  /** What the activator serves, as JSON. */
+  #served: string | undefined;
+  #port: { number: number; close: AsyncDisposable } | undefined;
+  #isStale = true;
+  #running: Promise<void> | undefined;
+  #cancelTimer: () => void = () => undefined;
+
+  constructor(id: string, deps: FunctionDeps) {
+    this.id = id;
+    this.#deps = deps;
+    this.#launcher = new Launcher(id, deps);
+  }
+
+  get report(): WireReport | undefined {
+    return this.#report;
+  }
+
+  get settled(): boolean {
+    return this.#report !== undefined;
+  }
+
+  start(): void {
+    this.wake();
+  }
+
+  wake(): void {
+    void this.#launcher.looked();
+    this.#isStale = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  desire(desired: WireAssignment | undefined): void {
+    this.#desired = desired !== undefined && isFunction(desired) ? desired : undefined;
+    this.wake();
+  }
+
+  acknowledged(): void {
+    // Functions have no events.
+  }
+
+  overflowed(): void {
+    // An instance can write only into its folder in memory.
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error('The agent is stopping'));
+    this.#cancelTimer();
+    await this.#running;
+    this.#activator?.abandon();
+    await this.#port?.close[Symbol.asyncDispose]();
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isStale && !this.#closing.signal.aborted) {
+      this.#isStale = false;
+      this.#cancelTimer();
+      const desired = this.#desired;
+      try {
+        const report = await this.#reconcile(desired);
+        if (report !== undefined) this.#sendReport(report);
+        if (report?.error === undefined) continue;
+      } catch (error) {
+        if (this.#closing.signal.aborted) return;
+        this.#failed(desired, error);
+      }
+      this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
+    }
+  }
+
+  async #reconcile(desired: FunctionItem | undefined): Promise<WireReport | undefined> {
+    const { observer } = this.#deps;
+    if (desired === undefined || desired.run === 'stopped') {
+      await this.#end();
+      // before the engine answered it is not known what is left
+      if (!observer.reachable) return undefined;
+      const left = (await this.#launcher.sweep()) + observer.of(this.id).length;
+      if (left > 0) throw new RuntimeFailure('runtime_unavailable', 'Instances are left', { retryable: true });
+      return { ...this.#blank(), phase: 'stopped', ...(desired === undefined && { gone: true }) };
+    }
+    if (!observer.reachable) return undefined;
+    const served = JSON.stringify(desired.spec);
+    if (served !== this.#served) {
+      const image = await this.#prepare(desired);
+      if (this.#activator === undefined) await this.#launcher.sweep();
+      this.#serve(desired, image, served);
+    }
+    const problem = await this.#open(desired);
+    const report = { ...this.#blank(), phase: 'running' as const, image_digest: desired.spec.image_digest };
+    return problem === undefined ? { ...report, ready: true, stable: true } : { ...report, error: problem };
+  }
+
+  /** Resolves with the id of its image. @throws RuntimeFailure */
+  async #prepare({ tenant, project_id: project, workload_id: workload, spec }: FunctionItem): Promise<string> {
+    const { images, runtime, networks, server, clock } = this.#deps;
+    using limit = deadline(clock, callMs, 'Preparing a function', this.#closing.signal);
+    const wanted = { reference: spec.image, pinned: spec.image_digest, owner: { tenant, project, workload } };
+    const { id } = await images.resolve(wanted, limit.signal);
+    if (!networks.has(spec.network.name)) {
+      await runtime.ensureNetwork(spec.network.name, { [labels.server]: server }, limit.signal);
+      networks.add(spec.network.name);
+    }
+    return id;
+  }
+
+  #serve(item: FunctionItem, image: string, served: string): void {
+    const { functions, clock, log, capture } = this.#deps;
+    const { spec, workload_id: of } = item;
+    this.#activator ??= new Activator({
+      clock,
+      log,
+      record: (execution) => functions.record(of, execution),
+      lastLines: () => capture.lastLines(this.id),
+    });
+    this.#activator.become({
+      version: spec.version_id,
+      concurrency: spec.concurrency,
+      minInstances: spec.min_instances,
+      maxInstances: spec.max_instances,
+      timeoutMs: spec.timeout_seconds * 1000,
+      launch: (signal) => this.#launcher.launch(item, image, signal),
+    });
+    this.#served = served;
+    this.#of = of;
+    functions.serve(of, this.#activator);
+  }
+
+  /** Lets the port of the server that it asks for lead to it, and no other one. Resolves with what is wrong with it. */
+  async #open({ spec: { port }, project_id: project }: FunctionItem): Promise<WireReport['error']> {
+    const { gate, publication } = this.#deps;
+    if (this.#port !== undefined && this.#port.number !== port) {
+      const { close } = this.#port;
+      this.#port = undefined;
+      await close[Symbol.asyncDispose]();
+    }
+    if (port === undefined || this.#port !== undefined || this.#activator === undefined) return undefined;
+    const code: FailureCode = 'port_taken';
+    const refusal = publication.refusalOf({ port, project });
+    if (refusal !== undefined) return { code, message: refusal };
+    try {
+      this.#port = { number: port, close: await gate.open(port, this.#activator) };
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof Error) || !('code' in error)) throw error;
+      const message =
+        error.code === 'EADDRINUSE'
+          ? `Port ${port} of the server is taken by another program: free it, or change exposed_port`
+          : `Port ${port} of the server cannot be opened (${String(error.code)}): change exposed_port`;
+      return { code, message };
+    }
+  }
+
+  async #end(): Promise<void> {
+    const [activator, port] = [this.#activator, this.#port];
+    this.#activator = undefined;
+    this.#port = undefined;
+    this.#served = undefined;
+    if (activator !== undefined && this.#of !== undefined) this.#deps.functions.leave(this.#of, activator);
+    if (activator !== undefined) this.#sendReport({ ...this.#blank(), phase: 'stopping' });
+    await Promise.all([port?.close[Symbol.asyncDispose](), activator?.close()]);
+  }
+
+  #failed(desired: FunctionItem | undefined, error: unknown): void {
+    const { log } = this.#deps;
+    const isKnown = error instanceof RuntimeFailure;
+    if (!isKnown || desired === undefined)
+      log.warn({ err: error, assignment: this.id }, 'Cannot serve or end a function: the agent tries again');
+    if (desired === undefined) return;
+    const code: FailureCode = isKnown ? error.code : 'runtime_unavailable';
+    const message = error instanceof Error ? error.message : String(error);
+    if (desired.run === 'stopped') this.#sendReport({ ...this.#blank(), phase: 'stopping', error: { code, message } });
+    // what it serves goes on
+    else
+      this.#sendReport({
+        ...this.#blank(),
+        phase: isKnown && !error.retryable ? 'failed' : 'pending',
+        error: { code, message },
+      });
+  }
+
+  #blank(): Omit<WireReport, 'phase'> {
+    const { desired } = this.#deps;
+    const generation =
+      this.#desired?.generation ?? desired.tombstone(this.id)?.generation ?? this.#report?.generation ?? 0;
+    return blankReport({ id: this.id, generation });
+  }
+
+  #sendReport(report: WireReport): void {
+    if (JSON.stringify(this.#report) === JSON.stringify(report)) return;
+    this.#report = report;
+    this.#deps.reported(report);
+  }
+}
+
+function isFunction(item: WireAssignment): item is FunctionItem {
+  return item.spec.type === 'function';
+}

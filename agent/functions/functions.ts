@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import { callLimits } from '../../agent-protocol/functions.ts';
+import type { Execution, Executions, FunctionAnswer, FunctionRequest } from '../../agent-protocol/functions.ts';
+import type { Clock } from '../../time/clock.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
+import type { Activator, Call, Reply } from './activator.ts';
+import { CallFault } from './call-fault.ts';
+import type { ExecutionLog, ExecutionQuery } from './execution-log.ts';
+
+/** The functions that are served on this server, by their ids, and what became of their calls. */
+export class Functions {
+  readonly #log: Pick<ExecutionLog, 'add' | 'read'>;
+  readonly #clock: Clock;
+  readonly #served = new Map<string, Activator>();
+  /** Executions that have not ended, by the function that they are of. */
+  readonly #running = new Map<string, Map<string, Execution>>();
+
+  constructor(deps: { log: Pick<ExecutionLog, 'add' | 'read'>; clock: Clock }) {
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+  }
+
+  serve(id: string, activator: Activator): void {
+    this.#served.set(id, activator);
+  }
+
+  leave(id: string, activator: Activator): void {
+    if (this.#served.get(id) === activator) this.#served.delete(id);
+  }
+
+  /** Notes that an execution began or has ended. */
+  record(of: string, it: Execution): void {
+    const running = this.#running.get(of) ?? new Map<string, Execution>();
+    if (it.status === 'running') {
+      this.#running.set(of, running.set(it.id, it));
+      return;
+    }
+    running.delete(it.id);
+    if (running.size === 0) this.#running.delete(of);
+    this.#log.add(of, it);
+  }
+
+  async executions(query: ExecutionQuery): Promise<Executions> {
+    const { function_id: of, limit, before, status } = query;
+    const isAsked = before === undefined && (status === undefined || status.length === 0 || status.includes('running'));
+    const running = isAsked ? [...(this.#running.get(of)?.values() ?? [])].toReversed().slice(0, limit) : [];
+    const ended = await this.#log.read(query);
+    const items = [...running, ...ended.items].slice(0, limit);
+    return { items, more: ended.more || items.length < running.length + ended.items.length };
+  }
+
+  /** Calls a function for somebody who asked the control plane. @throws CallError `not_running` */
+  async ask(
+    { function_id: id, request }: { function_id: string; request: FunctionRequest },
+    signal: AbortSignal,
+  ): Promise<FunctionAnswer> {
+    const activator = this.#served.get(id);
+    if (activator === undefined)
+      throw new CallError('not_running', 'The function does not run on its server: start it, and wait until it runs');
+    let answer: FunctionAnswer['answer'];
+    const { 'content-length': _, ...headers } = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
+    );
+    const call = {
+      trigger: 'manual' as const,
+      method: request.method,
+      path: request.path,
+      headers: { host: 'localhost', ...headers },
+      body: Buffer.from(request.body, 'base64'),
+      answer: async (reply: Reply) => {
+        answer = await collected(reply);
+      },
+    };
+    const execution = await recorded(activator, call, signal);
+    return { execution, ...(answer !== undefined && { answer }) };
+  }
+
+  /** Calls a function as its schedule asks. @throws RuntimeFailure `not_serving` */
+  async fire(
+    {
+      function_id: id,
+      scheduled_at: at,
+      missed,
+    }: { function_id: string; scheduled_at: string; missed: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<{ execution_id: string; status: string }> {
+    for (const instant of missed) this.record(id, missedAt(instant, this.#clock.now()));
+    const activator = this.#served.get(id);
+    if (activator === undefined)
+      throw new RuntimeFailure('not_serving', 'The function does not run on its server', { retryable: false });
+    const call = {
+      trigger: 'cron' as const,
+      scheduledAt: at,
+      method: 'POST',
+      path: '/',
+      headers: { host: 'localhost' },
+      body: Buffer.alloc(0),
+      answer: async ({ body }: Reply) => {
+        for await (const _ of body); // nobody reads it
+      },
+    };
+    const execution = await recorded(activator, call, signal);
+    return { execution_id: execution.id, status: execution.status };
+  }
+}
+
+/** The record of a call, also where the function did not answer. */
+async function recorded(activator: Activator, call: Call, signal: AbortSignal): Promise<Execution> {
+  try {
+    return await activator.call(call, signal);
+  } catch (error) {
+    if (!(error instanceof CallFault) || error.execution === undefined) throw error;
+    return error.execution;
+  }
+}
+
+/** The answer, as much of it as is sent to the control plane. */
+async function collected({ status, headers, body }: Reply): Promise<NonNullable<FunctionAnswer['answer']>> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    const part = chunk as Uint8Array; // a reply has nothing else
+    if (bytes < callLimits.answerBytes) chunks.push(part);
+    bytes += part.byteLength;
+  }
+  const whole = Buffer.concat(chunks).subarray(0, callLimits.answerBytes);
+  return { status, headers: texts(headers), body: whole.toString('base64'), truncated: bytes > whole.byteLength };
+}
+
+function texts(headers: OutgoingHttpHeaders): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers)
+      .slice(0, callLimits.headers)
+      .map(([name, value]) => [name, (Array.isArray(value) ? value.join(', ') : String(value ?? '')).slice(0, 8192)]),
+  );
+}
+
+function missedAt(instant: string, now: Date): Execution {
+  return {
+    id: randomUUID(),
+    version_id: '',
+    trigger: 'cron',
+    status: 'missed',
+    scheduled_at: instant,
+    started_at: now.toISOString(),
+    finished_at: now.toISOString(),
+    cold_start: false,
+    method: 'POST',
+    path: '/',
+    error: {
+      code: 'missed',
+      message: 'Nothing was called at this time: another call went on, or the control plane was away',
+    },
+  };
+}

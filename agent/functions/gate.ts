@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { createServer } from '../../agent-protocol/node-http.ts';
+import type { Clock } from '../../time/clock.ts';
+import type { Activator } from './activator.ts';
+import { CallFault } from './call-fault.ts';
+
+/** Opens ports of the server that lead to functions. */
+export interface Gate {
+  /** Resolves when the port leads there; its disposal closes it. @throws Error with the code `EADDRINUSE` if it is taken */
+  open(port: number, activator: Pick<Activator, 'call'>): Promise<AsyncDisposable>;
+}
+
+/** Opens nothing: for an engine in memory, of which nobody asks anything by a port. */
+export const closedGate: Gate = { open: () => Promise.resolve({ [Symbol.asyncDispose]: () => Promise.resolve() }) };
+
+/** Calls that are under way have so long when a port is closed. */
+const drainMs = 10_000;
+
+/** Opens ports of this machine, on all its addresses. */
+export const machineGate = (clock: Clock): Gate => ({
+  async open(port, activator) {
+    // how long a handler may take is for its function to say
+    const server = createServer(
+      { requestTimeout: 0 },
+      (request, response) => void answer(request, response, activator),
+    );
+    server.on('upgrade', (_, socket) => {
+      socket.end(
+        'HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nFunctions take no WebSocket connections: run an application instead\n',
+      );
+    });
+    server.listen(port);
+    await once(server, 'listening');
+    return {
+      async [Symbol.asyncDispose]() {
+        const closed = Promise.withResolvers<void>();
+        server.close(() => closed.resolve());
+        server.closeIdleConnections();
+        const cancel = clock.timer(drainMs, () => server.closeAllConnections());
+        await closed.promise;
+        cancel();
+      },
+    };
+  },
+});
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  activator: Pick<Activator, 'call'>,
+): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort(new Error('Who called went away'));
+  });
+  try {
+    await activator.call(
+      {
+        trigger: 'http',
+        method: request.method ?? 'GET',
+        path: request.url ?? '/',
+        headers: request.headers,
+        body: request,
+        async answer({ status, headers, body }) {
+          response.writeHead(status, headers);
+          await pipeline(body, response);
+        },
+      },
+      gone.signal,
+    );
+  } catch (error) {
+    if (response.headersSent || !(error instanceof CallFault)) {
+      response.destroy();
+      return;
+    }
+    response.writeHead(error.status, {
+      'content-type': 'application/json',
+      ...(error.retryAfter !== undefined && { 'retry-after': String(error.retryAfter) }),
+    });
+    response.end(JSON.stringify({ error: { code: error.code, message: error.message } }));
+  }
+}

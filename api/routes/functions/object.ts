@@ -1,0 +1,93 @@
+import { defined } from '../../../store/defined.ts';
+import { maskEnv, unsealEnv } from '../../workloads/application-env.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import {
+  FunctionCreate,
+  FunctionDetail,
+  FunctionObject,
+  functions,
+  FunctionUpdate,
+  functionVersions,
+} from '../../resources/function.ts';
+import { applyFunctionFields, newFunction, requireFunctionRoom } from '../../workloads/new-function.ts';
+import { enterPlace, placeFrom } from '../../workloads/place.ts';
+import { requirePort } from '../../workloads/ports.ts';
+import { deleteEndpoint, eventsEndpoint, listEndpoint, listOfEndpoint, updateEndpoint } from '../resource-endpoints.ts';
+
+export const listFunctions = listEndpoint(functions, { path: '/functions', summary: 'Functions that one may see' });
+
+export const getFunction = defineEndpoint({
+  method: 'GET',
+  path: '/functions/:id',
+  summary: 'A function with its code and its variables; viewers see the names of these only',
+  on: ['function', 'id'],
+  givesSecrets: true,
+  response: FunctionDetail,
+  handle: async (ctx, { it }) => {
+    const { code, dependencies, config } = it.desired;
+    return {
+      ...functions.answerOf(it, ctx.view),
+      code,
+      dependencies: dependencies ?? null,
+      env: ctx.access.grant === 'm' ? maskEnv(config.env) : unsealEnv(ctx, it.meta.id, config.env, 'function'),
+    };
+  },
+});
+
+export const createFunction = defineEndpoint({
+  method: 'POST',
+  path: '/functions',
+  summary: 'Create a function; it is stopped until it is deployed or started',
+  projectFrom: 'body.project_id',
+  body: FunctionCreate,
+  response: FunctionObject,
+  status: 201,
+  settle: functions.settle,
+  handle: async (ctx, { body }) => {
+    const { view } = ctx;
+    const place = placeFrom(view, body);
+    const { project_id: projectId, server_id: serverId } = place.fields;
+    requireFunctionRoom(view, projectId);
+    requirePort(ctx, { projectId, serverId, port: body.exposed_port ?? undefined });
+    const { id, desired } = newFunction(ctx, place.fields, body);
+    const unit = ctx.repo.begin();
+    enterPlace(unit, place);
+    const it = unit.create('function', id, desired, defined({ labels: body.labels }));
+    return ctx.commit(unit, () => functions.answerOf(it, view));
+  },
+});
+
+export const updateFunction = updateEndpoint(
+  functions,
+  {
+    path: '/functions/:id',
+    summary:
+      'Change a function; limits, port, trigger and schedule hold at once, code, dependencies and variables at the next deploy',
+  },
+  {
+    body: FunctionUpdate,
+    change(draft, body, ctx) {
+      // the id of the object that the path names
+      applyFunctionFields(ctx, draft, body, ctx.params.get('id') ?? '');
+    },
+    async check(ctx, _, { it, changed }) {
+      const { project_id: projectId, server_id: serverId, exposed_port: port } = changed.desired;
+      if (port !== it.desired.exposed_port) requirePort(ctx, { id: it.meta.id, projectId, serverId, port });
+    },
+  },
+);
+
+export const deleteFunction = deleteEndpoint(functions, {
+  path: '/functions/:id',
+  summary: 'Delete a function with its versions and executions',
+});
+
+export const listFunctionVersions = listOfEndpoint('function', functionVersions, {
+  path: '/functions/:id/versions',
+  summary: 'Versions of a function: the last ten, and the one that serves',
+});
+
+export const listFunctionEvents = eventsEndpoint(functions, {
+  path: '/functions/:id/events',
+  summary: 'What happened to a function, newest first',
+});

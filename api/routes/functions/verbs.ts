@@ -1,0 +1,101 @@
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import type { Unit } from '../../../store/unit-of-work.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { conflicting } from '../../ground/api-error.ts';
+import { FunctionObject, functions } from '../../resources/function.ts';
+import { versionIn } from '../../workloads/function-versions.ts';
+import { addVersion, requireServer } from '../../workloads/new-function.ts';
+import { requirePort } from '../../workloads/ports.ts';
+
+type Fn = ReadonlyResource<'function'>;
+
+/** A port of a function that is stopped may be taken meanwhile. @throws ApiError CONFLICT */
+function requireOwnPort(ctx: RequestContext, { meta: { id }, desired }: Fn): void {
+  const { project_id: projectId, server_id: serverId, exposed_port: port } = desired;
+  requirePort(ctx, { id, projectId, serverId, port });
+}
+
+/** Lets a version that was built serve. */
+function serve(ctx: RequestContext, unit: Unit, it: Fn, version: ReadonlyResource<'function_version'>): Fn {
+  requireServer(ctx.view, unit, it);
+  unit.require(version);
+  return unit.change(it, (draft) => {
+    draft.run = 'running';
+    draft.version_id = version.meta.id;
+  });
+}
+
+export const deployFunction = defineEndpoint({
+  method: 'POST',
+  path: '/functions/:id/deploy',
+  summary: 'Build a version of the function as it is now, and let it serve once it is built',
+  on: ['function', 'id'],
+  heavy: true,
+  response: FunctionObject,
+  settle: functions.settle,
+  handle: async (ctx, { it }) => {
+    requireOwnPort(ctx, it);
+    const unit = ctx.repo.begin();
+    const next = addVersion(ctx, unit, it);
+    return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
+  },
+});
+
+export const deployFunctionVersion = defineEndpoint({
+  method: 'POST',
+  path: '/functions/:id/versions/:versionId/deploy',
+  summary: 'Let a version serve that was built before; nothing is built',
+  on: ['function', 'id'],
+  heavy: true,
+  response: FunctionObject,
+  settle: functions.settle,
+  handle: async (ctx, { it }) => {
+    const version = versionIn(ctx, it);
+    const phase = version.observed?.phase ?? 'building';
+    if (phase !== 'ready')
+      throw conflicting(
+        phase === 'building'
+          ? `Cannot deploy version ${version.desired.number} as it is being built: wait until it is ready`
+          : `Cannot deploy version ${version.desired.number} as its build failed: see its log, and deploy the function`,
+      );
+    requireOwnPort(ctx, it);
+    const unit = ctx.repo.begin();
+    const next = serve(ctx, unit, it, version);
+    return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
+  },
+});
+
+export const startFunction = defineEndpoint({
+  method: 'POST',
+  path: '/functions/:id/start',
+  summary: 'Let the function run with the version that served last; deploys it if none was built',
+  on: ['function', 'id'],
+  heavy: true,
+  response: FunctionObject,
+  settle: functions.settle,
+  handle: async (ctx, { it }) => {
+    const { active_version_id: id } = it.observed ?? {};
+    const known = id === undefined ? undefined : ctx.view.get('function_version', id);
+    const unit = ctx.repo.begin();
+    if (it.desired.run === 'running' && known !== undefined)
+      return ctx.commit(unit, () => functions.answerOf(it, ctx.view));
+    requireOwnPort(ctx, it);
+    const next = known === undefined ? addVersion(ctx, unit, it) : serve(ctx, unit, it, known);
+    return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
+  },
+});
+
+export const stopFunction = defineEndpoint({
+  method: 'POST',
+  path: '/functions/:id/stop',
+  summary: 'Stop the function: neither requests nor its schedule call it',
+  on: ['function', 'id'],
+  response: FunctionObject,
+  settle: functions.settle,
+  handle: async (ctx, { it }) => {
+    const unit = ctx.repo.begin();
+    const next = unit.change(it, (draft) => void (draft.run = 'stopped'));
+    return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
+  },
+});

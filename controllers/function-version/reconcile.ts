@@ -1,0 +1,122 @@
+import { hasVersionEnded } from '../../store/kinds/function.ts';
+import { resolveReferences } from '../../store/referable.ts';
+import { isStaying } from '../../store/resource.ts';
+import { perform } from '../rollout/actions.ts';
+import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { onChange, onChild } from '../runtime/wakes.ts';
+import { patienceMs, taskOf } from '../task/task.ts';
+import { plan } from './plan.ts';
+import type { RecipeOf } from './plan.ts';
+import { advance, conditionsOf } from './states.ts';
+import type { Version, World } from './states.ts';
+
+export interface VersionSettings {
+  recipe: RecipeOf;
+  buildDeadlineMs: number;
+}
+
+/** A build that has not begun by then fails, so that it does not begin hours after its user asked for it. */
+const queueMs = 60 * 60_000;
+
+/** Builds the image of each version of a function. */
+export function functionVersionController({
+  recipe,
+  buildDeadlineMs,
+}: VersionSettings): Controller<'function_version'> {
+  return {
+    name: 'function_version',
+    kind: 'function_version',
+    reads: ['function', 'application', 'database', 'assignment', 'server'],
+    children: ['assignment'],
+    notifies: ['function_build_failed'],
+    wakes: [
+      onChild('assignment', ({ desired }) =>
+        desired.workload_kind === 'function' && desired.spec.type === 'build' ? [desired.version] : [],
+      ),
+      onChange(
+        'function',
+        ({ meta }) => meta.deletionRequestedAt,
+        ({ meta }, view) => unfinished(view.by('function_version', 'function', meta.id)),
+      ),
+      onChange(
+        'server',
+        ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+        ({ meta }, view) => unfinished(view.by('function_version', 'server', meta.id)),
+      ),
+    ],
+    reconcile: (it, ctx) => step(it, ctx),
+    async finalize(it, ctx) {
+      const verdict = await step(it, ctx);
+      return { ...verdict, released: taskOf(ctx.view, it.meta.id, 'build') === undefined };
+    },
+  };
+
+  async function step(it: Version, ctx: Context): Promise<Verdict<'function_version'>> {
+    const build = taskOf(ctx.view, it.meta.id, 'build');
+    const isBuilding = !hasVersionEnded(it.observed?.phase);
+    const hasBegun = build?.observed !== undefined;
+    const queued = queueMs - ctx.since('queued', isBuilding && !hasBegun);
+    const building = patienceMs(buildDeadlineMs) - ctx.since('building', isBuilding && hasBegun);
+    const left = hasBegun ? building : queued;
+    const world = readWorld(it, ctx, left <= 0);
+    const now = advance(world);
+    await perform(ctx, plan(world, now, { recipe, deadlineMs: buildDeadlineMs }));
+    if (isBuilding && hasVersionEnded(now.phase)) await announce(world, now, ctx);
+    const hasEnded = hasVersionEnded(now.phase);
+    const next = hasEnded
+      ? { settled: true as const }
+      : { again: Math.max(left, 0), because: 'its server to build it' as const };
+    return { observed: now, conditions: conditionsOf(world, now), next };
+  }
+}
+
+function readWorld(it: Version, { view, clock }: Context, expired: boolean): World {
+  const { function_id, server_id, config } = it.desired;
+  const of = view.get('function', function_id);
+  const server = view.get('server', server_id);
+  const isResolved = config.references === undefined || it.observed?.references !== undefined;
+  return {
+    version: it,
+    function: of,
+    build: taskOf(view, it.meta.id, 'build'),
+    resolution:
+      isResolved || of === undefined
+        ? undefined
+        : resolveReferences(view, of.desired.environment_id, config.references ?? []),
+    serverGone: !isStaying(server),
+    serverAway: server?.observed?.phase === 'offline' || server?.observed?.phase === 'error',
+    expired,
+    now: clock.now().toISOString(),
+  };
+}
+
+/** The event is of the function, too, whose history it belongs to. */
+async function announce(
+  { version, function: of }: World,
+  now: ReturnType<typeof advance>,
+  ctx: Context,
+): Promise<void> {
+  const isGood = now.phase === 'ready';
+  const what = `Version ${version.desired.number}`;
+  const message = isGood ? `${what} is built` : `${what} failed: ${now.error?.message ?? 'no reason was recorded'}`;
+  const event = {
+    type: isGood ? ('normal' as const) : ('warning' as const),
+    reason: isGood ? 'VersionReady' : 'VersionFailed',
+    about: version.meta.id,
+    message,
+  };
+  ctx.event(version, event);
+  if (of === undefined) return;
+  ctx.event(of, event);
+  if (isGood) return;
+  await ctx.notify(of, `${version.meta.id}/failed`, {
+    type: 'function_build_failed',
+    severity: 'error',
+    title: `Function ${of.desired.name} was not built`,
+    message,
+  });
+}
+
+function unfinished(versions: readonly Version[]): string[] {
+  return versions.filter(({ observed }) => !hasVersionEnded(observed?.phase)).map(({ meta }) => meta.id);
+}

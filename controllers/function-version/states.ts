@@ -1,0 +1,94 @@
+import { defined } from '../../store/defined.ts';
+import type { Resolved } from '../../store/kinds/fields.ts';
+import { hasVersionEnded } from '../../store/kinds/function.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { isStaying } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { agentTooOld } from '../rollout/failures.ts';
+import type { Failure } from '../rollout/failures.ts';
+import type { Assignment } from '../rollout/slots.ts';
+import { taskState } from '../task/task.ts';
+
+export type Version = ReadonlyResource<'function_version'>;
+
+/** What the phase of a version follows from. */
+export interface World {
+  version: Version;
+  function: ReadonlyResource<'function'> | undefined;
+  build: Assignment | undefined;
+  /** What its references stand for, where that is not recorded yet. */
+  resolution: { values: Record<string, Resolved> } | { fault: string } | undefined;
+  /** Its server was deleted or is being deleted. */
+  serverGone: boolean;
+  /** Its server does not answer. */
+  serverAway: boolean;
+  /** The time for its build is over. */
+  expired: boolean;
+  now: string;
+}
+
+type Observed = ObservedOf<'function_version'>;
+
+/** The next observed value of a version. Pure. building → ready or failed; an end never changes. */
+export function advance(world: World): Observed {
+  const { version, resolution, now } = world;
+  const known: Observed = version.observed ?? { phase: 'building' };
+  if (hasVersionEnded(known.phase)) return known;
+  const isResolved = resolution !== undefined && 'values' in resolution;
+  const before: Observed = isResolved ? { ...known, references: resolution.values } : known;
+  const fail = (error: Failure): Observed => ({ ...before, phase: 'failed', error, finished_at: now });
+  if (world.serverGone) return fail(gone);
+  if (resolution !== undefined && 'fault' in resolution)
+    return fail({ code: 'reference_unresolved', message: `${resolution.fault}. Then deploy again` });
+  const build = taskState('build', world.build);
+  const spec = world.build?.desired.spec;
+  if (build.outcome === 'succeeded' && spec?.type === 'build')
+    return defined({
+      ...before,
+      phase: 'ready' as const,
+      image: spec.image,
+      image_digest: build.result.image_digest,
+      finished_at: now,
+    });
+  if (build.outcome === 'failed') return fail(build.error);
+  if (build.isExhausted) return fail(lost);
+  return world.expired ? fail(late) : before;
+}
+
+/** Whether it is still to be built. */
+export function isWanted({ version, function: of }: World, now: Observed): boolean {
+  return isStaying(version) && isStaying(of) && !hasVersionEnded(now.phase);
+}
+
+const gone: Failure = {
+  code: 'server_gone',
+  message: 'Its server was deleted: create the function anew on another server',
+};
+const lost: Failure = {
+  code: 'build_lost',
+  message: 'The server lost the build again and again: see the log of its agent, then deploy again',
+};
+const late: Failure = {
+  code: 'build_timeout',
+  message: 'The build did not end in time: see its log, and the conditions of its server, then deploy again',
+};
+
+export function conditionsOf(world: World, now: Observed): ConditionInput[] {
+  return [ready(world, now), ...agentTooOld([world.build?.observed?.error])];
+}
+
+function ready({ serverAway, build }: World, now: Observed): ConditionInput {
+  const type = 'Ready';
+  switch (now.phase) {
+    case 'ready':
+      return { type, status: 'true', reason: 'Built', message: 'Its image is built' };
+    case 'failed':
+      return { type, status: 'false', reason: 'BuildFailed', message: now.error?.message ?? 'The build failed' };
+    case 'building':
+  }
+  if (serverAway)
+    return { type, status: 'unknown', reason: 'ServerAway', message: 'Its server does not answer, and builds nothing' };
+  return build?.observed === undefined
+    ? { type, status: 'false', reason: 'Queued', message: 'It waits for its server' }
+    : { type, status: 'false', reason: 'Building', message: 'Its image is being built' };
+}

@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import { mainService } from '../../agent-protocol/workload.ts';
+import { canonicalJson } from '../../store/canonical-json.ts';
+import { defined } from '../../store/defined.ts';
+import { FunctionSpec } from '../../store/kinds/assignment.ts';
+import type { FunctionRuntime } from '../../store/kinds/function.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { Action } from '../rollout/actions.ts';
+import { planOne } from '../rollout/actions.ts';
+import { environmentNetwork } from '../rollout/environment-network.ts';
+import { planTask } from '../task/task.ts';
+import type { Fired } from './schedule.ts';
+import type { World } from './states.ts';
+
+/** Role of what its server has of a function, among its assignments. */
+export const servedRole = 'function';
+
+/** Role of the call for an instant. */
+export function callRole(at: string): string {
+  return `call/${at}`;
+}
+
+/** Calls that one instance answers at a time unless its user says otherwise. */
+const usualConcurrency: Readonly<Record<FunctionRuntime, number>> = {
+  node20: 16,
+  bun: 16,
+  deno: 16,
+  go: 16,
+  python3: 1,
+};
+
+/** The writes that bring what is on its server nearer to the function. Pure. */
+export function plan(world: World, fired: Fired | undefined): Action[] {
+  return [...planServed(world), ...planCall(world, fired)];
+}
+
+/** What a stopped function has on its server stays, without instances, so that the executions of it do. */
+function planServed(world: World): Action[] {
+  const { function: it, served, active, server } = world;
+  const isGone = isDeleting(it) || server === undefined;
+  if (!isGone && active === undefined) return [];
+  return planOne(it, servedRole, { present: served, desired: isGone ? undefined : desiredOn(world) });
+}
+
+function desiredOn({ function: { meta, desired }, active, server }: World): DesiredOf<'assignment'> | undefined {
+  const { image, image_digest } = active?.observed ?? {};
+  if (active === undefined || image === undefined || image_digest === undefined) return undefined;
+  const port =
+    desired.trigger.type === 'http' && server?.desired.direct_ports_enabled === true ? desired.exposed_port : undefined;
+  const spec = FunctionSpec.parse(
+    defined({
+      type: 'function',
+      image,
+      image_digest,
+      config: { kind: 'function_version', id: active.meta.id },
+      version_id: active.meta.id,
+      network: { name: environmentNetwork(desired.environment_id), aliases: [] },
+      port,
+      timeout_seconds: desired.timeout_seconds,
+      concurrency: desired.concurrency ?? usualConcurrency[active.desired.runtime],
+      min_instances: desired.min_instances,
+      max_instances: desired.max_instances,
+      limits: limitsOf(desired),
+    }),
+  );
+  return {
+    server_id: desired.server_id,
+    project_id: desired.project_id,
+    environment_id: desired.environment_id,
+    workload_kind: 'function',
+    workload_id: meta.id,
+    workload_name: desired.internal_id,
+    service: mainService,
+    version: active.meta.id,
+    run: desired.run,
+    spec,
+    spec_hash: createHash('sha256').update(canonicalJson(spec)).digest('hex'),
+  };
+}
+
+function limitsOf({ memory_limit, cpu_limit }: World['function']['desired']): FunctionSpec['limits'] {
+  const memory = memory_limit === undefined ? undefined : parseMemory(memory_limit);
+  const cpus = cpu_limit === undefined ? undefined : parseCpus(cpu_limit);
+  return defined({
+    memory_bytes: memory !== undefined && 'bytes' in memory ? memory.bytes : undefined,
+    nano_cpus: cpus !== undefined && 'nanoCpus' in cpus ? cpus.nanoCpus : undefined,
+  });
+}
+
+/** The call that its schedule asked for: until its end is recorded. */
+function planCall({ function: it, call }: World, fired: Fired | undefined): Action[] {
+  const firing = it.observed?.firing;
+  if (firing === undefined) return [];
+  const { desired, meta } = it;
+  const isWanted = !isDeleting(it) && firing.ended !== true && fired !== undefined;
+  return planTask('call', it, {
+    task: call,
+    role: callRole(firing.at),
+    wanted: isWanted
+      ? {
+          place: {
+            server_id: desired.server_id,
+            project_id: desired.project_id,
+            environment_id: desired.environment_id,
+            workload_kind: 'function',
+            workload_id: meta.id,
+            workload_name: desired.internal_id,
+            version: meta.id,
+          },
+          spec: (head) => ({
+            function_id: meta.id,
+            scheduled_at: firing.at,
+            missed: [...firing.missed],
+            ...head,
+          }),
+          deadlineMs: (desired.timeout_seconds + 60) * 1000,
+        }
+      : undefined,
+  });
+}

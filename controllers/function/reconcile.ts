@@ -1,0 +1,148 @@
+import type { Ref } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
+import { perform } from '../rollout/actions.ts';
+import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { onChange, onChild } from '../runtime/wakes.ts';
+import { patienceMs, taskOf, taskState } from '../task/task.ts';
+import { callRole, plan, servedRole } from './plan.ts';
+import { fire } from './schedule.ts';
+import type { CallState, Fired } from './schedule.ts';
+import { conditionsOf, observe, stateOf } from './states.ts';
+import type { Fn, State, World } from './states.ts';
+
+/** Longest time between two looks at a schedule, in milliseconds: a clock that was set is found. */
+const lookMs = 60 * 60_000;
+
+/** Lets the version that is to serve do so once it is built, and calls the function as its schedule asks. */
+export const functionController: Controller<'function'> = {
+  name: 'function',
+  kind: 'function',
+  reads: ['function_version', 'assignment', 'server'],
+  children: ['assignment'],
+  notifies: ['function_error', 'function_recovered'],
+  wakes: [
+    onChild('assignment', ({ desired }) => (desired.workload_kind === 'function' ? [desired.workload_id] : [])),
+    onChange(
+      'function_version',
+      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+      ({ desired }) => [desired.function_id],
+    ),
+    onChange(
+      'server',
+      ({ meta, desired, observed }) => [meta.deletionRequestedAt, desired.direct_ports_enabled, observed?.phase],
+      ({ meta }, view) => view.by('function', 'server', meta.id).map((it) => it.meta.id),
+    ),
+  ],
+  reconcile: (it, ctx) => step(it, ctx),
+  async finalize(it, ctx) {
+    const verdict = await step(it, ctx);
+    const { served, call } = readWorld(it, ctx);
+    return { ...verdict, released: served === undefined && call === undefined };
+  },
+};
+
+async function step(it: Fn, ctx: Context): Promise<Verdict<'function'>> {
+  const world = readWorld(it, ctx);
+  const now = stateOf(world);
+  const fired = firedBy(world, ctx);
+  await perform(ctx, plan(world, fired));
+  await announce(world, now, ctx);
+  const observed = observe(world, now, fired);
+  return { observed, conditions: conditionsOf(world, now), next: nextOf(world, now, observed, ctx) };
+}
+
+function readWorld(it: Fn, { view }: Context): World {
+  const { version_id, server_id } = it.desired;
+  const target = version_id === undefined ? undefined : view.get('function_version', version_id);
+  const known = it.observed?.active_version_id;
+  const before = known === undefined ? undefined : view.get('function_version', known);
+  const isReady = target?.observed?.phase === 'ready';
+  const server = view.get('server', server_id);
+  const { firing } = it.observed ?? {};
+  return {
+    function: it,
+    target,
+    active: isReady ? target : before,
+    served: taskOf(view, it.meta.id, servedRole),
+    call: firing && taskOf(view, it.meta.id, callRole(firing.at)),
+    server: isStaying(server) ? server : undefined,
+  };
+}
+
+/** What its schedule leads to; `undefined`: it has none. */
+function firedBy(world: World, ctx: Context): Fired | undefined {
+  const { function: it, active, call, server } = world;
+  const { trigger, run, timeout_seconds } = it.desired;
+  if (trigger.type !== 'cron' || isDeleting(it)) return undefined;
+  const known = it.observed;
+  const before: Fired = {
+    handledUntil: known?.handled_until ?? ctx.clock.now().toISOString(),
+    lastRunAt: known?.last_run_at,
+    firing: known?.firing,
+    missed: known?.missed ?? [],
+    isIdle: known?.is_idle === true,
+  };
+  // a server that never comes back does not end a call, and no other one would ever begin
+  const isUnderWay = before.firing !== undefined && before.firing.ended !== true;
+  const isLate = ctx.since('calling', isUnderWay) > patienceMs((timeout_seconds + 60) * 1000);
+  const state = isLate ? 'ended' : callState(call);
+  const isIdle = run === 'stopped' || active === undefined || server === undefined;
+  return fire({ expression: trigger.schedule, timezone: trigger.timezone }, before, state, {
+    isIdle,
+    now: ctx.clock.now(),
+  });
+}
+
+function callState(call: World['call']): CallState {
+  if (call === undefined) return 'absent';
+  const { outcome } = taskState('call', call);
+  return ['succeeded', 'failed', 'lost'].includes(outcome) ? 'ended' : 'under_way';
+}
+
+/** Records each change of the phase, and notifies the users who may see the function of an error and of its end. */
+async function announce(world: World, now: State, ctx: Context): Promise<void> {
+  const { function: it } = world;
+  const { meta, desired, observed } = it;
+  if (observed === undefined) return;
+  const isBroken = now.phase === 'error';
+  if (observed.phase !== now.phase)
+    ctx.event(it, {
+      type: isBroken || now.phase === 'failed' ? 'warning' : 'normal',
+      reason: now.reason,
+      message: now.message,
+    });
+  const key = `${meta.id}/${now.phase}/${meta.observedRevision ?? 0}`;
+  if (isBroken && observed.notified !== true)
+    await ctx.notify(it, key, {
+      type: 'function_error',
+      severity: 'error',
+      title: `Function ${desired.name} does not serve any more`,
+      message: now.message,
+    });
+  if (observed.notified === true && observed.phase === 'error' && now.phase === 'running')
+    await ctx.notify(it, key, {
+      type: 'function_recovered',
+      severity: 'info',
+      title: `Function ${desired.name} serves again`,
+      message: now.message,
+    });
+}
+
+function nextOf(world: World, now: State, observed: Verdict<'function'>['observed'], ctx: Context): Next {
+  const before = world.function.observed;
+  // what was recorded is carried out by the next run
+  if (JSON.stringify(observed.firing) !== JSON.stringify(before?.firing))
+    return { again: 0, because: 'its schedule to be carried out' };
+  if (observed.next_run_at === undefined)
+    return now.because === undefined ? { settled: true } : { waitingFor: parts(world), because: now.because };
+  const left = Date.parse(observed.next_run_at) - ctx.clock.now().getTime();
+  return { again: Math.min(Math.max(left, 1), lookMs), because: now.because ?? 'its next time to come' };
+}
+
+function parts({ target, served, call, server }: World): Ref[] {
+  return [
+    ...(target === undefined ? [] : [{ kind: 'function_version', id: target.meta.id } as const]),
+    ...[served, call].flatMap((it): Ref[] => (it === undefined ? [] : [{ kind: 'assignment', id: it.meta.id }])),
+    ...(server === undefined ? [] : [{ kind: 'server', id: server.meta.id } as const]),
+  ];
+}

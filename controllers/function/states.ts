@@ -1,0 +1,134 @@
+import { defined } from '../../store/defined.ts';
+import type { FunctionPhase } from '../../store/kinds/function.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { agentTooOld } from '../rollout/failures.ts';
+import type { Assignment } from '../rollout/slots.ts';
+import type { Because } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
+import { nextAfter } from './schedule.ts';
+import type { Fired } from './schedule.ts';
+
+export type Fn = ReadonlyResource<'function'>;
+type Version = ReadonlyResource<'function_version'>;
+
+/** What the phase of a function follows from. */
+export interface World {
+  function: Fn;
+  /** The version that is to serve; absent: it was never deployed. */
+  target: Version | undefined;
+  /** The version that serves, or would if it was started. */
+  active: Version | undefined;
+  /** What its server has of it. */
+  served: Assignment | undefined;
+  /** The task by which its schedule calls it. */
+  call: Assignment | undefined;
+  /** Undefined: it was deleted, or is being deleted. */
+  server: ReadonlyResource<'server'> | undefined;
+}
+
+export interface State {
+  phase: FunctionPhase;
+  ready: ConditionInput['status'];
+  reason: string;
+  message: string;
+  /** What it waits for; absent: nothing. */
+  because?: Because;
+}
+
+/** The phase table. Pure. */
+export function stateOf(world: World): State {
+  const { function: it, target, active, server } = world;
+  if (isDeleting(it))
+    return state('deleting', 'false', 'Deleting', 'Its instances are being removed', 'its instances to be gone');
+  if (it.desired.run === 'stopped') return stoppedState(world);
+  if (target === undefined && active === undefined)
+    return state('stopped', 'false', 'NeverDeployed', 'It was never deployed: deploy it');
+  if (server === undefined) {
+    const message = 'Its server was deleted: create the function anew on another server';
+    return state('error', 'unknown', 'ServerGone', message);
+  }
+  if (server.observed?.phase === 'offline' || server.observed?.phase === 'error') return awayState(world);
+  if (isBuilding(target)) {
+    const message = `Version ${target.desired.number} is being built`;
+    return state('deploying', 'false', 'Building', message, 'its version to be built');
+  }
+  if (active === undefined) return state('failed', 'false', 'BuildFailed', failureOf(target));
+  return servingState(world, active);
+}
+
+function isBuilding(target: Version | undefined): target is Version {
+  return target !== undefined && (target.observed?.phase ?? 'building') === 'building';
+}
+
+function failureOf(target: Version | undefined): string {
+  const why = target?.observed?.error?.message ?? 'no reason was recorded';
+  return `Version ${target?.desired.number ?? ''} failed: ${why}`;
+}
+
+function awayState({ active, target }: World): State {
+  const message = 'Its server does not answer, so it is not known whether it serves: see the conditions of the server';
+  const phase = active === undefined && isBuilding(target) ? 'deploying' : 'error';
+  return state(phase, 'unknown', 'ServerAway', message, 'its server to answer');
+}
+
+function stoppedState({ served, target, active, server }: World): State {
+  const isAtRest = served === undefined || upToDate(served)?.phase === 'stopped' || server === undefined;
+  if (!isAtRest)
+    return state('running', 'false', 'Stopping', 'Its instances are being stopped', 'its instances to be stopped');
+  return target === undefined && active === undefined
+    ? state('stopped', 'false', 'NeverDeployed', 'It was never deployed: deploy it')
+    : state('stopped', 'false', 'Stopped', 'It is stopped, as desired');
+}
+
+function servingState({ function: it, served, target, active }: World, version: Version): State {
+  const report = served && upToDate(served);
+  if (report?.ready === true)
+    return target !== undefined && target !== active
+      ? state('running', 'false', 'VersionFailed', failureOf(target))
+      : state('running', 'true', 'Serving', `Version ${version.desired.number} serves`);
+  const because = 'its server to serve it';
+  if (report?.error !== undefined) {
+    const { code, message } = report.error;
+    return state('error', 'false', code === 'port_taken' ? 'PortTaken' : 'NotServing', message, because);
+  }
+  const phase = it.observed?.phase === 'running' ? 'running' : 'deploying';
+  return state(phase, 'false', 'Starting', 'Its server is about to serve it', because);
+}
+
+function state(phase: FunctionPhase, ready: State['ready'], reason: string, message: string, because?: Because): State {
+  return { phase, ready, reason, message, ...(because !== undefined && { because }) };
+}
+
+/** The observed value that follows from the world. `fired`: what its schedule led to; absent: it has none. */
+export function observe({ function: it, active }: World, now: State, fired: Fired | undefined): ObservedOf<'function'> {
+  const { trigger } = it.desired;
+  const isBroken = now.phase === 'error' || now.phase === 'failed';
+  const wasNotified = it.observed?.notified === true;
+  const notified = isBroken || (wasNotified && now.phase !== 'running' && now.phase !== 'stopped');
+  return defined({
+    phase: now.phase,
+    active_version_id: active?.meta.id,
+    notified: notified ? (true as const) : undefined,
+    ...(fired !== undefined &&
+      trigger.type === 'cron' && {
+        handled_until: fired.handledUntil,
+        next_run_at: fired.isIdle
+          ? undefined
+          : nextAfter({ expression: trigger.schedule, timezone: trigger.timezone }, fired),
+        last_run_at: fired.lastRunAt,
+        firing: fired.firing && defined({ ...fired.firing, missed: [...fired.firing.missed] }),
+        missed: fired.missed.length === 0 ? undefined : [...fired.missed],
+        is_idle: fired.isIdle ? (true as const) : undefined,
+      }),
+  });
+}
+
+/** Conditions beside the ones that the runtime derives. */
+export function conditionsOf({ served }: World, now: State): ConditionInput[] {
+  return [
+    { type: 'Ready', status: now.ready, reason: now.reason, message: now.message },
+    ...agentTooOld([served && upToDate(served)?.error]),
+  ];
+}

@@ -1,0 +1,29 @@
+// Answers HTTP with the handler of a function. With --check it only loads the handler.
+const { Deno } = globalThis;
+const { default: handler } = await import('./handler.ts');
+if (typeof handler !== 'function') {
+  console.error(
+    'The code must export its handler: export default (request: Request) => new Response("Hello"). Its default export is no function',
+  );
+  Deno.exit(1);
+}
+if (Deno.args.includes('--check')) Deno.exit(0);
+
+globalThis.addEventListener('unhandledrejection', (event) => {
+  event.preventDefault();
+  console.error(event.reason);
+});
+
+async function answer(request) {
+  try {
+    const response = await handler(request);
+    if (!(response instanceof Response)) throw new TypeError('The handler must return a Response');
+    return response;
+  } catch (error) {
+    console.error(error);
+    return new Response('The function failed: see its log\n', { status: 500 });
+  }
+}
+
+Deno.serve({ port: Number(Deno.env.get('SETPOINT_PORT') ?? 8080), hostname: '0.0.0.0', onListen() {} }, answer);
+Deno.addSignalListener('SIGTERM', () => Deno.exit(0));

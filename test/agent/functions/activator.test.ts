@@ -1,0 +1,259 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { pino } from 'pino';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Execution } from '../../../agent-protocol/functions.ts';
+import { Activator } from '../../../agent/functions/activator.ts';
+import type { Call } from '../../../agent/functions/activator.ts';
+import { idleMs, mostWaiting } from '../../../agent/functions/pool.ts';
+import type { Launched, PoolSettings } from '../../../agent/functions/pool.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+
+const log = pino({ level: 'silent' });
+const open: Server[] = [];
+afterEach(async () => {
+  for (const server of open.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+/** Instances of a function that answer as the listener does, and can be ended. */
+class Machine {
+  readonly clock = new FakeClock();
+  readonly records: Execution[] = [];
+  readonly activator = new Activator({
+    clock: this.clock,
+    log,
+    record: (execution) => void this.records.push(execution),
+    lastLines: () => ['the last line'],
+  });
+  launches = 0;
+  ready = 0;
+  stopped = 0;
+  readonly ends: ((end: { outOfMemory: boolean }) => void)[] = [];
+
+  serve(listener: RequestListener, settings: Partial<PoolSettings> = {}): void {
+    this.activator.become({
+      version: 'one',
+      concurrency: 1,
+      minInstances: 0,
+      maxInstances: 2,
+      timeoutMs: 1000,
+      launch: () => this.launch(listener),
+      ...settings,
+    });
+  }
+
+  async launch(listener: RequestListener): Promise<Launched> {
+    this.launches += 1;
+    const server = createServer(listener);
+    open.push(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    this.ready += 1;
+    const { promise: ended, resolve } = Promise.withResolvers<{ outOfMemory: boolean }>();
+    this.ends.push((end) => {
+      resolve(end);
+      server.closeAllConnections();
+    });
+    return {
+      address: '127.0.0.1',
+      port: (server.address() as AddressInfo).port,
+      ended,
+      stop: async () => {
+        this.stopped += 1;
+      },
+    };
+  }
+
+  /** Resolves with the status and the text of the answer. */
+  async call(
+    more: Partial<Call> = {},
+    signal = new AbortController().signal,
+  ): Promise<{ status: number; body: string }> {
+    let answered = { status: 0, body: '' };
+    const call: Call = {
+      trigger: 'http',
+      method: 'POST',
+      path: '/',
+      headers: { host: 'hello.test' },
+      body: Buffer.alloc(0),
+      answer: async ({ status, body }) => {
+        answered = { status, body: await text(body) };
+      },
+      ...more,
+    };
+    await this.activator.call(call, signal);
+    return answered;
+  }
+
+  get last(): Execution | undefined {
+    return this.records.at(-1);
+  }
+}
+
+const hello: RequestListener = (request, response) => {
+  response.end(`${request.method} ${request.url} ${request.headers.host}`);
+};
+
+describe('the activator', () => {
+  it('starts an instance for the first call, keeps it for the next, and ends it once none comes', async () => {
+    const machine = new Machine();
+    machine.serve(hello);
+    expect(machine.launches).toBe(0);
+    expect(await machine.call({ path: '/a?b=1' })).toEqual({ status: 200, body: 'POST /a?b=1 hello.test' });
+    expect(machine.last).toMatchObject({ status: 'succeeded', cold_start: true, status_code: 200, version_id: 'one' });
+    await machine.call();
+    expect(machine.last).toMatchObject({ status: 'succeeded', cold_start: false });
+    expect(machine.launches).toBe(1);
+    await machine.clock.advance(idleMs - 1);
+    expect(machine.stopped).toBe(0);
+    await machine.clock.advance(1);
+    expect([machine.stopped, machine.activator.size]).toEqual([1, 0]);
+  });
+
+  it('keeps as many as must be there, also while nothing calls', async () => {
+    const machine = new Machine();
+    machine.serve(hello, { minInstances: 2 });
+    await expect.poll(() => machine.ready).toBe(2);
+    await machine.clock.advance(0);
+    await machine.call();
+    expect(machine.last?.cold_start).toBe(false);
+    await machine.clock.advance(2 * idleMs);
+    expect(machine.stopped).toBe(0);
+  });
+
+  it('streams a request and its answer, without the headers of a connection', async () => {
+    const machine = new Machine();
+    machine.serve((request, response) => {
+      response.setHeader('x-seen', JSON.stringify([request.headers['x-setpoint-trigger'], request.headers['upgrade']]));
+      request.pipe(response);
+    });
+    let headers: object = {};
+    let got = '';
+    await machine.call({
+      headers: { host: 'h', upgrade: 'x', 'x-setpoint-trigger': 'forged' },
+      body: Readable.from([Buffer.from('one '), Buffer.from('two')], { objectMode: false }),
+      answer: async (reply) => {
+        headers = reply.headers;
+        got = await text(reply.body);
+      },
+    });
+    expect(got).toBe('one two');
+    expect(headers).toMatchObject({ 'x-seen': '["http",null]' });
+    expect(headers).not.toHaveProperty('connection');
+  });
+
+  it('answers no more calls at once than an instance takes, and has the others wait or makes another one', async () => {
+    const machine = new Machine();
+    const answers: (() => void)[] = [];
+    machine.serve((_, response) => void answers.push(() => response.end('ok')), { concurrency: 1, maxInstances: 2 });
+    const calls = [machine.call(), machine.call(), machine.call()];
+    await expect.poll(() => answers.length).toBe(2);
+    expect(machine.launches).toBe(2);
+    answers[0]?.();
+    await expect.poll(() => answers.length).toBe(3);
+    for (const answer of answers) answer();
+    expect((await Promise.all(calls)).map(({ body }) => body)).toEqual(['ok', 'ok', 'ok']);
+    expect(machine.launches).toBe(2);
+  });
+
+  it('refuses a call when too many wait', async () => {
+    const machine = new Machine();
+    machine.serve(hello, { launch: () => new Promise(() => undefined) });
+    const waiting = Array.from({ length: mostWaiting }, () => machine.call().catch((error: unknown) => error));
+    await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full', status: 503, retryAfter: 1 });
+    machine.activator.abandon();
+    expect(await Promise.all(waiting)).toHaveLength(mostWaiting);
+  });
+
+  it('answers for a handler that is late, and gives its instance no further call', async () => {
+    const machine = new Machine();
+    machine.serve((request, response) => (request.url === '/slow' ? undefined : void response.end('ok')));
+    const slow = machine.call({ path: '/slow' });
+    const late = expect(slow).rejects.toMatchObject({ code: 'timed_out', status: 504 });
+    await expect.poll(() => machine.last?.status).toBe('running');
+    await machine.clock.advance(1000);
+    await late;
+    expect(machine.last).toMatchObject({ status: 'timed_out', log_preview: 'the last line' });
+    expect(machine.stopped).toBe(1);
+    expect((await machine.call()).body).toBe('ok');
+    expect(machine.launches).toBe(2);
+  });
+
+  it('says that an instance ran out of memory, and replaces it', async () => {
+    const machine = new Machine();
+    machine.serve((request, response) =>
+      request.url === '/big' ? machine.ends[0]?.({ outOfMemory: true }) : void response.end('ok'),
+    );
+    await expect(machine.call({ path: '/big' })).rejects.toMatchObject({ code: 'out_of_memory', status: 502 });
+    expect(machine.last).toMatchObject({ status: 'failed', error: { code: 'out_of_memory' } });
+    expect((await machine.call()).body).toBe('ok');
+  });
+
+  it('records an answer of 500 as a failure', async () => {
+    const machine = new Machine();
+    machine.serve((_, response) => void response.writeHead(500).end('no'));
+    expect(await machine.call()).toEqual({ status: 500, body: 'no' });
+    expect(machine.last).toMatchObject({ status: 'failed', status_code: 500, error: { code: 'answered' } });
+  });
+
+  it('says why no instance starts, and tries anew for the next call', async () => {
+    const machine = new Machine();
+    let isBroken = true;
+    machine.serve(hello, {
+      launch: () => (isBroken ? Promise.reject(new Error('its process ended: boom')) : machine.launch(hello)),
+    });
+    await expect(machine.call()).rejects.toMatchObject({
+      code: 'start_failed',
+      message: expect.stringContaining('boom'),
+    });
+    isBroken = false;
+    expect((await machine.call()).status).toBe(200);
+  });
+
+  it('lets calls under way end with their version, while others get the next one', async () => {
+    const machine = new Machine();
+    const answers: (() => void)[] = [];
+    machine.serve((_, response) => void answers.push(() => response.end('old')));
+    const old = machine.call();
+    await expect.poll(() => answers.length).toBe(1);
+    machine.serve((_, response) => void response.end('new'), { version: 'two' });
+    expect((await machine.call()).body).toBe('new');
+    expect(machine.stopped).toBe(0);
+    answers[0]?.();
+    expect((await old).body).toBe('old');
+    await expect.poll(() => machine.stopped).toBe(1);
+    expect(machine.records.filter(({ status }) => status === 'succeeded').map((it) => it.version_id)).toEqual([
+      'two',
+      'one',
+    ]);
+  });
+
+  it('ends a call whose caller went away', async () => {
+    const machine = new Machine();
+    let isClosed = false;
+    machine.serve((request) => void request.socket.on('close', () => (isClosed = true)));
+    const gone = new AbortController();
+    const call = machine.call({}, gone.signal);
+    const ended = expect(call).rejects.toMatchObject({ code: 'client_gone' });
+    await expect.poll(() => machine.last?.status).toBe('running');
+    gone.abort(new Error('gone'));
+    await ended;
+    await expect.poll(() => isClosed).toBe(true);
+  });
+
+  it('is rid of all instances once it is closed', async () => {
+    const machine = new Machine();
+    machine.serve(hello, { minInstances: 1 });
+    await machine.call();
+    await machine.activator.close();
+    expect([machine.stopped, machine.activator.size]).toEqual([1, 0]);
+    await expect(machine.call()).rejects.toMatchObject({ code: 'not_running', status: 503 });
+  });
+});

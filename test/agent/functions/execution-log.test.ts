@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Execution } from '../../../agent-protocol/functions.ts';
+import { ExecutionLog, kept } from '../../../agent/functions/execution-log.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+
+const log = pino({ level: 'silent' });
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'setpoint-executions-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const opened = (clock = new FakeClock()) =>
+  new ExecutionLog(join(folder, 'functions', 'executions.db'), { clock, log });
+const execution = (more: Partial<Execution> = {}): Execution => ({
+  id: randomUUID(),
+  version_id: 'v',
+  trigger: 'http',
+  status: 'succeeded',
+  started_at: '2030-01-01T00:00:00.000Z',
+  cold_start: false,
+  method: 'GET',
+  path: '/',
+  ...more,
+});
+
+describe('what is known of calls', () => {
+  it('is read newest first, in pages, by status, and after another start', async () => {
+    const all = Array.from({ length: 5 }, (_, n) => execution({ status: n % 2 === 0 ? 'succeeded' : 'failed' }));
+    {
+      await using store = opened();
+      for (const it of all) store.add('one', it);
+      store.add('two', execution());
+    }
+    await using store = opened();
+    const newest = all.toReversed();
+    const first = await store.read({ function_id: 'one', limit: 2 });
+    expect(first).toEqual({ items: newest.slice(0, 2), more: true });
+    const next = await store.read({ function_id: 'one', limit: 10, before: newest[1]!.id });
+    expect(next).toEqual({ items: newest.slice(2), more: false });
+    const failed = await store.read({ function_id: 'one', limit: 10, status: ['failed'] });
+    expect(failed.items).toEqual(newest.filter(({ status }) => status === 'failed'));
+  });
+
+  it('is bounded by number and by age, and goes with its function', async () => {
+    const clock = new FakeClock();
+    await using store = opened(clock);
+    const write = async (of: string, count: number, started_at: string): Promise<void> => {
+      for (let n = 0; n < count; n++) store.add(of, execution({ started_at }));
+      await store.read({ function_id: of, limit: 1 });
+    };
+    await write('old', 3, new Date(clock.now().getTime() - kept.ms - 1).toISOString());
+    for (let n = 0; n < 51; n++) await write('busy', 30, clock.now().toISOString());
+    expect((await store.read({ function_id: 'old', limit: 10 })).items).toEqual([]);
+    let count = 0;
+    for (let before: string | undefined, more = true; more;) {
+      const page = await store.read({ function_id: 'busy', limit: 200, before });
+      count += page.items.length;
+      before = page.items.at(-1)?.id;
+      ({ more } = page);
+    }
+    // old ones go with every fiftieth write
+    expect(count).toBe(kept.count + 30);
+    await store.retain(new Set(['other']));
+    expect((await store.read({ function_id: 'busy', limit: 10 })).items).toEqual([]);
+  });
+});
