@@ -15,6 +15,8 @@ export interface Gate {
 /** Opens nothing: for an engine in memory, of which nobody asks anything by a port. */
 export const closedGate: Gate = { open: () => Promise.resolve({ [Symbol.asyncDispose]: () => Promise.resolve() }) };
 
+/** Most connections at a port: further ones are refused, so that nobody takes the memory of the agent. */
+const mostConnections = 2000;
 /** Calls that are under way have so long when a port is closed. */
 const drainMs = 10_000;
 
@@ -31,6 +33,7 @@ export const machineGate = (clock: Clock): Gate => ({
         'HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nFunctions take no WebSocket connections: run an application instead\n',
       );
     });
+    server.maxConnections = mostConnections;
     server.listen(port);
     await once(server, 'listening');
     return {

@@ -20,13 +20,17 @@ export type RecipeOf = (source: {
   base: string | undefined;
 }) => Recipe;
 
-/** The writes for the phase that was just derived. Pure. A build exists only while it is needed. */
+/**
+ * The writes for the phase that was just derived. Pure. A build exists only while it is needed, and until what it made is
+ * stored: from then on its server keeps the image.
+ */
 export function plan(
   world: World,
   now: ObservedOf<'function_version'>,
   { recipe, deadlineMs }: { recipe: RecipeOf; deadlineMs: number },
 ): Action[] {
   const { version, function: of, build } = world;
+  if (now.phase === 'ready' && version.observed?.phase !== now.phase) return [];
   const isFaulty = world.resolution !== undefined && 'fault' in world.resolution;
   if (!isWanted(world, now) || of === undefined || isFaulty)
     return planTask('build', version, { task: build, wanted: undefined });

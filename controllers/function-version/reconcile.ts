@@ -2,7 +2,7 @@ import { hasVersionEnded } from '../../store/kinds/function.ts';
 import { resolveReferences } from '../../store/referable.ts';
 import { isStaying } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
-import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf } from '../task/task.ts';
 import { plan } from './plan.ts';
@@ -62,12 +62,15 @@ export function functionVersionController({
     const now = advance(world);
     await perform(ctx, plan(world, now, { recipe, deadlineMs: buildDeadlineMs }));
     if (isBuilding && hasVersionEnded(now.phase)) await announce(world, now, ctx);
-    const hasEnded = hasVersionEnded(now.phase);
-    const next = hasEnded
-      ? { settled: true as const }
-      : { again: Math.max(left, 0), because: 'its server to build it' as const };
-    return { observed: now, conditions: conditionsOf(world, now), next };
+    return { observed: now, conditions: conditionsOf(world, now), next: nextOf(world, now, left) };
   }
+}
+
+function nextOf({ version }: World, now: ReturnType<typeof advance>, left: number): Next {
+  if (!hasVersionEnded(now.phase)) return { again: Math.max(left, 0), because: 'its server to build it' };
+  // the build goes now that its end is stored
+  if (now.phase !== version.observed?.phase) return { again: 0, because: 'its build to be removed' };
+  return { settled: true };
 }
 
 function readWorld(it: Version, { view, clock }: Context, expired: boolean): World {

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { functionVersionController } from '../../../controllers/function-version/reconcile.ts';
+import { keys } from '../../../store/keys.ts';
+import { kinds } from '../../../store/kinds/kinds.ts';
+import { revision } from '../../../store/revision.ts';
+import { commit } from '../../../store/unit.ts';
+import { aServer } from '../../harness/objects.ts';
+import { desiredState } from '../../harness/states.ts';
+import { openRig, tenant } from '../runtime/rig.ts';
+
+const controllers = [
+  functionVersionController({
+    recipe: ({ code }) => ({ dockerfile: 'FROM scratch\n', files: { handler: code } }),
+    buildDeadlineMs: 600_000,
+  }),
+];
+
+test('a build goes only after its version has stored what it made, so that its server never lacks both', async () => {
+  await using rig = await openRig({ controllers });
+  const [server, of, version] = [aServer(), randomUUID(), randomUUID()];
+  const unit = rig.repo.begin();
+  unit.create('server', server.meta.id, server.desired);
+  unit.create('function', of, desiredState('function', { server_id: server.meta.id }));
+  unit.create(
+    'function_version',
+    version,
+    desiredState('function_version', { function_id: of, server_id: server.meta.id }),
+  );
+  await commit(unit);
+  await rig.rest();
+  const build = rig.mirror.tenant(tenant).by('assignment', 'version', version)[0]?.meta.id ?? '';
+  const it = (await rig.repo.get('assignment', build))!;
+  const report = kinds.assignment.observed.parse({ phase: 'succeeded', image_digest: `sha256:${'0'.repeat(64)}` });
+  const since = await rig.store.revision();
+  await rig.repo.observe(it, { ...report, observedGeneration: it.meta.generation, conditions: [] }, []);
+  await rig.rest();
+  const order: string[] = [];
+  const last = await rig.store.revision();
+  for await (const batch of rig.store.watch(keys.all, revision(since + 1), AbortSignal.timeout(10_000))) {
+    for (const { key, value } of batch.events) {
+      if (key === keys.observed(tenant, 'function_version', version) && value?.includes('"ready"') === true)
+        order.push('stored');
+      if (key === keys.desired(tenant, 'assignment', build)) order.push('gone');
+    }
+    if (batch.revision >= last) break;
+  }
+  expect(order.slice(0, 2)).toEqual(['stored', 'gone']);
+});
