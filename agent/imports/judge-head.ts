@@ -29,7 +29,7 @@ export async function judgeFile(file: FileHandle, engine: DatabaseType): Promise
   judgeHead(head.subarray(0, bytesRead), engine);
 }
 
-export function asImportFault(error: unknown): unknown {
+function asImportFault(error: unknown): unknown {
   if (!(error instanceof DumpFault)) return error;
   return new ImportFault('invalid_dump', `The dump cannot be imported: ${error.message}`, { cause: error });
 }
