@@ -25,10 +25,10 @@ export function printPlan({ steps, changes, needs_force }: z.infer<typeof Plan>)
     console.log(cell(`${step.action} ${step.kind} ${step.name}`));
     for (const { field, before, after, secret, by_hand } of step.fields) {
       const what = secret ? 'changed' : `${text(before)} -> ${text(after)}`;
-      console.log(cell(`  ${field}: ${what}${by_hand ? ' (somebody changed it by hand)' : ''}`));
+      console.log(`  ${cell(`${field}: ${what}${by_hand ? ' (somebody changed it by hand)' : ''}`)}`);
     }
-    if (step.interrupts !== null) console.log(cell(`  interrupts: ${step.interrupts}`));
-    if (step.loses_data !== null) console.log(cell(`  loses data: ${step.loses_data}`));
+    if (step.interrupts !== null) console.log(`  ${cell(`interrupts: ${step.interrupts}`)}`);
+    if (step.loses_data !== null) console.log(`  ${cell(`loses data: ${step.loses_data}`)}`);
   }
   if (!changes) console.log('There is nothing to change');
   if (needs_force.length > 0) console.log(cell(`Only with --force ${needs_force.join(' ')}`));

@@ -243,14 +243,14 @@ describe('a deletion', () => {
 });
 
 describe('a change', () => {
-  const text = (image: string, changes: { type?: string; files?: boolean } = {}): string =>
+  const text = (image: string, changes: { type?: string; files?: boolean; memory?: string } = {}): string =>
     [
       'apiVersion: setpoint/v1',
       'kind: Template',
       `metadata: {name: notes, version: "${image}"}`,
       'variables: [{name: TOKEN, type: secret, generate: true}, {name: MODE, default: plain}]',
       changes.files === false ? '' : 'volumes: [{name: files}]',
-      `databases: [{name: db, type: ${changes.type ?? 'redis'}}]`,
+      `databases: [{name: db, type: ${changes.type ?? 'redis'}, memory_limit: ${changes.memory ?? '64m'}}]`,
       'applications:',
       '  - name: web',
       `    image_url: ${image}`,
@@ -282,14 +282,15 @@ describe('a change', () => {
   it('is planned field by field, done in waves, and nothing the second time; a rollback brings the former back', async () => {
     const it = await notes();
     const { TOKEN } = await envOf(it);
-    await owner.put(`/templates/${it.template}`, { content: text('notes:2') });
+    await owner.put(`/templates/${it.template}`, { content: text('notes:2', { memory: '128m' }) });
     const body = { template_id: it.template, variables: { MODE: 'fancy' } };
     const { data: planned } = await owner.put(it.path, { ...body, dry_run: true });
     expect(actions(planned.plan)).toEqual({
       'volumes.files': 'unchanged',
-      'databases.db': 'unchanged',
+      'databases.db': 'update',
       'applications.web': 'update',
     });
+    expect(planned.plan.steps[1]).toMatchObject({ interrupts: 'It is restarted', loses_data: null });
     const web = planned.plan.steps.at(-1);
     expect(web.interrupts).toContain('volume');
     expect(web.fields).toEqual([
@@ -304,6 +305,7 @@ describe('a change', () => {
     const { data: app } = await owner.get(`/applications/${it.child.web}`);
     expect(app.image_url).toBe('notes:2');
     expect(await envOf(it)).toMatchObject({ TOKEN, MODE: 'fancy' });
+    expect((await owner.get(`/databases/${it.child.db}`)).data.memory_limit).toBe('128m');
     await deploymentIs(it, 'succeeded');
     await eventually(it, 'running');
     const before = await read(it);

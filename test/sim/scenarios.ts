@@ -403,19 +403,20 @@ applications:
     running: 3,
     prepare: place,
     async run(world, at) {
-      const text = (image: string, memory: string): string => `apiVersion: setpoint/v1
+      const text = (image: string, volumes: string): string => `apiVersion: setpoint/v1
 kind: Template
 metadata: {name: notes}
 variables: [{name: TOKEN, type: secret, generate: true}]
-databases: [{name: db, type: postgres, version: "17", parameters: {work_mem: ${memory}}}]
+volumes: [${volumes}]
 applications:
   - name: web
     image_url: ${image}
     exposed_port: 8080
     healthcheck_path: /health
-    env: {DATABASE_URL: "\${databases.db.url}", TOKEN: "\${TOKEN}"}
+    env: {TOKEN: "\${TOKEN}"}
+    volumes: [{volume: files, path: /files}]
 `;
-      const { data: template } = await world.must('POST', '/templates', { content: text('web:1', '4m') });
+      const { data: template } = await world.must('POST', '/templates', { content: text('web:1', '{name: files}') });
       const { data } = await world.must('POST', `/templates/${template.id}/instantiate`, {
         project_id: at.project,
         server_id: at.machine.server,
@@ -431,7 +432,9 @@ applications:
       await reached(1);
       const web = data.children.find((it: { key: string }) => it.key === 'web').id;
       const { data: before } = await world.must('GET', `/applications/${web}/env`);
-      await world.must('PUT', `/templates/${template.id}`, { content: text('web:2', '8m') });
+      await world.must('PUT', `/templates/${template.id}`, {
+        content: text('web:2', '{name: files}, {name: more}'),
+      });
       await world.must('PUT', path, { template_id: template.id, drift: 'correct' });
       await reached(2);
       const imageIs = async (image: string): Promise<void> =>
@@ -443,8 +446,9 @@ applications:
       await world.must('PUT', `/applications/${web}`, { image_url: 'web:1' });
       await imageIs('web:2');
       await reached(2);
-      await world.must('POST', `${path}/rollback`, {});
+      await world.must('POST', `${path}/rollback`, { force: ['volumes.more'] });
       await reached(3);
+      expect((await world.must('GET', '/volumes')).data).toHaveLength(1);
       await imageIs('web:1');
       expect((await world.must('GET', `/applications/${web}/env`)).data.env).toEqual(before.env);
       await world.must('DELETE', path);
