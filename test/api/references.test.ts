@@ -60,6 +60,7 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
   },
   deployment_id: { kind: 'deployment', of: ({ deployments }) => deployments.current },
   backup_id: { kind: 'backup', of: places.backup },
+  template_id: { kind: 'template', of: places.template },
   database_id: { kind: 'database', of: databaseOf },
   volume_id: { kind: 'volume', of: places.volume, with: { database_id: null } },
   application_id: { kind: 'application', of: ({ application }) => application, with: { database_id: null } },
@@ -171,12 +172,12 @@ describe.each(references)('%s: %s', (name, field, endpoint) => {
   });
 });
 
-// servers, users, credentials and destinations are of the tenant: everybody may name them; SSH keys are, and only its
+// servers, users, credentials, templates and destinations are of the tenant: everybody may name them; SSH keys are, and only its
 // admins may
 const ofProjects = references.filter(
   ([name, field]) =>
     field === 'new_owner_id' ||
-    !['server', 'user', 'ssh_key', 'git_credential', 'registry', 'backup_destination'].includes(
+    !['server', 'user', 'ssh_key', 'git_credential', 'registry', 'template', 'backup_destination'].includes(
       targetOf(name, field).kind,
     ),
 );
