@@ -1,34 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
-import type { Execution, ExecutionTrigger } from '../../agent-protocol/functions.ts';
+import type { Execution } from '../../agent-protocol/functions.ts';
 import type { Clock } from '../../time/clock.ts';
+import type { Call } from './call.ts';
 import { CallFault } from './call-fault.ts';
 import { forward } from './forward.ts';
 import { Pool } from './pool.ts';
 import type { Grant, PoolSettings } from './pool.ts';
-
-/** What an instance answered. The body ends with an error if the instance does. */
-export interface Reply {
-  status: number;
-  headers: OutgoingHttpHeaders;
-  body: Readable;
-}
-
-/** One call of a function. */
-export interface Call {
-  trigger: ExecutionTrigger;
-  /** The instant that a call by the schedule is for. */
-  scheduledAt?: string;
-  method: string;
-  /** With the query. */
-  path: string;
-  headers: IncomingHttpHeaders;
-  body: Readable | Uint8Array;
-  /** Takes the answer. Resolves when all of it was taken. */
-  answer(reply: Reply): Promise<void>;
-}
 
 export interface ActivatorDeps {
   clock: Clock;

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { request } from '../../agent-protocol/node-http.ts';
-import type { Call } from './activator.ts';
+import type { Call } from './call.ts';
 import { CallFault } from './call-fault.ts';
 import type { Slot } from './pool.ts';
 

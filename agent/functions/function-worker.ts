@@ -98,7 +98,7 @@ export class FunctionWorker implements Worker {
   }
 
   async #run(): Promise<void> {
-    while (this.#isStale && !this.#closing.signal.aborted) {
+    while (this.#isStale && !this.#isClosing()) {
       this.#isStale = false;
       this.#cancelTimer();
       const desired = this.#desired;
@@ -107,11 +107,15 @@ export class FunctionWorker implements Worker {
         if (report !== undefined) this.#sendReport(report);
         if (report?.error === undefined) continue;
       } catch (error) {
-        if (this.#closing.signal.aborted) return;
+        if (this.#isClosing()) return;
         this.#failed(desired, error);
       }
       this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
     }
+  }
+
+  #isClosing(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   async #reconcile(desired: FunctionItem | undefined): Promise<WireReport | undefined> {

@@ -5,7 +5,8 @@ import { callLimits } from '../../agent-protocol/functions.ts';
 import type { Execution, Executions, FunctionAnswer, FunctionRequest } from '../../agent-protocol/functions.ts';
 import type { Clock } from '../../time/clock.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
-import type { Activator, Call, Reply } from './activator.ts';
+import type { Activator } from './activator.ts';
+import type { Call, Reply } from './call.ts';
 import { CallFault } from './call-fault.ts';
 import type { ExecutionLog, ExecutionQuery } from './execution-log.ts';
 

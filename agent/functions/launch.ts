@@ -75,7 +75,7 @@ export class Launcher {
       await ledger.made(container, spec.name);
       const writer = { workload: item.workload_id, instance: this.#id };
       await capture.start(container, writer, () => runtime.start(container, limit.signal), limit.signal);
-      const address = await this.#ready(container, item.spec.network.name, ended, limit.signal);
+      const address = await this.#ready(container, item.spec.network.name, limit.signal);
       return { address, port: instancePort, ended, stop: () => this.#remove(container) };
     } catch (error) {
       await this.#remove(container);
@@ -103,14 +103,12 @@ export class Launcher {
   }
 
   /** Resolves with its address once its launcher listens: it has loaded the handler by then. */
-  async #ready(container: string, network: string, ended: Promise<unknown>, signal: AbortSignal): Promise<string> {
+  async #ready(container: string, network: string, signal: AbortSignal): Promise<string> {
     const { runtime, prober, clock, capture } = this.#deps;
     using limit = deadline(clock, readyMs, 'The start of the process', signal);
-    let hasEnded = false;
-    void ended.then(() => (hasEnded = true));
     for (;;) {
       const detail = await runtime.inspect(container, limit.signal);
-      if (detail === undefined || hasEnded || detail.state === 'exited' || detail.state === 'dead') {
+      if (detail === undefined || detail.state === 'exited' || detail.state === 'dead') {
         const lines = capture.lastLines(this.#id).slice(-5).join(' | ');
         const why = detail?.oomKilled === true ? ', as it used more memory than its limit' : '';
         throw new Error(`its process ended${why}${lines === '' ? '' : `: ${lines}`}`);

@@ -166,6 +166,7 @@ export const functions = defineResource({
   kind: 'function',
   word: 'Function',
   project: ({ desired }) => desired.project_id,
+  parts: ['versionId'],
   answer: FunctionObject,
   seen: (it, view) => ({ url: urlOf(it, view) }),
   show: toFunction,

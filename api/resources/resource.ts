@@ -46,6 +46,8 @@ export interface ResourceSpec<K extends KindName, A, S extends Seen, M> {
   project: ((it: ReadonlyResource<NoInfer<K>>) => string | undefined) | 'tenant';
   /** The parameter with the id of the project, if the paths of the kind name both. */
   under?: string;
+  /** Parameters with ids of parts of an object, such as its versions: handlers require that the part is of the object. */
+  parts?: readonly string[];
   /** How an object that a path names is found, if it is not by its id alone. */
   find?: (
     view: TenantView,

@@ -83,11 +83,12 @@ function unclearPlace(endpoint: AnyEndpoint, resources: Declared['resources']): 
   const others = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name).filter((name) => name !== param);
   const [other] = others;
   if (kind === undefined || other === undefined) return [];
-  const resource = resources[kind];
-  if (resource !== undefined && 'under' in resource && resource.under === other) return [];
+  const resource = resources[kind] ?? {};
+  if ('under' in resource && resource.under === other) return [];
+  if ('parts' in resource && Array.isArray(resource.parts) && resource.parts.includes(other)) return [];
   return [
     `${routeName(endpoint)} names a project by :${other}, which resource ${kind} does not know: ` +
-      `declare under: '${other}'`,
+      `declare under: '${other}', or parts: ['${other}']`,
   ];
 }
 

@@ -77,13 +77,9 @@ async function createNamed(
     case 'projects':
       await client.request('POST', '/api/v1/projects', { name });
       break;
-    case 'environments': {
-      if (options.project === undefined)
-        throw new Error('An environment is created in a project: name it by --project');
-      const project = await findObject(client, 'projects', options.project);
-      await client.request('POST', `/api/v1/projects/${project.id}/environments`, { name });
+    case 'environments':
+      await createEnvironment(client, name, options);
       break;
-    }
     case 'servers':
       await createServer(client, name, options, signal);
       return;
@@ -123,6 +119,12 @@ async function createNamed(
       throw new Error(`Cannot create ${kind} by this command: use \`setpoint ${otherwise[kind]}\``);
   }
   console.log(`${typedKind(kind)} ${name} is created`);
+}
+
+async function createEnvironment(client: Client, name: string, { project: of }: Options): Promise<void> {
+  if (of === undefined) throw new Error('An environment is created in a project: name it by --project');
+  const project = await findObject(client, 'projects', of);
+  await client.request('POST', `/api/v1/projects/${project.id}/environments`, { name });
 }
 
 const otherwise = {

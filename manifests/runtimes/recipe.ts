@@ -26,7 +26,7 @@ interface Runtime {
   /** Name of the file with the code. */
   handler: string;
   /** The Dockerfile after its FROM, and files that describe the dependencies, if there are any. */
-  build(dependencies: string | undefined): { lines: readonly string[]; files: Record<string, string> };
+  build: (dependencies: string | undefined) => { lines: readonly string[]; files: Record<string, string> };
 }
 
 const Versions = z.record(z.string(), z.string());

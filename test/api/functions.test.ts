@@ -86,7 +86,7 @@ describe('a function', () => {
     ['code', { code: 'x'.repeat(128 * 1024 + 1) }],
     ['timeout_seconds', { timeout_seconds: 901 }],
     ['min_instances', { min_instances: 3, max_instances: 2 }],
-    ['memory_limit', { memory_limit: '1' }],
+    ['memory_limit', { memory_limit: '1m' }],
     ['dependencies', { dependencies: 'left-pad' }],
     ['dependencies', { dependencies: '{"left-pad":"file:/etc"}' }],
     ['dependencies', { runtime: 'python3', dependencies: '["--index-url=http://x"]' }],
@@ -169,7 +169,7 @@ describe('a version', () => {
     const version = await deployed(id);
     expect((await owner.post(`/functions/${other}/versions/${version}/deploy`)).status).toBe(404);
     expect((await owner.get(`/functions/${other}/versions/${version}/logs`)).status).toBe(404);
-    expect((await owner.get(`/functions/${id}/versions/nonsense/logs`)).status).toBe(404);
+    expect((await owner.get(`/functions/${id}/versions/nonsense/logs`)).status).toBe(400);
   });
 
   it('is one of five that are built at a time', async () => {

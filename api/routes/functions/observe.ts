@@ -96,7 +96,11 @@ const Invocation = z.strictObject({
   path: FunctionRequest.shape.path.default('/'),
   headers: FunctionRequest.shape.headers,
   body: z.string().max(callLimits.bodyBytes).nullish().meta({ description: 'Text' }),
-  body_base64: FunctionRequest.shape.body.nullish().meta({ description: 'Bytes, in place of body' }),
+  body_base64: z
+    .base64()
+    .max(callLimits.bodyBytes * 2)
+    .nullish()
+    .meta({ description: 'Bytes, in place of body' }),
 });
 
 export const invokeFunction = defineEndpoint({

@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Execution } from '../../../agent-protocol/functions.ts';
 import { Activator } from '../../../agent/functions/activator.ts';
-import type { Call } from '../../../agent/functions/activator.ts';
+import type { Call } from '../../../agent/functions/call.ts';
 import { idleMs, mostWaiting } from '../../../agent/functions/pool.ts';
 import type { Launched, PoolSettings } from '../../../agent/functions/pool.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
