@@ -72,16 +72,11 @@ function hasData(kind: DeclaredKind): boolean {
 }
 
 /** Whether an application gets other instances by a change of these leaves. */
-export function needsInstances(paths: readonly string[]): boolean {
+function needsInstances(paths: readonly string[]): boolean {
   return needsDeployment(paths) || paths.includes('mounts');
 }
 
 /** Whether the change of these leaves reaches instances by a deployment alone. */
 export function needsDeployment(paths: readonly string[]): boolean {
   return paths.some((path) => path.startsWith('source/') || path.startsWith('config/'));
-}
-
-/** Whether what is run is another one, and not only how. */
-export function isOfSource(path: string): boolean {
-  return path.startsWith('source/');
 }
