@@ -216,6 +216,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'build.compose': 'read compose files in repositories',
   'git.credentials': 'read private repositories',
   'build.generate': 'generate Dockerfiles',
+  functions: 'serve functions',
   'tasks.run': 'run commands once',
   'tasks.backup': 'back up databases',
   'tasks.restore': 'restore databases',
