@@ -4,7 +4,7 @@ import type { Execution } from '../../agent-protocol/functions.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Call } from './call.ts';
 import { CallFault } from './call-fault.ts';
-import { forward } from './forward.ts';
+import type { Forward } from './forward.ts';
 import { Pool } from './pool.ts';
 import type { Grant, PoolSettings } from './pool.ts';
 
@@ -15,6 +15,7 @@ export interface ActivatorDeps {
   record: (execution: Execution) => void;
   /** The last lines that its instances wrote. */
   lastLines: () => readonly string[];
+  forward: Forward;
 }
 
 /** Time that calls under way have when a function is stopped. */
@@ -22,6 +23,8 @@ const graceMs = 10_000;
 /** Time in which it is waited for why an instance went away. */
 const reasonMs = 1_000;
 const previewChars = 2000;
+/** Time in which the engine hands on what an instance wrote about its failure. */
+export const lastWordsMs = 250;
 
 /** Takes the calls of one function, finds or starts an instance for each, and records what became of it. */
 export class Activator {
@@ -70,13 +73,14 @@ export class Activator {
       method: call.method,
       path: call.path.slice(0, 1024),
     };
+    const length = (): number => Math.max(0, Math.round(clock.monotonic() - begun));
     const end = (more: Partial<Execution> & Pick<Execution, 'status'>): Execution => {
       const preview = this.#deps.lastLines().join('\n').slice(-previewChars);
       const ended: Execution = {
         ...execution,
-        ...more,
         finished_at: clock.now().toISOString(),
-        duration_ms: Math.max(0, Math.round(clock.monotonic() - begun)),
+        duration_ms: length(),
+        ...more,
         ...(preview !== '' && { log_preview: preview }),
       };
       record(ended);
@@ -94,7 +98,9 @@ export class Activator {
       const status = await this.#answered(grant, call, execution, signal);
       if (status < 500) return end({ status: 'succeeded', status_code: status });
       const message = `The function answered ${status}: its log has the reason`;
-      return end({ status: 'failed', status_code: status, error: { code: 'answered', message } });
+      const ended = { finished_at: clock.now().toISOString(), duration_ms: length() };
+      await new Promise<void>((resolve) => void clock.timer(lastWordsMs, resolve));
+      return end({ status: 'failed', status_code: status, error: { code: 'answered', message }, ...ended });
     } catch (error) {
       const fault = faultOf(error);
       const { code, message } = fault;
@@ -130,7 +136,7 @@ export class Activator {
       ),
     );
     try {
-      return await forward(slot, call, id, AbortSignal.any([signal, late.signal]));
+      return await this.#deps.forward(slot, call, id, AbortSignal.any([signal, late.signal]));
     } catch (error) {
       if (late.signal.aborted) {
         pool.retire(slot);

@@ -28,7 +28,9 @@ const dropped = new Set([
  * Sends a call to an instance, and its answer to whoever called. Resolves with the status once all of the answer was taken.
  * @throws CallFault `too_large`; Error if the instance or who called broke off
  */
-export async function forward(slot: Slot, call: Call, execution: string, signal: AbortSignal): Promise<number> {
+export type Forward = (slot: Slot, call: Call, execution: string, signal: AbortSignal) => Promise<number>;
+
+export const forward: Forward = async (slot, call, execution, signal) => {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const outgoing = request({
     host: slot.launched.address,
@@ -65,7 +67,7 @@ export async function forward(slot: Slot, call: Call, execution: string, signal:
   } finally {
     signal.removeEventListener('abort', abort);
   }
-}
+};
 
 function kept(headers: IncomingMessage['headers']): OutgoingHttpHeaders {
   return Object.fromEntries(

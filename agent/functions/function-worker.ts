@@ -154,13 +154,14 @@ export class FunctionWorker implements Worker {
   }
 
   #serve(item: FunctionItem, image: string, served: string): void {
-    const { functions, clock, log, capture } = this.#deps;
+    const { functions, clock, log, capture, gate } = this.#deps;
     const { spec, workload_id: of } = item;
     this.#activator ??= new Activator({
       clock,
       log,
       record: (execution) => functions.record(of, execution),
       lastLines: () => capture.lastLines(this.id),
+      forward: gate.forward,
     });
     this.#activator.become({
       version: spec.version_id,

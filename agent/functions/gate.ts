@@ -1,19 +1,29 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createServer } from '../../agent-protocol/node-http.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Activator } from './activator.ts';
 import { CallFault } from './call-fault.ts';
+import { forward } from './forward.ts';
+import type { Forward } from './forward.ts';
 
-/** Opens ports of the server that lead to functions. */
+/** What connects calls and functions: ports of the server that lead to them, and the way to their instances. */
 export interface Gate {
   /** Resolves when the port leads there; its disposal closes it. @throws Error with the code `EADDRINUSE` if it is taken */
   open(port: number, activator: Pick<Activator, 'call'>): Promise<AsyncDisposable>;
+  readonly forward: Forward;
 }
 
-/** Opens nothing: for an engine in memory, of which nobody asks anything by a port. */
-export const closedGate: Gate = { open: () => Promise.resolve({ [Symbol.asyncDispose]: () => Promise.resolve() }) };
+/** For an engine in memory, of which nobody asks anything by a port: its instances answer each call with nothing. */
+export const closedGate: Gate = {
+  open: () => Promise.resolve({ [Symbol.asyncDispose]: () => Promise.resolve() }),
+  async forward(_, call) {
+    await call.answer({ status: 200, headers: {}, body: Readable.from([]) });
+    return 200;
+  },
+};
 
 /** Most connections at a port: further ones are refused, so that nobody takes the memory of the agent. */
 const mostConnections = 2000;
@@ -22,6 +32,7 @@ const drainMs = 10_000;
 
 /** Opens ports of this machine, on all its addresses. */
 export const machineGate = (clock: Clock): Gate => ({
+  forward,
   async open(port, activator) {
     // how long a handler may take is for its function to say
     const server = createServer(

@@ -5,9 +5,16 @@ import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureRuntimeImage } from '../harness/runtime-images.ts';
+import { longTag } from '../layer-report.ts';
 
 const Called = z.object({
-  execution: z.object({ id: z.string(), status: z.string(), cold_start: z.boolean(), error: z.unknown() }),
+  execution: z.object({
+    id: z.string(),
+    status: z.string(),
+    cold_start: z.boolean(),
+    error: z.unknown(),
+    log_preview: z.string().nullable(),
+  }),
   answer: z.object({ status: z.int(), body: z.string().nullable() }).nullable(),
 });
 const Executions = z.array(
@@ -138,5 +145,89 @@ describe('a function', () => {
     expect(await town.client.object('POST', `${base()}/stop?wait=60`, {})).toMatchObject({ status: 'stopped' });
     expect(await instancesOf(id)).toEqual([]);
     await expect(ask('/')).rejects.toThrow();
+  });
+});
+
+/** By runtime: code that answers with what it was sent, and throws at `/throw`, and code that is wrong with what is said of it. */
+const runtimes = {
+  bun: {
+    code: `export default async (request: Request): Promise<Response> => {
+      if (new URL(request.url).pathname === '/throw') throw new Error('boom');
+      return new Response(request.method + await request.text());
+    };`,
+    wrong: 'export default (request: Request) => {',
+    says: 'error',
+  },
+  deno: {
+    code: `export default async (request: Request): Promise<Response> => {
+      if (new URL(request.url).pathname === '/throw') throw new Error('boom');
+      return new Response(request.method + await request.text());
+    };`,
+    wrong: 'export default (request: Request) => {',
+    says: 'error',
+  },
+  python3: {
+    code: `def handler(request):
+    if request.path == '/throw':
+        raise ValueError('boom')
+    return request.method + request.text
+`,
+    wrong: 'def handler(request:\n',
+    says: 'SyntaxError',
+  },
+  go: {
+    code: `package main
+
+import (
+	"io"
+	"net/http"
+)
+
+func Handler(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/throw" {
+		panic("boom")
+	}
+	body, _ := io.ReadAll(r.Body)
+	w.Write(append([]byte(r.Method), body...))
+}
+`,
+    wrong: 'package main\n\nfunc Handler() {}\n',
+    says: 'handler.go',
+  },
+} as const;
+const names = ['bun', 'deno', 'python3', 'go'] as const;
+
+describe('the other runtimes', { tags: [longTag] }, () => {
+  let town: Installation;
+
+  beforeAll(async () => {
+    const images: string[] = [];
+    for (const name of names) images.push(`${name}=${await ensureRuntimeImage(name)}`);
+    town = await Installation.start({ store: 'sqlite', serverFlags: ['--runtime-images', images.join(',')] });
+  }, 600_000);
+  afterAll(() => town[Symbol.asyncDispose]());
+
+  it.each(names)('%s answers, says what it threw, and what is wrong with its code', async (runtime) => {
+    const { code, wrong, says } = runtimes[runtime];
+    const fields = { project_id: town.project.id, server_id: town.server.id, name: runtime, runtime, code };
+    const base = `/api/v1/functions/${(await town.client.object('POST', '/api/v1/functions', fields)).id}`;
+    const deploy = (): Promise<ApiObject> => town.client.object('POST', `${base}/deploy?wait=100`, {});
+    const call = async (path: string) =>
+      Called.parse(await town.client.request('POST', `${base}/invoke`, { body: 'Hi', path }));
+    const deployed = await deploy();
+    const log = async (): Promise<string> => {
+      const [version] = await town.client.list(`${base}/versions`);
+      return JSON.stringify(await town.client.request('GET', `${base}/versions/${version?.id}/logs`));
+    };
+    expect(deployed.status, await log()).toBe('running');
+    expect(await call('/')).toMatchObject({ answer: { status: 200, body: 'POSTHi' } });
+    expect(await call('/throw')).toMatchObject({
+      answer: { status: 500 },
+      execution: { status: 'failed', log_preview: expect.stringContaining('boom') },
+    });
+    await town.client.request('PUT', base, { code: wrong });
+    await deploy();
+    expect(await log()).toContain(says);
+    expect(await call('/')).toMatchObject({ execution: { cold_start: false }, answer: { body: 'POSTHi' } });
   });
 });

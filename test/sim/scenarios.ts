@@ -721,7 +721,10 @@ volumes: {data: {}}
       await world.must('POST', `/functions/${data.id}/versions/${first}/deploy`);
       await is('running');
       await world.must('PUT', `/functions/${data.id}`, { trigger_type: 'cron', schedule: '* * * * *' });
-      await world.until('it was called', async () => (await seen())?.last_run_at !== undefined);
+      await world.until('it was called, and that has ended', async () => {
+        const { last_run_at, firing } = (await seen()) ?? {};
+        return last_run_at !== undefined && firing === undefined;
+      });
       await world.must('POST', `/functions/${data.id}/stop`);
       await is('stopped');
       const { data: versions } = await world.must('GET', `/functions/${data.id}/versions`);

@@ -7,8 +7,9 @@ import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Execution } from '../../../agent-protocol/functions.ts';
-import { Activator } from '../../../agent/functions/activator.ts';
+import { Activator, lastWordsMs } from '../../../agent/functions/activator.ts';
 import type { Call } from '../../../agent/functions/call.ts';
+import { forward } from '../../../agent/functions/forward.ts';
 import { idleMs, mostWaiting } from '../../../agent/functions/pool.ts';
 import type { Launched, PoolSettings } from '../../../agent/functions/pool.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
@@ -31,6 +32,7 @@ class Machine {
     log,
     record: (execution) => void this.records.push(execution),
     lastLines: () => ['the last line'],
+    forward,
   });
   launches = 0;
   ready = 0;
@@ -198,8 +200,14 @@ describe('the activator', () => {
 
   it('records an answer of 500 as a failure', async () => {
     const machine = new Machine();
-    machine.serve((_, response) => void response.writeHead(500).end('no'));
-    expect(await machine.call()).toEqual({ status: 500, body: 'no' });
+    machine.serve((_, response) => void response.writeHead(500).end('no'), { timeoutMs: 60_000 });
+    const called = machine.call();
+    const ended = async (): Promise<unknown> => {
+      await machine.clock.advance(lastWordsMs);
+      return machine.last?.status;
+    };
+    await expect.poll(ended).toBe('failed');
+    expect(await called).toEqual({ status: 500, body: 'no' });
     expect(machine.last).toMatchObject({ status: 'failed', status_code: 500, error: { code: 'answered' } });
   });
 
