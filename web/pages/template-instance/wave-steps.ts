@@ -17,8 +17,13 @@ export function waveSteps(children: readonly Child[]): Step[] {
 function statusOf(of: readonly Child[]): Step['status'] {
   if (of.some(({ state }) => state === 'failed')) return 'failed';
   if (of.every(({ state }) => state === 'up')) return 'done';
-  if (of.every(({ state }) => state === 'waiting')) return 'waiting';
-  return of.some(({ state }) => state === 'starting' || state === 'waiting') ? 'running' : 'skipped';
+  if (of.every(isToCome)) return 'waiting';
+  return of.some((it) => it.state === 'starting' || isToCome(it)) ? 'running' : 'skipped';
+}
+
+/** Whether it is yet to be made or changed. */
+function isToCome({ state }: Child): boolean {
+  return state === 'waiting' || state === 'outdated';
 }
 
 function upText(of: readonly Child[]): string {
