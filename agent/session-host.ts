@@ -233,10 +233,6 @@ export class SessionHost implements AgentHost {
         return translated(() => this.#deps.queries.usage(params.volume, signal));
       case 'import.look':
         return translated(() => this.#lookAt(params));
-      case 'function.call':
-        return translated(() => this.#deps.functions.ask(params, signal));
-      case 'function.executions':
-        return this.#deps.functions.executions(params);
       case 'uninstall':
         await this.#deps.uninstall.take(this.#isProven);
         return {};
@@ -261,7 +257,16 @@ export class SessionHost implements AgentHost {
       case 'build.note':
         for (const text of params.lines) buildNote(this.#deps, params, signal)(text);
         return {};
+      default:
+        return this.#ofFunctions(params, signal);
     }
+  }
+
+  #ofFunctions(params: CallOf<'function.call' | 'function.executions'>, signal: AbortSignal): Promise<unknown> {
+    const { functions } = this.#deps;
+    return params.method === 'function.executions'
+      ? functions.executions(params)
+      : translated(() => functions.ask(params, signal));
   }
 
   async #lookAt({ path, engine }: CallOf<'import.look'>): Promise<ImportFile> {

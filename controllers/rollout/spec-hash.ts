@@ -82,7 +82,7 @@ export function buildHash(version: string, spec: DeepReadonly<BuildSpec>): strin
   const { git_credential, generate, submodules, dockerfile_text, target } = spec;
   const build_secrets = spec.build_secrets && Object.keys(spec.build_secrets).toSorted();
   const build_args = Object.keys(spec.build_args).toSorted();
-  const files = spec.files && Object.entries(spec.files).toSorted();
+  const files = spec.files && Object.keys(spec.files).toSorted();
   const first = { repository_url, branch, dockerfile_path, build_context, build_args };
   return sha256(
     JSON.stringify([
