@@ -6,8 +6,8 @@ import { networks, reachOf } from '../../network/address.ts';
 import { addressesOf } from '../../network/addresses-of.ts';
 import { ImportFault } from './import-fault.ts';
 
-/** Nothing moves on the connection for so long: it is over. */
-const idleMs = 60_000;
+/** Nothing comes for so long although it is waited for: the connection is over. */
+const usualIdleMs = 60_000;
 const mostRedirects = 5;
 const redirects: readonly (number | undefined)[] = [301, 302, 303, 307, 308];
 
@@ -16,6 +16,7 @@ export interface FetchOptions {
   allowed: readonly string[];
   /** The addresses of a host; by default those of the resolver. */
   resolve?: (host: string, signal: AbortSignal) => Promise<readonly string[]>;
+  idleMs?: number;
 }
 
 export interface FetchedDump {
@@ -32,11 +33,12 @@ export interface FetchedDump {
  * @throws ImportFault `invalid_source`, `source_failed`; the reason of the signal
  */
 export async function fetchDump(address: string, options: FetchOptions, signal: AbortSignal): Promise<FetchedDump> {
+  const { idleMs = usualIdleMs } = options;
   let url = parsed(address);
   for (let hop = 0; hop <= mostRedirects; hop += 1) {
-    const answer = await ask(url, await judged(url, options, signal), signal);
+    const answer = await ask(url, { address: await judged(url, options, signal), idleMs }, signal);
     const { statusCode: status, headers } = answer;
-    if (status === 200) return dumpIn(answer, signal);
+    if (status === 200) return dumpIn(answer, idleMs, signal);
     answer.destroy();
     const { location } = headers;
     if (!redirects.includes(status) || location === undefined)
@@ -90,7 +92,11 @@ async function judged(
   throw new ImportFault('invalid_source', `The dump may not be fetched from ${host}: ${why}`);
 }
 
-function ask(url: URL, address: string, signal: AbortSignal): Promise<IncomingMessage> {
+function ask(
+  url: URL,
+  { address, idleMs }: { address: string; idleMs: number },
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
   const request = url.protocol === 'https:' ? requestByHttps : requestByHttp;
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   return new Promise((resolve, reject) => {
@@ -113,7 +119,7 @@ function ask(url: URL, address: string, signal: AbortSignal): Promise<IncomingMe
   });
 }
 
-function dumpIn(answer: IncomingMessage, signal: AbortSignal): FetchedDump {
+function dumpIn(answer: IncomingMessage, idleMs: number, signal: AbortSignal): FetchedDump {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-encoding': content } = answer.headers;
   // without both, the end of the connection would be taken for that of the dump
   if (length === undefined && encoding === undefined) {
@@ -126,7 +132,12 @@ function dumpIn(answer: IncomingMessage, signal: AbortSignal): FetchedDump {
   }
   const bytes = (async function* () {
     try {
-      yield* answer as AsyncIterable<Buffer>;
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        // an engine that works on what it has read keeps the host waiting
+        answer.socket.setTimeout(0);
+        yield chunk;
+        answer.socket.setTimeout(idleMs);
+      }
     } catch (error) {
       signal.throwIfAborted();
       throw new ImportFault('source_failed', `The dump was cut off: ${messageOf(error)}`, { cause: error });
