@@ -222,10 +222,6 @@ export class SessionHost implements AgentHost {
         return translated(() => this.#deps.queries.run(params, signal));
       case 'volume.usage':
         return translated(() => this.#deps.queries.usage(params.volume, signal));
-      case 'function.call':
-        return translated(() => this.#deps.functions.ask(params, signal));
-      case 'function.executions':
-        return this.#deps.functions.executions(params);
       case 'uninstall':
         await this.#deps.uninstall.take(this.#isProven);
         return {};
@@ -250,7 +246,19 @@ export class SessionHost implements AgentHost {
       case 'build.note':
         for (const text of params.lines) buildNote(this.#deps, params, signal)(text);
         return {};
+      default:
+        return this.#ofFunctions(params, signal);
     }
+  }
+
+  #ofFunctions(
+    params: Extract<CallParams, { method: 'function.call' | 'function.executions' }>,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    const { functions } = this.#deps;
+    return params.method === 'function.executions'
+      ? functions.executions(params)
+      : translated(() => functions.ask(params, signal));
   }
 
   async #surveyedValues(containers: readonly string[], signal: AbortSignal): Promise<unknown> {

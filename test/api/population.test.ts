@@ -48,8 +48,8 @@ const creations = {
   application: { path: '/applications', fields: { source_type: 'image', image_url: 'ghcr.io/example/web:1' } },
   volume: { path: '/volumes', fields: {} },
   database: { path: '/databases', fields: { type: 'redis' } },
-  function: { path: '/functions', fields: { runtime: 'node20', code: 'export default () => new Response()' } },
   template_instance: { path: `/templates/${template}/instantiate`, fields: {} },
+  function: { path: '/functions', fields: { runtime: 'node20', code: 'export default () => new Response()' } },
 } as const satisfies Partial<Record<KindName, { path: string; fields: object }>>;
 type Created = keyof typeof creations;
 const cases = places.flatMap((kind) =>
