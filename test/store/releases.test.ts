@@ -130,6 +130,8 @@ const unknown: readonly string[] = [
   'wal_archive',
   'template',
   'template_instance',
+  'function',
+  'function_version',
 ];
 
 const both = Object.values(earlierKinds).map((earlier) => ({
