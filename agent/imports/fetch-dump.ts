@@ -111,9 +111,13 @@ function ask(
         timeout: idleMs,
         ...(url.protocol === 'https:' && isIP(host) === 0 && { servername: host }),
       },
-      resolve,
+      (answer) => {
+        sent.off('timeout', late);
+        resolve(answer);
+      },
     );
-    sent.on('timeout', () => sent.destroy(new Error(`Nothing came for ${idleMs / 1000} s`)));
+    const late = (): void => void sent.destroy(silence(idleMs));
+    sent.on('timeout', late);
     sent.on('error', (error) => reject(signal.aborted ? signal.reason : lost(url, error)));
     sent.end();
   });
@@ -130,6 +134,7 @@ function dumpIn(answer: IncomingMessage, idleMs: number, signal: AbortSignal): F
     answer.destroy();
     throw new ImportFault('source_failed', `The host of the dump sends it as ${content}, which was not asked for`);
   }
+  answer.socket.on('timeout', () => answer.destroy(silence(idleMs)));
   const bytes = (async function* () {
     try {
       for await (const chunk of answer as AsyncIterable<Buffer>) {
@@ -144,6 +149,10 @@ function dumpIn(answer: IncomingMessage, idleMs: number, signal: AbortSignal): F
     }
   })();
   return { bytes, ...(length !== undefined && { size: Number(length) }) };
+}
+
+function silence(idleMs: number): Error {
+  return new Error(`Nothing came for ${idleMs / 1000} s`);
 }
 
 function lost({ host }: URL, error: Error): ImportFault {
