@@ -203,6 +203,21 @@ describe('what is declared', () => {
     );
   });
 
+  it('with a password for a domain is the same the second time', async () => {
+    const at = await place();
+    const web = (password: string): string =>
+      object(
+        'Application',
+        'web',
+        'image_url: web:1',
+        'exposed_port: 8080',
+        `domains: [{host: guarded.example.test, basic_auth: [{username: ann, password: ${password}}]}]`,
+      );
+    expect((await at.apply(web('correct-horse-1'))).status).toBe(200);
+    expect((await at.apply(web('correct-horse-1'))).data.changes).toBe(false);
+    expect((await at.apply(web('correct-horse-2'))).data.changes).toBe(true);
+  });
+
   it('is done in order where it does not fit into one transaction, and goes on', async () => {
     const at = await place();
     const many = Array.from(
