@@ -339,7 +339,10 @@ class Pass {
       if (planned.changes) draft.requested_by = ctx.principal.user.meta.id;
     });
     unit.require(template);
-    if (planned.changes) enterPlace(unit, place);
+    if (planned.changes) {
+      enterPlace(unit, place);
+      for (const one of planned.adopted) unit.require(one);
+    }
     this.#label(unit, live, it);
     const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
     this.#note(unit, live, changed, { fields: [], spec: it.spec });
@@ -508,7 +511,15 @@ class Pass {
 
   #stepOf(it: DeclaredObject, action: PlannedStep['action']): PlannedStep {
     const wave = declaredWords.indexOf(it.kind);
-    return { ...blank, action, kind: kindOfWord[it.kind], key: this.#keyOf(it), name: it.metadata.name, id: null, wave };
+    return {
+      ...blank,
+      action,
+      kind: kindOfWord[it.kind],
+      key: this.#keyOf(it),
+      name: it.metadata.name,
+      id: null,
+      wave,
+    };
   }
 
   /** @throws ApiError BAD_REQUEST if two declarations are of the same object */

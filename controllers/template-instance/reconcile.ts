@@ -238,9 +238,7 @@ function nameLack(view: TenantView, { kind, id, desired }: Coming, become: 'made
     ...view.by(kind, 'environment', desired.environment_id),
     ...view.by(kind, 'server', desired.server_id),
   ];
-  const holder = others.find(
-    (it) => it.meta.id !== id && namesOf(kind, it.desired).some((name) => wanted.has(name)),
-  );
+  const holder = others.find((it) => it.meta.id !== id && namesOf(kind, it.desired).some((name) => wanted.has(name)));
   if (holder === undefined) return undefined;
   const message = `${kind} ${desired.name} cannot be ${become} as another ${kind}, ${holder.desired.name}, has its name or one of its domains: rename or delete that`;
   return { reason: 'NameTaken', message };

@@ -166,7 +166,9 @@ describe('what is declared', () => {
       object('Database', 'db', 'type: redis', 'environment: production'),
       object('Database', 'DB', 'type: redis'),
     ])
-      expect((await at.apply(`${db}\n---\n${other}`)).body.error?.message).toMatch(/^databases\.db is declared twice$/i);
+      expect((await at.apply(`${db}\n---\n${other}`)).body.error?.message).toMatch(
+        /^databases\.db is declared twice$/i,
+      );
     expect(await idOf('databases', at, 'db')).toBeUndefined();
   });
 
