@@ -18,7 +18,7 @@ it('refuses more documents, and more objects of a list, than there may be', () =
 });
 
 it('names the line of the whole text for a fault of a later document', () => {
-  const text = `${volume('a')}\n---\n# a comment\n---\n${volume('b', 'spec: {server: 7}')}`;
+  const text = `${volume('a')}\n---\n# a comment\n---\n${volume('b', 'spec: {server: []}')}`;
   expect(() => readDeclared(text)).toThrow(/^Line 10, column \d+: spec\.server/);
 });
 
