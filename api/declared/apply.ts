@@ -41,7 +41,7 @@ import { declarationsAfter, formerOf, otherManager } from './declarations.ts';
 import type { Applied, Manager } from './declarations.ts';
 import { declaredWords, kindOfWord } from './objects.ts';
 import type { DeclaredObject, DeclaredOf } from './objects.ts';
-import { keyOf } from './read.ts';
+import { keyFor, keyOf } from './read.ts';
 
 export interface Applying extends Manager {
   project: ReadonlyResource<'project'>;
@@ -69,14 +69,19 @@ export async function applyObjects(ctx: RequestContext, asked: Applying): Promis
   if (operationsOf(unit) <= mostOperations) return done(await ctx.commit(unit, () => plan));
   const parts = new Pass(ctx, asked);
   let part = ctx.repo.begin();
+  let isPartDone = false;
   await parts.run(async () => {
     if (operationsOf(part) > mostOperationsOfParts) {
       const full = part;
+      requireForced(parts.plan().steps, asked.force, isPartDone);
+      isPartDone = true;
       part = ctx.repo.begin();
       await ctx.commit(full, () => undefined);
     }
     return part;
   });
+  // it was planned before the first part, and others may have changed something since
+  requireForced(parts.plan().steps, asked.force, isPartDone);
   return done(await ctx.commit(part, () => parts.plan()));
 }
 
@@ -99,11 +104,12 @@ function operationsOn({ meta, desired }: ReadonlyResource, action: string): numb
   return action === 'create' ? 2 + 2 * names.length : 4;
 }
 
-function requireForced(steps: readonly PlannedStep[], force: readonly string[]): void {
+function requireForced(steps: readonly PlannedStep[], force: readonly string[], isPartDone = false): void {
   const missing = steps.filter((it) => needsForce(it) && !force.includes(it.key));
   if (missing.length === 0) return;
+  const soFar = isPartDone ? 'What came before is done, and the rest is not, as it has' : 'Nothing is done, as it has';
   throw conflicting(
-    `Nothing is done, as it has to be forced: ${missing.map(whyForced).join('; ')}. Look at the plan with dry_run, then name each key in force`,
+    `${soFar} to be forced: ${missing.map(whyForced).join('; ')}. Look at the plan with dry_run, then name each key in force`,
     missing.map((it) => ({ field: 'force', reason: 'force_needed', message: whyForced(it) })),
   );
 }
@@ -151,7 +157,7 @@ class Pass {
     for (const it of objects) {
       const { project: named } = it.spec;
       if (named !== undefined && foldName(named) !== foldName(project.desired.name))
-        throw badRequest(`${keyOf(it)} is of project ${named}, and it is applied to ${project.desired.name}`);
+        throw badRequest(`${this.#keyOf(it)} is of project ${named}, and it is applied to ${project.desired.name}`);
       const unit = await unitFor();
       await this.#apply(unit, it);
       this.#coming.show(unit);
@@ -221,6 +227,7 @@ class Pass {
     const fields = ['name', ...Object.keys(spec)];
     if (live === undefined) return this.#created(unit, it, addDatabase(ctx, unit, place, body), fields);
     this.#requireServer(it, live, place);
+    this.#requireOwn(it, live);
     const { desired } = live;
     // what is not declared is what it is
     const { type, version, database_name, database_user } = desired;
@@ -230,7 +237,7 @@ class Pass {
     if (isOtherDatabase(desired, wanted)) return this.#replaced(unit, it, live);
     if (typeof spec.password === 'string' && !ctx.sealer.isSame(ctx.tenant, desired.password, wanted.password))
       throw conflicting(
-        `${keyOf(it)} declares another password than it has: change it by POST /databases/${live.meta.id}/rotate-password, or leave it out`,
+        `${this.#keyOf(it)} declares another password than it has: change it by POST /databases/${live.meta.id}/rotate-password, or leave it out`,
       );
     const { display_name, memory_limit, cpu_limit, exposed_port, parameters } = spec;
     const sent = defined({ display_name, memory_limit, cpu_limit, exposed_port, parameters });
@@ -304,7 +311,7 @@ class Pass {
     const { template: named, variables = {}, drift } = it.spec;
     const { name } = it.metadata;
     const template = found(view.list('template'), named);
-    if (template === undefined) throw badRequest(`${keyOf(it)} is of template ${named}, which is not there`);
+    if (template === undefined) throw badRequest(`${this.#keyOf(it)} is of template ${named}, which is not there`);
     const live = found(view.by('template_instance', 'environment', environment.meta.id), name);
     const place = this.#placeOf(environment, it.spec, live);
     if (live === undefined) {
@@ -316,8 +323,9 @@ class Pass {
       const made = unit.create('template_instance', id, { ...desired, ...defined({ drift }) }, defined({ labels }));
       return this.#created(unit, it, made, []);
     }
-    if (isDeleting(live)) throw conflicting(`${keyOf(it)} is being deleted: apply again once it is gone`);
+    if (isDeleting(live)) throw conflicting(`${this.#keyOf(it)} is being deleted: apply again once it is gone`);
     this.#requireServer(it, live, place);
+    this.#declare(it, live);
     const planned = await planChange(ctx, live, place, {
       template_id: template.meta.id,
       template_name: template.desired.name,
@@ -331,6 +339,10 @@ class Pass {
       if (planned.changes) draft.requested_by = ctx.principal.user.meta.id;
     });
     unit.require(template);
+    if (planned.changes) {
+      enterPlace(unit, place);
+      for (const one of planned.adopted) unit.require(one);
+    }
     this.#label(unit, live, it);
     const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
     this.#note(unit, live, changed, { fields: [], spec: it.spec });
@@ -338,7 +350,7 @@ class Pass {
     const words = (of: 'interrupts' | 'loses_data'): string | null =>
       parts.flatMap((part) => (part[of] === null ? [] : [`${part.key}: ${part[of]}`])).join('; ') || null;
     this.#steps.push({
-      ...stepOf(it, isSame ? 'unchanged' : 'update'),
+      ...this.#stepOf(it, isSame ? 'unchanged' : 'update'),
       id: live.meta.id,
       fields: parts.flatMap(fieldsOfPart),
       interrupts: words('interrupts'),
@@ -418,8 +430,9 @@ class Pass {
   }
 
   #created(unit: Unit, it: DeclaredObject, made: Live, fields: readonly string[]): void {
+    this.#declare(it, made);
     this.#note(unit, made, made, { fields, spec: it.spec });
-    this.#steps.push({ ...stepOf(it, 'create'), id: this.#asked.isDryRun ? null : made.meta.id });
+    this.#steps.push({ ...this.#stepOf(it, 'create'), id: this.#asked.isDryRun ? null : made.meta.id });
   }
 
   #changed(
@@ -428,9 +441,9 @@ class Pass {
     { live, changed, fields }: { live: Live; changed: Live; fields: readonly string[] },
   ): void {
     const { kind } = live.meta;
-    if (isDeleting(live)) throw conflicting(`${keyOf(it)} is being deleted: apply again once it is gone`);
-    if ('template_instance_id' in live.desired && live.desired.template_instance_id !== undefined)
-      throw conflicting(`${keyOf(it)} belongs to a template instance: change that one, or its template`);
+    this.#declare(it, live);
+    if (isDeleting(live)) throw conflicting(`${this.#keyOf(it)} is being deleted: apply again once it is gone`);
+    this.#requireOwn(it, live);
     const { declarations } = live.desired;
     const former = formerOf(declarations, this.#asked);
     const wanted = declarationOf(changed.desired, fields);
@@ -450,7 +463,7 @@ class Pass {
       changed.desired,
     );
     this.#steps.push({
-      ...stepOf(it, isSame ? 'unchanged' : 'update'),
+      ...this.#stepOf(it, isSame ? 'unchanged' : 'update'),
       id: live.meta.id,
       fields: writes.map((one) => ({
         field: one.field,
@@ -463,25 +476,61 @@ class Pass {
     });
   }
 
+  /** @throws ApiError CONFLICT for a part of a template instance */
+  #requireOwn(it: DeclaredObject, { desired }: Live): void {
+    if ('template_instance_id' in desired && desired.template_instance_id !== undefined)
+      throw conflicting(`${this.#keyOf(it)} belongs to a template instance: change that one, or its template`);
+  }
+
   /** The name stays taken until the present one is gone. */
   #replaced(unit: Unit, it: DeclaredObject, live: ReadonlyResource<'database'>): void {
     requireUnreferred(this.#ctx.view, live);
-    this.#declared.add(live.meta.id);
+    this.#declare(it, live);
     unit.requestDelete(live);
     this.#steps.push({
-      ...stepOf(it, 'replace'),
+      ...this.#stepOf(it, 'replace'),
       id: live.meta.id,
       ...effectsOfReplacement('database'),
+      // what goes already was allowed to
+      ...(isDeleting(live) && { loses_data: null }),
       waits_for: 'The present one to be gone: apply again then',
     });
   }
 
   #isSame = (one: SealedValue, other: SealedValue): boolean => this.#ctx.sealer.isSame(this.#ctx.tenant, one, other);
 
+  /** What the object is called: those of the default environment of the project go without its name. */
+  #keyOf(it: DeclaredObject): string {
+    return keyOf(it, this.#usual());
+  }
+
+  /** The name of the default environment. */
+  #usual(): string | undefined {
+    return this.#ctx.view.get('environment', this.#asked.project.desired.default_environment_id)?.desired.name;
+  }
+
+  #stepOf(it: DeclaredObject, action: PlannedStep['action']): PlannedStep {
+    const wave = declaredWords.indexOf(it.kind);
+    return {
+      ...blank,
+      action,
+      kind: kindOfWord[it.kind],
+      key: this.#keyOf(it),
+      name: it.metadata.name,
+      id: null,
+      wave,
+    };
+  }
+
+  /** @throws ApiError BAD_REQUEST if two declarations are of the same object */
+  #declare(it: DeclaredObject, { meta }: Live): void {
+    if (this.#declared.has(meta.id)) throw badRequest(`${this.#keyOf(it)} is declared twice`);
+    this.#declared.add(meta.id);
+  }
+
   /** Keeps with the object what was applied of it. */
   #note(unit: Unit, live: Live, { desired }: Live, of: Pick<Applied, 'fields' | 'spec'>): void {
     const { kind } = live.meta;
-    this.#declared.add(live.meta.id);
     const next = declarationsAfter(kind, live.desired.declarations, this.#asked, { desired, ...of }, this.#isSame);
     unit.change(live, (draft) => {
       draft.declarations = next;
@@ -542,7 +591,7 @@ class Pass {
     if (!('server' in it.spec) || it.spec.server === undefined) return;
     if (live.desired.server_id !== place.fields.server_id)
       throw conflicting(
-        `${keyOf(it)} is on another server than ${it.spec.server}: it cannot be moved. Name its present server, or delete it first`,
+        `${this.#keyOf(it)} is on another server than ${it.spec.server}: it cannot be moved. Name its present server, or delete it first`,
       );
   }
 
@@ -560,7 +609,11 @@ class Pass {
   async #prune(unit: Unit, it: Live): Promise<void> {
     const { kind, id } = it.meta;
     const others = (it.desired.declarations ?? []).filter(({ manager }) => manager !== this.#asked.manager);
-    const key = `${kind}s.${it.desired.name}`;
+    const environment =
+      'environment_id' in it.desired
+        ? this.#ctx.view.get('environment', it.desired.environment_id)?.desired.name
+        : undefined;
+    const key = keyFor(kind, { environment, name: it.desired.name }, this.#usual());
     const step: PlannedStep = { ...blank, action: 'delete', kind, key, name: it.desired.name, id };
     if (others.length > 0) {
       // another manager declares it: it stays
@@ -585,13 +638,13 @@ class Pass {
       return null;
     }
     if (it.meta.kind === 'template_instance') return null;
+    // what comes into it meanwhile makes the commit fail
+    await holdPopulation(this.#ctx, unit, it);
     if (isOfKind(it, 'volume')) {
       const { staying, leaving } = usersOfVolume(this.#ctx, it);
       if (staying.length > 0)
         throw conflicting(`Volume ${it.desired.name} is to be deleted and is mounted: unbind it first`);
-      if (leaving.length > 0) return 'What mounts it to be gone: apply again then';
-      await holdPopulation(this.#ctx, unit, it);
-      return null;
+      return leaving.length > 0 ? 'What mounts it to be gone: apply again then' : null;
     }
     const content = objectsIn(view, 'environment', it.meta.id);
     if (content.some(isStaying))
@@ -601,7 +654,6 @@ class Pass {
     if (left.length === 1)
       throw conflicting('Cannot delete the last environment of a project: delete the project instead');
     unit.require(this.#asked.project);
-    await holdPopulation(this.#ctx, unit, it);
     return null;
   }
 }
@@ -611,11 +663,6 @@ function isOfKind<K extends DeclaredKind>(it: Live, kind: K): it is ReadonlyReso
 }
 
 const blank = { wave: 0, fields: [], interrupts: null, loses_data: null, waits_for: null };
-
-function stepOf(it: DeclaredObject, action: PlannedStep['action']): PlannedStep {
-  const wave = declaredWords.indexOf(it.kind);
-  return { ...blank, action, kind: kindOfWord[it.kind], key: keyOf(it), name: it.metadata.name, id: null, wave };
-}
 
 /** The volume of a database has no name of its own. */
 function isOwn({ desired }: ReadonlyResource<'volume'>): boolean {

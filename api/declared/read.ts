@@ -3,7 +3,9 @@ import { Findings } from '../../compose/findings.ts';
 import type { Finding } from '../../compose/findings.ts';
 import type { MapNode, Node } from '../../compose/node.ts';
 import { readYaml } from '../../compose/read-yaml.ts';
+import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { parseWritten } from '../../store/faults.ts';
+import { foldName } from '../../store/fold-name.ts';
 import { badRequest } from '../ground/api-error.ts';
 import { valueOf } from '../templates/plain.ts';
 import { declaredSchemas, declaredWords, kindOfWord, maxObjects } from './objects.ts';
@@ -14,12 +16,12 @@ import type { DeclaredObject, DeclaredWord } from './objects.ts';
  * one object or of a list. @throws ApiError BAD_REQUEST with path, line and column of each fault
  */
 export function readDeclared(text: string): DeclaredObject[] {
-  const findings = new Findings('The text');
+  const errors: Finding[] = [];
   const objects: DeclaredObject[] = [];
   const names = new Set<string>();
   for (const document of documentsOf(text)) {
-    if (isEmpty(document)) continue;
-    const top = readYaml(document, (value) => ({ text: value, blank: [] }), findings);
+    const findings = new Findings('The text');
+    const top = readYaml(document.text, (value) => ({ text: value, blank: [] }), findings);
     for (const node of top === undefined ? [] : top.type === 'list' ? top.items : [top]) {
       const it = readObject(node, findings);
       if (it === undefined) continue;
@@ -27,35 +29,65 @@ export function readDeclared(text: string): DeclaredObject[] {
       if (names.has(name)) findings.error(node, `declares ${name} twice`);
       names.add(name);
       objects.push(it);
+      if (objects.length > maxObjects) throw tooMany();
     }
+    for (const one of findings.errors) errors.push({ ...one, line: one.line + document.before });
   }
-  const [first] = findings.errors;
-  if (first !== undefined) throw badRequest(inWords(first), findings.errors.map(detailOf));
+  const [first] = errors;
+  if (first !== undefined) throw badRequest(inWords(first), errors.slice(0, mostDetails).map(detailOf));
   if (objects.length === 0)
     throw badRequest('The text declares nothing: it must have an object with kind and metadata');
-  if (objects.length > maxObjects) throw badRequest(`The text declares more than ${maxObjects} objects: split it`);
   return orderOf(objects);
 }
 
-/** What an object is called, such as `applications.web`; those of another environment have its name as well. */
-export function keyOf({ kind, metadata, spec }: DeclaredObject): string {
+/** Most faults that are told at once. */
+const mostDetails = 100;
+
+function tooMany() {
+  return badRequest(`The text declares more than ${maxObjects} objects: split it`);
+}
+
+/**
+ * What an object is called, such as `applications.web`; those of another environment than the `usual` one, by which those
+ * without any are, have its name as well.
+ */
+export function keyOf({ kind, metadata, spec }: DeclaredObject, usual?: string): string {
   const environment = 'environment' in spec ? spec.environment : undefined;
-  const within = environment === undefined ? '' : `${environment}/`;
-  return `${kindOfWord[kind]}s.${within}${metadata.name}`;
+  return keyFor(kindOfWord[kind], { environment, name: metadata.name }, usual);
 }
 
-/** The documents of a text, each at its own lines. */
-function documentsOf(text: string): string[] {
-  const documents: string[][] = [[]];
-  text.split('\n').forEach((line, at) => {
-    if (/^---(\s|$)/.test(line)) documents.push([...Array.from({ length: at }, () => ''), line.slice(3)]);
-    else documents.at(-1)?.push(line);
-  });
-  return documents.map((lines) => lines.join('\n'));
+/** As `keyOf`, of an object by its kind, its environment and its name. */
+export function keyFor(
+  kind: DeclaredKind,
+  { environment, name }: { environment: string | undefined; name: string },
+  usual?: string,
+): string {
+  const isUsual = environment === undefined || (usual !== undefined && foldName(environment) === foldName(usual));
+  return `${kind}s.${isUsual ? '' : `${environment}/`}${name}`;
 }
 
-function isEmpty(document: string): boolean {
-  return document.split('\n').every((line) => /^\s*(#.*)?$/.test(line));
+interface TextPart {
+  text: string;
+  /** How many lines are before it. */
+  before: number;
+}
+
+/** The documents of a text that have something in them. @throws ApiError BAD_REQUEST for more than there may be objects */
+function documentsOf(text: string): TextPart[] {
+  const documents: TextPart[] = [];
+  let part: { lines: string[]; before: number } = { lines: [], before: 0 };
+  const end = (): void => {
+    if (part.lines.every((line) => /^\s*(#.*)?$/.test(line))) return;
+    if (documents.length === maxObjects) throw tooMany();
+    documents.push({ text: part.lines.join('\n'), before: part.before });
+  };
+  for (const [at, line] of text.split('\n').entries())
+    if (/^---(\s|$)/.test(line)) {
+      end();
+      part = { lines: [line.slice(3)], before: at };
+    } else part.lines.push(line);
+  end();
+  return documents;
 }
 
 function readObject(node: Node, findings: Findings): DeclaredObject | undefined {

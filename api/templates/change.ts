@@ -5,14 +5,16 @@ import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
 import type { FieldPlan } from '../../store/declared/field-plan.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
 import { defined } from '../../store/defined.ts';
+import { foldName } from '../../store/fold-name.ts';
 import { isOutdated } from '../../store/instance-progress.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxFormers, maxRevisionBytes } from '../../store/kinds/template-instance.ts';
 import type { Former, InstanceChild } from '../../store/kinds/template-instance.ts';
+import type { TenantView } from '../../store/mirror.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { referenceText } from '../../store/references.ts';
-import { isDeleting } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { conflicting } from '../ground/api-error.ts';
@@ -37,6 +39,8 @@ export interface PlannedChange {
   /** Writes the revision into the state of the instance; it writes nothing if there is nothing to change. */
   write: (draft: Desired) => void;
   changes: boolean;
+  /** Objects of former revisions that are still there, and which this one keeps: they are to stay until it is written. */
+  adopted: readonly ReadonlyResource<InstanceChild['kind']>[];
 }
 
 /**
@@ -51,8 +55,9 @@ export async function planChange(
 ): Promise<PlannedChange> {
   const { view } = ctx;
   const { desired, meta } = it;
-  const children = desired.children.filter((child) => isThereOrToCome(it, child, ctx));
-  const formers = new Map(children.map((child) => [formerKey(child), child]));
+  const left = leftBehind(it, view);
+  const isPresent = isPresentRevision(ctx, it, wanted);
+  const formers = formersFor(ctx, it, { left, isPresent });
   const declared = await declare(ctx, {
     id: meta.id,
     name: desired.name,
@@ -68,16 +73,19 @@ export async function planChange(
   const others = new Set<string>();
   for (const child of declared.children) {
     const former = formers.get(formerKey(child));
-    const { step, child: planned } = planChild(ctx, it, { child, former, revision, others });
+    const isAdopted = former !== undefined && left.includes(former);
+    const { step, child: planned } = planChild(ctx, it, { child, former, isAdopted, revision, others });
     steps.push(step);
     const isNew = step.action === 'create' || step.action === 'replace';
     if (isNew && child.kind !== 'volume') others.add(beginningOf(child));
     next.push(planned);
   }
   const kept = new Set(declared.children.map(formerKey));
-  for (const former of children.toReversed())
-    if (!kept.has(formerKey(former)))
+  for (const [key, former] of [...formers].toReversed())
+    // the present revision has said already what becomes of what it left behind
+    if (!kept.has(key) && !(isPresent && left.includes(former)))
       steps.push({ ...stepOf(former, 'delete', view.get(former.kind, former.id)), ...effectsOfDeletion(former.kind) });
+  requireMounts(view, next);
   const variables = sameValues(ctx, desired.variables, declared.variables);
   const { template_id, template_name, content } = wanted;
   const version = declared.template_version;
@@ -93,6 +101,7 @@ export async function planChange(
   return {
     steps,
     changes: !isSame,
+    adopted: next.flatMap(({ kind, id }) => (left.some((one) => one.id === id) ? (view.get(kind, id) ?? []) : [])),
     write(draft) {
       if (isSame) return;
       draft.formers = formersOf(desired, content, ctx.clock.now());
@@ -101,6 +110,104 @@ export async function planChange(
       else draft.template_version = version;
     },
   };
+}
+
+/** What the instance still owns of former revisions, as children by the names that it has. */
+function leftBehind({ meta, desired: { name: instance, children } }: Instance, view: TenantView): readonly Child[] {
+  const present = new Set(children.map(({ id }) => id));
+  const isLeft = (it: ReadonlyResource): boolean => isStaying(it) && !present.has(it.meta.id);
+  const { id } = meta;
+  const as = (it: { readonly meta: { readonly id: string }; readonly desired: { readonly name: string } }) => ({
+    id: it.meta.id,
+    key: keyOfName(it.desired.name, instance),
+    wave: 0,
+  });
+  return [
+    ...view
+      .by('volume', 'template_instance', id)
+      .filter(isLeft)
+      .map((it) => ({ kind: 'volume' as const, ...as(it), desired: it.desired })),
+    ...view
+      .by('database', 'template_instance', id)
+      .filter(isLeft)
+      .map((it) => ({ kind: 'database' as const, ...as(it), desired: it.desired })),
+    ...view
+      .by('application', 'template_instance', id)
+      .filter(isLeft)
+      .map((it) => ({ kind: 'application' as const, ...as(it), desired: it.desired })),
+  ];
+}
+
+/** What a template calls an object that has this name in the instance. */
+function keyOfName(name: string, instance: string): string {
+  const [folded, prefix] = [foldName(name), `${foldName(instance)}-`];
+  return folded.startsWith(prefix) ? folded.slice(prefix.length) : folded;
+}
+
+/** Whether the text and the values are those that the instance has. */
+function isPresentRevision(ctx: RequestContext, { meta, desired }: Instance, wanted: Wanted): boolean {
+  if (wanted.content !== desired.content || !jsonEqual(wanted.variables, desired.variables)) return false;
+  const values = openedValues(ctx, meta.id, desired.variables);
+  return Object.entries(wanted.given).every(([name, text]) => values.get(name)?.text === text);
+}
+
+/**
+ * What stays what it is if it is declared, by kind and key: present children, and what is left of former revisions before a
+ * child that is still to come. The rest of what is left is there by its id, so that its names count as own.
+ */
+function formersFor(
+  ctx: RequestContext,
+  it: Instance,
+  { left, isPresent }: { left: readonly Child[]; isPresent: boolean },
+): Map<string, Child> {
+  const present = it.desired.children.filter((child) => isThereOrToCome(it, child, ctx));
+  const formers = new Map(present.map((child) => [formerKey(child), child]));
+  for (const one of left) {
+    const other = formers.get(formerKey(one));
+    const isFree = other === undefined || ctx.view.get(other.kind, other.id) === undefined;
+    formers.set(!isPresent && isFree ? formerKey(one) : `${one.kind}/${one.id}`, one);
+  }
+  return formers;
+}
+
+/**
+ * One application mounts a volume, and only one instance of it if it may write: judged by what is there, which people may have
+ * changed. @throws ApiError CONFLICT
+ */
+function requireMounts(view: TenantView, children: readonly InstanceChild[]): void {
+  for (const child of children) {
+    if (child.kind !== 'application') continue;
+    const { id, key, changes = [], desired } = child;
+    const live = view.get('application', id)?.desired;
+    if (live !== undefined && !changes.includes('mounts') && !changes.includes('replicas')) continue;
+    const mounts = live === undefined || changes.includes('mounts') ? desired.mounts : live.mounts;
+    const replicas = live === undefined || changes.includes('replicas') ? desired.replicas : live.replicas;
+    for (const { volume_id } of mounts) requireUnmounted(view, children, { id, key, volume_id });
+    if (replicas > 1 && mounts.some(({ read_only }) => !read_only))
+      throw conflicting(
+        `Application ${key} has ${replicas} replicas and would write to a volume: scale it to 1 first, or declare replicas: 1`,
+      );
+  }
+}
+
+/** @throws ApiError CONFLICT if another application mounts a volume, and this change does not end that */
+function requireUnmounted(
+  view: TenantView,
+  children: readonly InstanceChild[],
+  { id, key, volume_id }: { id: string; key: string; volume_id: string },
+): void {
+  for (const { meta, desired } of view.by('application', 'volume', volume_id)) {
+    if (meta.id === id) continue;
+    const other = children.find((it) => it.id === meta.id);
+    const isEnding =
+      other?.kind === 'application' &&
+      other.changes?.includes('mounts') === true &&
+      other.desired.mounts.every((mount) => mount.volume_id !== volume_id);
+    if (!isEnding)
+      throw conflicting(
+        `Application ${key} cannot mount a volume that application ${desired.name} mounts: unbind it there first`,
+      );
+  }
 }
 
 /** One that somebody deleted is made anew. */
@@ -134,9 +241,17 @@ function planChild(
   {
     child,
     former,
+    isAdopted,
     revision,
     others,
-  }: { child: InstanceChild; former: Child | undefined; revision: number; others: ReadonlySet<string> },
+  }: {
+    child: InstanceChild;
+    former: Child | undefined;
+    /** What was declared of it is not known any more. */
+    isAdopted: boolean;
+    revision: number;
+    others: ReadonlySet<string>;
+  },
 ): { step: PlannedStep; child: InstanceChild } {
   const live = former && view.get(former.kind, former.id);
   if (former === undefined) return { step: stepOf(child, 'create', undefined), child };
@@ -145,7 +260,7 @@ function planChild(
   const found = fieldPlan(
     child.kind,
     {
-      former: declarationOf(former.desired, former.declared),
+      former: isAdopted ? undefined : declarationOf(former.desired, former.declared),
       wanted: declarationOf(child.desired, child.declared),
       live: live?.desired ?? former.desired,
     },
@@ -153,7 +268,7 @@ function planChild(
   ).filter(({ declaration }) => declaration === 'declared');
   const writes = found.filter(({ isWrite }) => isWrite);
   const refersAnew = live !== undefined && refersToAny(child, others);
-  if (found.length === 0 && !refersAnew) {
+  if (found.length === 0 && !refersAnew && !isAdopted) {
     const { wave, declared } = child;
     return {
       step: stepOf(child, 'unchanged', live),

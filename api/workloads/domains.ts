@@ -89,13 +89,26 @@ async function domainFrom(
   const users: Domain['basic_auth'] = [];
   for (const [index, { username, password }] of (basic_auth ?? []).entries()) {
     const known = present.find((one) => one.username === username)?.password_hash;
-    const password_hash = password === undefined ? known : await passwords.hash(password);
+    const password_hash = password === undefined ? known : await hashOf(passwords, password, known);
     const at = `${field}.basic_auth.${index}`;
     if (password_hash === undefined) throw badField(`${at}.password`, 'required', `${username} needs a password`);
     if (users.some((one) => one.username === username)) throw badField(at, 'duplicate', `${username} is named twice`);
     users.push({ username, password_hash });
   }
   return Domain.parse(defined({ ...fields, host: sent.host, basic_auth: users, headers: headers ?? undefined }));
+}
+
+/** The hash of a password: the known one if it is of that, so that the same domains stay the same. */
+async function hashOf(
+  passwords: RequestContext['passwords'],
+  password: string,
+  known: string | undefined,
+): Promise<string> {
+  if (known !== undefined) {
+    const { ok, stale } = await passwords.verify(password, known);
+    if (ok && !stale) return known;
+  }
+  return passwords.hash(password);
 }
 
 /** The wildcard domain that a server gets of the installation; `undefined` if that has none. */

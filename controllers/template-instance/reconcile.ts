@@ -82,7 +82,7 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
       const retired = retiredOf(world);
       for (const { meta } of retired) await ctx.retire(meta.kind, meta.id);
       if (it.desired.drift === 'correct') await correct(world, ctx);
-      const state = stateOf(world, made);
+      const state = stateOf(world, made, uncorrected(world, ctx.view));
       await announce(it, state, ctx);
       return { observed: state.observed, conditions: [state.ready], next: nextOf(state, retired) };
     },
@@ -110,7 +110,7 @@ function worldOf(instance: Instance, ctx: Context, settings: TemplateInstanceSet
   return {
     instance,
     progress: (child) => childProgress(view, instance, child),
-    lack: (child) => lackOf(child, ctx, settings),
+    lack: (child) => lackOf(instance, child, ctx, settings),
     former: ({ kind, desired }) =>
       obsolete.find((it) => it.meta.kind === kind && foldName(it.desired.name) === foldName(desired.name)),
     obsolete,
@@ -142,17 +142,21 @@ function driftedFields(
   );
 }
 
-function lackOf(child: Child, { view, clock }: Context, settings: TemplateInstanceSettings): Lack | undefined {
+function lackOf(
+  instance: Instance,
+  child: Child,
+  { view, clock }: Context,
+  settings: TemplateInstanceSettings,
+): Lack | undefined {
+  if (isStaying(view.get(child.kind, child.id)))
+    return isOutdated(instance, child) ? changeLack(view, child, child.changes ?? []) : undefined;
   const { project_id: projectId, server_id: serverId, name } = child.desired;
   const server = view.get('server', serverId);
   const credentials = child.kind === 'application' ? credentialsOf(view, child.desired, child.desired.source) : [];
   const unusable = deployLack({ name, project_id: projectId }, server, credentials);
   if (unusable !== undefined) return unusable;
-  const holder = namesake(view, child);
-  if (holder !== undefined) {
-    const message = `${child.kind} ${name} cannot be made as another ${child.kind}, ${holder.desired.name}, has its name or one of its domains: rename or delete that`;
-    return { reason: 'NameTaken', message };
-  }
+  const taken = nameLack(view, child, 'made') ?? mountLack(view, child);
+  if (taken !== undefined) return taken;
   const port = portOf(child);
   const wanted = { projectId, serverId, port };
   if (port !== undefined && server?.desired.direct_ports_enabled === true) {
@@ -189,14 +193,74 @@ function portOf(child: Child): number | undefined {
   }
 }
 
+/** What is in the way of writing these leaves of a child into its object. */
+function changeLack(view: TenantView, child: Child, paths: readonly string[]): Lack | undefined {
+  const coming = comingOf(view, child, paths);
+  if (coming === undefined) return undefined;
+  const isMounting = paths.some((path) => path === 'mounts' || path === 'replicas');
+  return nameLack(view, coming, 'changed') ?? (isMounting ? mountLack(view, coming) : undefined);
+}
+
+type Coming = Pick<Child, 'kind' | 'id' | 'desired'>;
+
+/** The object of a child as it is once these leaves are written; `undefined`: there is none that stays. */
+function comingOf(view: TenantView, child: Child, paths: readonly string[]): Coming | undefined {
+  const { kind, id } = child;
+  switch (child.kind) {
+    case 'volume': {
+      const it = view.get('volume', id);
+      if (!isStaying(it)) return undefined;
+      const desired = plainCopy<DesiredOf<'volume'>>(it.desired);
+      writeLeaves<'volume'>(desired, child.desired, paths);
+      return { kind, id, desired };
+    }
+    case 'database': {
+      const it = view.get('database', id);
+      if (!isStaying(it)) return undefined;
+      const desired = plainCopy<DesiredOf<'database'>>(it.desired);
+      writeLeaves<'database'>(desired, child.desired, paths);
+      return { kind, id, desired };
+    }
+    case 'application': {
+      const it = view.get('application', id);
+      if (!isStaying(it)) return undefined;
+      const desired = plainCopy<DesiredOf<'application'>>(it.desired);
+      writeLeaves<'application'>(desired, child.desired, paths);
+      return { kind, id, desired };
+    }
+  }
+}
+
 /** Another object that has a name which the child would have. */
-function namesake(view: TenantView, { kind, id, desired }: Child): ReadonlyResource<InstanceChildKind> | undefined {
+function nameLack(view: TenantView, { kind, id, desired }: Coming, become: 'made' | 'changed'): Lack | undefined {
   const wanted = new Set(namesOf(kind, desired));
   const others: readonly ReadonlyResource<InstanceChildKind>[] = [
     ...view.by(kind, 'environment', desired.environment_id),
     ...view.by(kind, 'server', desired.server_id),
   ];
-  return others.find((it) => it.meta.id !== id && namesOf(kind, it.desired).some((name) => wanted.has(name)));
+  const holder = others.find((it) => it.meta.id !== id && namesOf(kind, it.desired).some((name) => wanted.has(name)));
+  if (holder === undefined) return undefined;
+  const message = `${kind} ${desired.name} cannot be ${become} as another ${kind}, ${holder.desired.name}, has its name or one of its domains: rename or delete that`;
+  return { reason: 'NameTaken', message };
+}
+
+/** One application mounts a volume, and only one instance of it if it may write. */
+function mountLack(view: TenantView, { id, desired }: Coming): Lack | undefined {
+  if (!('mounts' in desired)) return undefined;
+  const { name, mounts, replicas } = desired;
+  for (const mount of mounts) {
+    const other = view.by('application', 'volume', mount.volume_id).find(({ meta }) => meta.id !== id);
+    if (other !== undefined)
+      return {
+        reason: 'VolumeInUse',
+        message: `application ${name} cannot mount a volume that ${other.desired.name} mounts: unbind it there first`,
+      };
+  }
+  if (replicas <= 1 || mounts.every((mount) => mount.read_only)) return undefined;
+  return {
+    reason: 'VolumeInUse',
+    message: `application ${name} has ${replicas} replicas and cannot write to a volume: scale it to 1 first`,
+  };
 }
 
 function namesOf(kind: InstanceChildKind, desired: Child['desired']): string[] {
@@ -248,15 +312,25 @@ async function update(instance: Instance, child: Child, ctx: Context): Promise<v
   await writeChild(instance, child, { paths, deploymentId: id }, ctx);
 }
 
-/** Changes back what somebody changed by hand. */
+/** Changes back what somebody changed by hand. What cannot be stays shown as drift, and is tried again. */
 async function correct({ instance, drift }: World, ctx: Context): Promise<void> {
   for (const child of instance.desired.children) {
     const paths = drift.filter(({ id }) => id === child.id).map(({ path }) => path);
-    if (paths.length === 0) continue;
+    if (paths.length === 0 || changeLack(ctx.view, child, paths) !== undefined) continue;
     const { desiredRevision = 0 } = ctx.view.get(child.kind, child.id)?.meta ?? {};
     const deploymentId = uuidv5(namespace, `${instance.meta.id} ${child.id} at ${desiredRevision}`);
     await writeChild(instance, child, { paths, deploymentId }, ctx);
   }
+}
+
+/** Why something that was changed by hand is not changed back; `undefined`: nothing is in the way. */
+function uncorrected({ instance, drift }: World, view: TenantView): Lack | undefined {
+  if (instance.desired.drift !== 'correct') return undefined;
+  return instance.desired.children
+    .map((child) => ({ child, paths: drift.filter(({ id }) => id === child.id).map(({ path }) => path) }))
+    .filter(({ paths }) => paths.length > 0)
+    .map(({ child, paths }) => changeLack(view, child, paths))
+    .find((it) => it !== undefined);
 }
 
 async function writeChild(

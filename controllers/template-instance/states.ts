@@ -10,9 +10,16 @@ import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 export type Instance = ReadonlyResource<'template_instance'>;
 export type Child = DeepReadonly<InstanceChild>;
 
-/** Why a child cannot be made now. */
+/** Why a child cannot be made or changed now. */
 export interface Lack {
-  reason: 'NameTaken' | 'PortNotUsable' | 'ServerNotUsable' | 'CredentialNotUsable' | 'BuildsUsedUp' | 'NoRoom';
+  reason:
+    | 'NameTaken'
+    | 'VolumeInUse'
+    | 'PortNotUsable'
+    | 'ServerNotUsable'
+    | 'CredentialNotUsable'
+    | 'BuildsUsedUp'
+    | 'NoRoom';
   message: string;
 }
 
@@ -27,7 +34,7 @@ export interface World {
   instance: Instance;
   /** How far a child is. */
   progress: (child: Child) => Progress;
-  /** What is in the way of a child that is to be made. */
+  /** What is in the way of a child that is to be made or changed. */
   lack: (child: Child) => Lack | undefined;
   /** What has the place of a child that is to be made, and goes before. */
   former: (child: Child) => ReadonlyResource<InstanceChildKind> | undefined;
@@ -52,9 +59,12 @@ function isDue({ state }: Progress): boolean {
 
 /** The children that are due and can be made or changed. Pure. */
 export function possibleOf(world: World): Child[] {
-  return dueOf(world).filter(
-    (it) => world.progress(it).state === 'outdated' || (world.former(it) === undefined && world.lack(it) === undefined),
-  );
+  return dueOf(world).filter((it) => !isReplacing(world, it) && world.lack(it) === undefined);
+}
+
+/** Whether something else has to be deleted before a child is made. */
+function isReplacing(world: World, child: Child): boolean {
+  return world.progress(child).state === 'waiting' && world.former(child) !== undefined;
 }
 
 /**
@@ -62,7 +72,7 @@ export function possibleOf(world: World): Child[] {
  * any more, by kind, so that what uses something goes before it. Pure.
  */
 export function retiredOf(world: World): ReadonlyResource<InstanceChildKind>[] {
-  const inTheWay = dueOf(world).flatMap((it) => world.former(it) ?? []);
+  const inTheWay = dueOf(world).flatMap((it) => (isReplacing(world, it) ? (world.former(it) ?? []) : []));
   const isUp = world.instance.desired.children.every((it) => world.progress(it).state === 'up');
   if (!isUp) return inTheWay;
   const kind = (['application', 'database', 'volume'] as const).find((one) =>
@@ -80,8 +90,11 @@ export interface State {
   isLacking: boolean;
 }
 
-/** What is shown of an instance. `made`: children that were made since the view was read. Pure. */
-export function stateOf(world: World, made: readonly Child[] = []): State {
+/**
+ * What is shown of an instance. `made`: children that were made since the view was read. `uncorrected`: why what was changed by
+ * hand is not changed back. Pure.
+ */
+export function stateOf(world: World, made: readonly Child[] = [], uncorrected?: Lack): State {
   const { instance } = world;
   const { children } = instance.desired;
   const due = dueOf(world);
@@ -92,10 +105,11 @@ export function stateOf(world: World, made: readonly Child[] = []): State {
   const isUp = all.every(({ state }) => state === 'up') && world.obsolete.length === 0;
   const { revision = 1 } = instance.desired;
   const reached = isUp ? revision : completedRevision(instance);
-  const lack = due
-    .filter((it) => !made.includes(it) && world.progress(it).state === 'waiting' && world.former(it) === undefined)
-    .map((child) => world.lack(child))
-    .find((it) => it !== undefined);
+  const lack =
+    due
+      .filter((it) => !made.includes(it) && !isReplacing(world, it))
+      .map((child) => world.lack(child))
+      .find((it) => it !== undefined) ?? uncorrected;
   const { phase, reason, message } = phaseOf(world, all, { completed: reached === revision, lack });
   const ids = new Set(children.map(({ id }) => id));
   return {
@@ -145,7 +159,7 @@ function stepOf(
   const progress = world.progress(child);
   if (!isDue(progress)) return progress;
   if (made.includes(child)) return { state: 'starting', message: 'It is being brought up' };
-  const isReplaced = progress.state === 'waiting' && due.includes(child) && world.former(child) !== undefined;
+  const isReplaced = due.includes(child) && isReplacing(world, child);
   return isReplaced ? { state: 'starting', message: 'The one that it replaces is deleted first' } : progress;
 }
 

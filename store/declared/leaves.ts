@@ -9,8 +9,11 @@ export type DeclaredKind = 'environment' | 'volume' | 'database' | 'application'
 /** What is declared as a whole, although it has parts: parts of two checks make no check. */
 const whole: ReadonlySet<string> = new Set(['config/healthcheck']);
 
-/** Fields whose names a declaration chooses: one that nobody declares stays alone. */
-const open: ReadonlySet<string> = new Set(['env', 'build_args', 'build_secrets', 'parameters', 'ulimits']);
+/** Each part of these is declared as a whole: half a limit may be none. */
+const ofWholes = 'config/ulimits';
+
+/** Fields whose names a declaration chooses: one that nobody declares stays alone. The others are written as a whole. */
+const open: ReadonlySet<string> = new Set(['env', 'parameters']);
 
 /** Fields that a declaration of each kind can speak for, by their names in the API. */
 export const declarableFields: Readonly<Record<DeclaredKind, ReadonlySet<string>>> = {
@@ -83,9 +86,13 @@ function* leavesBelow(value: object, path: string): Generator<[string, unknown]>
     const at = path === '' ? escaped(name) : `${path}/${escaped(name)}`;
     if (one === undefined || one === null) continue;
     if (at === 'mounts') yield [at, mountsOf(one)];
-    else if (typeof one !== 'object' || Array.isArray(one) || isSealed(one) || whole.has(at)) yield [at, one];
+    else if (typeof one !== 'object' || Array.isArray(one) || isSealed(one) || isWhole(at, path)) yield [at, one];
     else yield* leavesBelow(one as object, at); // an object that is no list
   }
+}
+
+function isWhole(at: string, around: string): boolean {
+  return whole.has(at) || around === ofWholes;
 }
 
 /** Mounts without what a restore changes of them. */

@@ -144,6 +144,34 @@ describe('what is declared', () => {
     expect((await at.apply(rest, { prune: true })).status).toBe(400);
   });
 
+  it('is deleted from each environment only by the name that it has there', async () => {
+    const at = await place();
+    const both = [
+      object('Environment', 'staging', 'type: staging'),
+      object('Database', 'db', 'type: redis'),
+      object('Database', 'db', 'type: redis', 'environment: staging'),
+    ];
+    await at.apply(both.join('\n---\n'), { set: 'all' });
+    const rest = { set: 'all', prune: true, force: ['databases.db'] };
+    const refused = await at.apply(both[0]!, rest);
+    expect(refused.body.error?.details).toMatchObject([{ message: 'databases.staging/db loses data' }]);
+    const { data } = await at.apply(both[0]!, { ...rest, force: ['databases.db', 'databases.staging/db'] });
+    expect(data.steps.filter(({ action }: { action: string }) => action === 'delete')).toHaveLength(2);
+  });
+
+  it('is one object by whatever names it is declared', async () => {
+    const at = await place();
+    const db = object('Database', 'db', 'type: redis');
+    for (const other of [
+      object('Database', 'db', 'type: redis', 'environment: production'),
+      object('Database', 'DB', 'type: redis'),
+    ])
+      expect((await at.apply(`${db}\n---\n${other}`)).body.error?.message).toMatch(
+        /^databases\.db is declared twice$/i,
+      );
+    expect(await idOf('databases', at, 'db')).toBeUndefined();
+  });
+
   it('as another database replaces it only where that is forced, and by two steps', async () => {
     const at = await place();
     await at.apply(object('Database', 'db', 'type: redis'));
@@ -155,7 +183,8 @@ describe('what is declared', () => {
       { action: 'replace', id: db, waits_for: expect.stringContaining('apply again') },
     ]);
     expect((await owner.get(`/databases/${db}`)).data.status).toBe('deleting');
-    expect((await at.apply(other)).status).toBe(409);
+    // what goes already needs no force
+    expect((await at.apply(other)).data?.needs_force).toEqual([]);
   });
 
   it('as an instance of a template is made, and changed by the plan of its parts', async () => {
@@ -174,6 +203,21 @@ describe('what is declared', () => {
     expect((await at.apply(object('TemplateInstance', 'x', 'template: none'))).body.error?.message).toContain(
       'template none',
     );
+  });
+
+  it('with a password for a domain is the same the second time', async () => {
+    const at = await place();
+    const web = (password: string): string =>
+      object(
+        'Application',
+        'web',
+        'image_url: web:1',
+        'exposed_port: 8080',
+        `domains: [{host: guarded.example.test, basic_auth: [{username: ann, password: ${password}}]}]`,
+      );
+    expect((await at.apply(web('correct-horse-1'))).status).toBe(200);
+    expect((await at.apply(web('correct-horse-1'))).data.changes).toBe(false);
+    expect((await at.apply(web('correct-horse-2'))).data.changes).toBe(true);
   });
 
   it('is done in order where it does not fit into one transaction, and goes on', async () => {

@@ -365,6 +365,61 @@ describe('a change', () => {
     await eventually(it, 'running');
   });
 
+  it('that dropped a part and failed is rolled back with that part as it is', async () => {
+    const it = await notes();
+    const dropped = 'databases: [{name: db, type: redis, memory_limit: 64m}]';
+    const without = text('notes:gone').replace(dropped, '').replace('DATABASE_URL: "${databases.db.url}", ', '');
+    await owner.put(`/templates/${it.template}`, { content: without });
+    const body = { template_id: it.template, force: ['databases.db'] };
+    expect((await owner.put(it.path, body)).status).toBe(200);
+    await deployed(it, 2);
+    await deploymentIs(it, 'failed');
+    await eventually(it, 'failed');
+    // what is left behind is no change of the present revision
+    expect((await owner.put(it.path, { template_id: it.template })).data.plan.changes).toBe(false);
+    const { status, data } = await owner.post(`${it.path}/rollback`, {});
+    expect([status, actions(data.plan)]).toEqual([
+      200,
+      { 'volumes.files': 'unchanged', 'databases.db': 'update', 'applications.web': 'update' },
+    ]);
+    expect(data.children.find(({ key }: { key: string }) => key === 'db').id).toBe(it.child.db);
+    await deployed(it, 3);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    expect((await world.repo.get('database', it.child.db))?.meta.deletionRequestedAt).toBeUndefined();
+  });
+
+  it('that mounts a volume is refused while the application has several replicas by hand', async () => {
+    const name = `notes-${++number}`;
+    const of = (await owner.post('/templates', { name, content: text('notes:1', { files: false }) })).data.id;
+    const place = await world.place(owner);
+    const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+    const { data: made } = await owner.post(`/templates/${of}/instantiate`, { ...fields, name: 'notes' });
+    const idOf = (key: string): string => made.children.find((one: { key: string }) => one.key === key).id;
+    await isThere('database', idOf('db'));
+    await world.observe('database', idOf('db'), { phase: 'running' });
+    await isThere('application', idOf('web'));
+    expect((await owner.put(`/applications/${idOf('web')}`, { replicas: 2 })).status).toBe(200);
+    await owner.put(`/templates/${of}`, { content: text('notes:1') });
+    const { status, body } = await owner.put(`/template-instances/${made.id}`, { template_id: of });
+    expect([status, body.error?.message]).toEqual([409, expect.stringContaining('web has 2 replicas')]);
+  });
+
+  it('to a name that somebody else took meanwhile says so, and ends nowhere else', async () => {
+    const it = await notes();
+    const fields = { project_id: it.project, environment_id: it.environment, server_id: it.server };
+    await owner.put(`/applications/${it.child.web}`, { name: 'mine' });
+    await until('the drift is shown', async () => (await read(it)).drifted.length > 0);
+    const other = { ...fields, name: 'notes-web', source_type: 'image', image_url: 'web:1' };
+    expect((await owner.post('/applications', other)).status).toBe(201);
+    expect((await owner.put(it.path, { drift: 'correct' })).status).toBe(200);
+    await eventually(it, 'degraded');
+    expect((await read(it)).conditions[0]).toMatchObject({
+      reason: 'NameTaken',
+      message: expect.stringContaining('notes-web'),
+    });
+  });
+
   it('by hand is shown field by field, and changed back where that is asked for', async () => {
     const it = await notes();
     await owner.put(`/applications/${it.child.web}`, { image_url: 'notes:mine', memory_limit: '1g' });

@@ -147,6 +147,7 @@ async function changeInstance(ctx: RequestContext, it: ReadonlyResource<'templat
   if (planned.changes) {
     enterPlace(unit, place);
     if (source !== undefined) unit.require(source);
+    for (const one of planned.adopted) unit.require(one);
   }
   return ctx.commit(unit, () => ({ ...templateInstances.answerOf(changed, view), plan }));
 }

@@ -137,3 +137,16 @@ it('deletes what is not declared any more once all is up, applications before wh
   expect(retiredOf(world(up, { obsolete: [volume] }))).toEqual([volume]);
   expect(stateOf(world(up, { obsolete: [volume] })).observed.phase).toBe('deploying');
 });
+
+it('changes no child that something is in the way of, and says what', () => {
+  const lack: World['lack'] = ({ key }) => (key === 'a' ? { reason: 'NameTaken', message: 'a is taken' } : undefined);
+  const it = later({ ...up, a: 'outdated' }, { lack });
+  expect(possibleOf(it)).toEqual([]);
+  const { observed, ready, isLacking } = stateOf(it);
+  expect([observed.phase, ready.reason, isLacking]).toEqual(['failed', 'NameTaken', true]);
+});
+
+it('says why what was changed by hand is not changed back, although all is up', () => {
+  const { observed, ready, isLacking } = stateOf(world(up), [], { reason: 'NameTaken', message: 'web is taken' });
+  expect([observed.phase, ready.message, isLacking]).toEqual(['degraded', 'web is taken', true]);
+});

@@ -49,6 +49,18 @@ it('leaves alone what nobody declares', () => {
   expect(plan(it, it, live)).toEqual([]);
 });
 
+it('tells what others have added to a field that is written as a whole, and plans a limit as one', () => {
+  const it = application({ ulimits: { nofile: { soft: 10, hard: 20 } } });
+  const live = application({ ulimits: { nofile: { soft: 10, hard: 30 }, core: { soft: 1, hard: 1 } } });
+  expect(plan(it, it, live, ['ulimits'], ['ulimits'])).toEqual([
+    ['ulimits.nofile', 'same', true, true],
+    ['ulimits.core', 'same', true, true],
+  ]);
+  const draft = plainCopy<Application>(live);
+  writeLeaves<'application'>(draft, it, ['config/ulimits/nofile', 'config/ulimits/core']);
+  expect(draft.config.ulimits).toEqual({ nofile: { soft: 10, hard: 20 } });
+});
+
 it('returns a field that is not declared any more to its default', () => {
   const former = application({ exposed_port: 80, env: { A: secret('one') } });
   const wanted = application();
