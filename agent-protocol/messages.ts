@@ -297,6 +297,10 @@ const BeatAck = z.object({ type: z.literal('beat_ack'), n: z.int() });
 /** Limits of one read of a repository: number of files, bytes of each, bytes of all. */
 export const repositoryLimits = { files: 100, fileBytes: 256 * 1024, bytes: 512 * 1024 } as const;
 
+/** Types of databases that dumps are imported into, by the words of `databases/engines.ts`. */
+const importedEngines = ['postgres', 'mysql', 'mariadb', 'redis'] as const;
+export type ImportedEngine = (typeof importedEngines)[number];
+
 /** Calls of the control plane: method and parameters. Every call has a deadline; none changes desired state. */
 export const CallParams = z.discriminatedUnion('method', [
   z.object({ method: z.literal('ping') }),
@@ -384,6 +388,11 @@ export const CallParams = z.discriminatedUnion('method', [
     command: z.array(z.string().max(4096)).min(1).max(64),
     timeout_ms: z.int().min(1).max(30_000),
   }),
+  /**
+   * Asks whether a file below the folder for imports is a dump of which the engine can be expected to read all, by its head.
+   * Answers `invalid_path` or `invalid_dump`. Changes nothing. {@link ImportFile}
+   */
+  z.object({ method: z.literal('import.look'), path: z.string().max(1024), engine: z.enum(importedEngines) }),
   /** Asks how many bytes the content of a volume takes, by its name at the engine. {@link VolumeUsage} */
   z.object({ method: z.literal('volume.usage'), volume: z.string().max(255) }),
   /**
@@ -407,6 +416,10 @@ export type CommandResult = z.infer<typeof CommandResult>;
 /** Result of `volume.usage`: absent if there is no such volume. */
 export const VolumeUsage = z.object({ bytes: z.number().min(0).optional() });
 export type VolumeUsage = z.infer<typeof VolumeUsage>;
+
+/** Result of `import.look`. */
+export const ImportFile = z.object({ size_bytes: z.number().min(0) });
+export type ImportFile = z.infer<typeof ImportFile>;
 
 /** Limits of the list of changed files: number of files, bytes of each name, characters of all names. */
 export const changedFilesLimits = { files: 1000, nameBytes: 4096, chars: 64 * 1024 } as const;
@@ -549,6 +562,19 @@ const TunnelParams = z.object({ kind: z.literal('tunnel'), assignment: z.string(
 export type TunnelParams = z.infer<typeof TunnelParams>;
 
 /**
+ * A dump that a user sends, as it comes: the input of the stream. The agent keeps it under the id until the task that reads
+ * it has ended. The stream has no output, and its end means that all is on the disk.
+ */
+const ImportStreamParams = z.object({
+  kind: z.literal('import'),
+  id: z.uuid(),
+  engine: z.enum(importedEngines),
+  /** As far as the client says. */
+  size_bytes: z.number().min(0).optional(),
+});
+export type ImportStreamParams = z.infer<typeof ImportStreamParams>;
+
+/**
  * Streams that the control plane opens on the agent. A log stream has one `LogChunk` as JSON per line: `log-stream.ts`.
  * The stream of a terminal is duplex: `terminal-stream.ts`. So is a tunnel, of bytes as they are. The stream `metrics` has the newest sample of the server as
  * a line, every 5 s: `metrics.ts`. The stream `traffic` has the newest window of a workload as a line, every 5 s:
@@ -559,6 +585,7 @@ export const StreamParams = z.discriminatedUnion('kind', [
   ExecParams,
   ShellParams,
   TunnelParams,
+  ImportStreamParams,
   MetricsStreamParams,
   TrafficStreamParams,
 ]);

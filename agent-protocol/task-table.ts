@@ -286,6 +286,11 @@ export const tasksWith = <Secret extends z.ZodType, GitAccess extends z.ZodType>
             system_identifier: z.string().optional(),
           })
           .optional(),
+        /**
+         * A dump that somebody brings, in place of an object. The bytes above are 0 then, and the checksum is empty. `name`: of an
+         * upload its id, of a file its path; of an address that is asked for.
+         */
+        source: z.object({ by: z.enum(['upload', 'path', 'url']), name: z.string(), database: z.string() }).optional(),
         /** Certificates in PEM of the authority of the bucket; absent: those that the server trusts. */
         ca: z.string().optional(),
       }),
@@ -304,6 +309,11 @@ export const tasksWith = <Secret extends z.ZodType, GitAccess extends z.ZodType>
           field: 'log',
           capability: 'archive',
           message: 'The agent of the server cannot recover databases to an instant: upgrade the agent',
+        },
+        {
+          field: 'source',
+          capability: 'tasks.import',
+          message: 'The agent of the server cannot import dumps: upgrade the agent',
         },
       ],
       codes: { timeout: 'restore_timeout', failed: 'restore_failed' },

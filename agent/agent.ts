@@ -65,6 +65,8 @@ import type { Proxy, ProxySockets } from './ingress/proxy.ts';
 import { ServerIngress } from './ingress/server-ingress.ts';
 import { Terminals } from './terminals.ts';
 import { Tunnels } from './tunnels.ts';
+import { ImportFolder } from './imports/import-folder.ts';
+import { Uploads } from './imports/uploads.ts';
 import type { Updater } from './update/updater.ts';
 import { UninstallOrder } from './uninstall/order.ts';
 import { SentNotes } from './archive/sent-note.ts';
@@ -99,6 +101,8 @@ export interface AgentOptions {
   backup?: RunBackup;
   restore?: RunRestore;
   recovery?: RunRecovery;
+  /** Dumps that may be imported: the folder of files, by default one of the data directory, and networks beside public addresses. */
+  imports?: { folder?: string | undefined; networks?: readonly string[] };
   /** What sends the logs of databases; by default from their volumes. */
   archive?: OpenShipment;
   gitHead: ReadHead;
@@ -202,6 +206,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     const networks = new Set<string>();
     const control = new ControlPlane();
     const files = new InstanceFiles(join(dataDir, 'files'));
+    const importFolder = await ImportFolder.open(options.imports?.folder ?? join(dataDir, 'imports'));
+    const uploads = await Uploads.open({ folder: join(dataDir, 'uploads'), disk: options.disk, clock });
+    const imports = { folder: importFolder, uploads, networks: options.imports?.networks ?? [] };
     const monitor = stack.use(new EngineMonitor({ engine, clock, log }));
     const observer: Observer = stack.use(
       new Observer({
@@ -239,6 +246,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
         collector,
         cache,
         clones: options.clones,
+        uploads,
         reports,
         clock,
         log,
@@ -327,7 +335,16 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
           backup: options.backup ?? runBackup({ runtime, observer, archiver, control, clock, random: options.random }),
           restore:
             options.restore ??
-            runRestore({ runtime, observer, archiver, control, disk: options.disk, clock, random: options.random }),
+            runRestore({
+              runtime,
+              observer,
+              archiver,
+              control,
+              imports,
+              disk: options.disk,
+              clock,
+              random: options.random,
+            }),
           recovery: options.recovery ?? runRecovery({ runtime, observer, clock }),
         }),
         archives: {
@@ -390,6 +407,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       repositories: options.repositories,
       terminals: new Terminals({ observer, runtime, shells: options.serverShells, log }),
       tunnels: new Tunnels({ observer, desired, clock }),
+      uploads,
+      importFolder,
       examiner: examinerOf(options, {
         server,
         desired,

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { understand } from '../agent-protocol/assignment.ts';
 import type { WireReport } from '../agent-protocol/assignment.ts';
 import type { Clock } from '../time/clock.ts';
 import { buildNetwork } from './tasks/build-network.ts';
@@ -11,6 +12,7 @@ import type { Observer } from './engine/observer.ts';
 import type { StepGuard } from './ports/step-guard.ts';
 import type { ContainerRuntime, ListedImage } from './runtime/runtime.ts';
 import type { CloneCache } from './tasks/git-clones.ts';
+import type { Uploads } from './imports/uploads.ts';
 import type { InstanceFiles } from './service/instance-files.ts';
 import { labels, stageType } from './runtime/runtime.ts';
 
@@ -122,6 +124,7 @@ export class Housekeeping {
       () => this.#logs(),
       () => this.#files(),
       () => this.#clones(),
+      () => this.#uploads(),
     ])
       await this.#tried(task);
   }
@@ -223,6 +226,17 @@ export class Housekeeping {
     if (desired.confirmed) await clones?.retain(new Set([...desired.all()].map((item) => item.project_id)));
   }
 
+  /** Removes dumps that were sent and that no restore reads any more. */
+  async #uploads(): Promise<void> {
+    const { desired, uploads } = this.#deps;
+    if (!desired.confirmed) return;
+    const sources = [...desired.all()].map((item) => {
+      const spec = understand(item)?.spec;
+      return spec?.type === 'restore' ? spec.source : undefined;
+    });
+    await uploads.retain(new Set(sources.flatMap((it) => (it?.by === 'upload' ? [it.name] : []))));
+  }
+
   async #images(): Promise<void> {
     const { runtime, server, clock } = this.#deps;
     if (!this.#knowsImages()) return;
@@ -289,6 +303,7 @@ interface Deps {
   cache: BuildCache;
   /** Absent: none are kept. */
   clones: Pick<CloneCache, 'retain' | 'clear'> | undefined;
+  uploads: Pick<Uploads, 'retain'>;
   /** What the agent reports of its items now. */
   reports: () => readonly WireReport[];
   clock: Clock;

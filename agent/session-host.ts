@@ -6,6 +6,7 @@ import type { LogFollow, LogsToKeep } from '../agent-protocol/logs.ts';
 import type {
   CallParams,
   EngineState,
+  ImportFile,
   Load,
   Position,
   StreamParams,
@@ -26,6 +27,10 @@ import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { Terminals } from './terminals.ts';
 import type { Tunnels } from './tunnels.ts';
+import type { ImportFolder } from './imports/import-folder.ts';
+import { ImportFault } from './imports/import-fault.ts';
+import { judgeFile } from './imports/judge-head.ts';
+import type { Uploads } from './imports/uploads.ts';
 import type { Traffic } from './ingress/traffic.ts';
 import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './desired/removal-guard.ts';
@@ -56,6 +61,8 @@ export interface SessionHostDeps {
   repositories: ReadRepository;
   terminals: Pick<Terminals, 'open'>;
   tunnels: Pick<Tunnels, 'open'>;
+  uploads: Pick<Uploads, 'receive' | 'requireSpace'>;
+  importFolder: Pick<ImportFolder, 'file'>;
   examiner: Pick<Examiner, 'examine' | 'heal'>;
   surveyor: Pick<Surveyor, 'survey' | 'values'>;
   queries: Pick<InstanceQueries, 'run' | 'usage'>;
@@ -70,6 +77,8 @@ export interface SessionHostDeps {
   clock: Clock;
   log: Logger;
 }
+
+type CallOf<Method extends CallParams['method']> = Extract<CallParams, { method: Method }>;
 
 /** The agent as its connection sees it. */
 export class SessionHost implements AgentHost {
@@ -220,6 +229,8 @@ export class SessionHost implements AgentHost {
         return translated(() => this.#deps.queries.run(params, signal));
       case 'volume.usage':
         return translated(() => this.#deps.queries.usage(params.volume, signal));
+      case 'import.look':
+        return translated(() => this.#lookAt(params));
       case 'uninstall':
         await this.#deps.uninstall.take(this.#isProven);
         return {};
@@ -247,6 +258,14 @@ export class SessionHost implements AgentHost {
     }
   }
 
+  async #lookAt({ path, engine }: CallOf<'import.look'>): Promise<ImportFile> {
+    await using file = await this.#deps.importFolder.file(path);
+    await judgeFile(file, engine);
+    const { size } = await file.stat();
+    await this.#deps.uploads.requireSpace(size);
+    return { size_bytes: size };
+  }
+
   async #surveyedValues(containers: readonly string[], signal: AbortSignal): Promise<unknown> {
     if (!this.#deps.isOpen)
       throw new CallError(
@@ -270,6 +289,8 @@ export class SessionHost implements AgentHost {
         return this.#deps.terminals.open(params, incoming, signal);
       case 'tunnel':
         return this.#deps.tunnels.open(params, incoming, signal);
+      case 'import':
+        return this.#deps.uploads.receive(params, incoming, signal);
       case 'metrics':
         return this.#deps.metrics.newest(signal);
       case 'traffic':
@@ -313,6 +334,7 @@ async function translated<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof ImportFault) throw new CallError(error.code, error.message, { cause: error });
     if (error instanceof RuntimeFailure) throw new CallError(error.code, error.message, { cause: error });
     if (error instanceof RangeError) throw new CallError('invalid', error.message, { cause: error });
     throw error;

@@ -33,6 +33,8 @@ export function agentCommand(name: string): Command {
       flag('--git-max-bytes <bytes>', 'fetched for a build at most, with files of twice as many; default: 2 GiB'),
     )
     .addOption(flag('--ssh-config <path>', 'configuration of ssh for fetching sources: key, known hosts'))
+    .addOption(flag('--imports <dir>', 'folder with dumps that admins may import (imports in that of --data)'))
+    .addOption(flag('--import-networks <list>', 'networks that dumps may be fetched from, beside public addresses'))
     .addOption(flag('--no-server-terminals', 'no user may open a shell on this machine through Setpoint'))
     .addOption(flag('--log-level <level>', 'fatal, error, warn, info, debug or trace (info)'))
     .addOption(flag('--agent-home <dir>', 'folder of the installation, as its supervisor names it').hideHelp())

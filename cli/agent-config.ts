@@ -36,6 +36,10 @@ export const AgentConfig = z
     gitMaxBytes: z.coerce.number().int().min(1).optional(),
     /** Configuration file of ssh for fetching sources: key, known hosts. */
     sshConfig: z.string().optional(),
+    /** Folder with dumps that admins may import; by default `imports` in the folder of the data. */
+    imports: z.string().optional(),
+    /** Networks that dumps may be fetched from beside public addresses, also by http, `10.0.0.0/8`. */
+    importNetworks: List.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()]))).default([]),
     /** Folder of the installation that a supervisor runs; absent in a checkout. */
     agentHome: z.string().optional(),
     /** Whether superadmins, and admins where the tenant allows it, may open a shell on this machine. */

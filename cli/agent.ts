@@ -155,6 +155,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
     repositories: repositoryFiles({ git: sources, folder, disk: diskGuard(disk), clock: systemClock }),
     ...(config.runtime !== 'mock' && { openProxy: caddy }),
     ...(config.serverTerminals && { serverShells: serverShells({ owner, clock: systemClock, log }) }),
+    imports: { folder: config.imports, networks: config.importNetworks },
     disk,
     logBytes,
     version: packageFile.version,

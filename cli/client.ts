@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { json } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
+import { sendFile } from './send-file.ts';
 import { displayable } from '../api/streams/log-frames.ts';
 
 /** The control plane of a client, and its credential: `token` is a session's token or a service key. */
@@ -94,6 +95,8 @@ export interface Client {
   readonly connection: Connection;
   request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<unknown>;
   object(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiObject>;
+  /** Sends a file as a form, however long that takes. */
+  upload(path: string, file: string): Promise<ApiObject>;
   /** Returns the objects of all pages. */
   list(path: string, query?: Record<string, string>): Promise<ApiObject[]>;
   /**
@@ -179,6 +182,20 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     connection,
     request,
     object: async (method, path, body, headers) => ApiObject.parse(await request(method, path, body, headers)),
+    async upload(path, file) {
+      const headers = credential(connection.token);
+      const { status, text } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch(
+        (error: unknown) => {
+          stop?.throwIfAborted();
+          if (isOfFile(error)) throw error;
+          throw unreachable(connection, error);
+        },
+      );
+      const answer = parsed(text);
+      const envelope = Envelope.safeParse(answer);
+      if (envelope.success && envelope.data.success) return ApiObject.parse(envelope.data.data);
+      throw refusal(connection, status, answer);
+    },
     async list(path, query = {}) {
       const all: ApiObject[] = [];
       let cursor: string | undefined;
@@ -194,6 +211,19 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     stream: (path, query, signal) => readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, signal),
     socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query),
   };
+}
+
+/** Whether the file that was to be sent could not be read. */
+function isOfFile(error: unknown): error is Error {
+  return error instanceof Error && 'path' in error;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** How many seconds a request with this answer may take in all until it is sent again, and why; 0: it is not. */

@@ -494,14 +494,27 @@ export const verbs: readonly Verb[] = [
   }),
   verb<
     [action: string, database: string, ...values: string[]],
-    Waiting & ArchiveOptions & { tail?: string; port?: number; password?: boolean }
+    Waiting &
+      ArchiveOptions & {
+        tail?: string;
+        port?: number;
+        password?: boolean;
+        file?: string;
+        url?: string;
+        path?: string;
+        yes?: boolean;
+      }
   >({
     use: 'db <action> <database> [values...]',
-    text: 'start, stop, restart; credentials: how clients log in; connect: an address of this machine that leads to it; rotate-password: another password; parameters [NAME=VALUE…]: of its engine; logs: what it wrote; shell: its own client, logged in; archive, unarchive: whether it can be brought to any instant; window: to which ones',
+    text: 'start, stop, restart; credentials: how clients log in; connect: an address of this machine that leads to it; rotate-password: another password; parameters [NAME=VALUE…]: of its engine; import: a dump that was made elsewhere; logs: what it wrote; shell: its own client, logged in; archive, unarchive: whether it can be brought to any instant; window: to which ones',
     options: [
       new Option('--tail <number>', 'logs: how many lines, by default 200').argParser(lineCount),
       new Option('--port <number>', 'connect: of this machine; by default a free one').argParser(port),
       new Option('--password', 'rotate-password: ask for the password, in place of a generated one'),
+      new Option('--file <file>', 'import: a file of this machine').conflicts(['url', 'path']),
+      new Option('--url <address>', 'import: what the server of the database fetches').conflicts('path'),
+      new Option('--path <path>', 'import: a file below the folder for imports of the server'),
+      yes,
       noWait,
     ],
     run: async (client, [action, name, ...values], options, signal) =>
@@ -523,6 +536,13 @@ export const verbs: readonly Verb[] = [
       noWait,
     ],
     run: async (client, [name], options) => (await import('./verbs/backup.ts')).backup(client, name, options),
+  }),
+  verb<[action: string, schedule: string], Waiting>({
+    use: 'schedule <action> <schedule>',
+    text: 'run: back up by a schedule now, pause it, or resume it; a schedule is named by what it backs up, or by its id',
+    options: [noWait],
+    run: async (client, [action, name], options) =>
+      (await import('./verbs/schedule.ts')).schedule(client, action, name, options),
   }),
   verb<[backup: string], Waiting & { into?: string; as?: string; for?: string; at?: string; yes?: boolean }>({
     use: 'restore <backup>',

@@ -105,6 +105,33 @@ export interface Dump {
   check: readonly string[];
 }
 
+/** A program in the container of an empty instance that reads a dump which people bring, from its standard input. */
+export interface ImportProgram {
+  /** Is run before, and must end with 0. */
+  prepare?: readonly string[];
+  command: readonly string[];
+  /** What the program reads before the dump, and after all of it. */
+  before: string;
+  after: string;
+  /** The dump as the program may read it. @throws DumpFault if it may not */
+  safe(source: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+  /** What went wrong, as a sentence; `undefined`: all of the dump is there. */
+  fault(end: RestoreEnd): string | undefined;
+}
+
+/**
+ * How a database gets a dump that was made elsewhere, of a single database and by any user, into an empty instance. What is
+ * made belongs to the user of the database. Files of Redis are restored as those of backups are.
+ */
+export interface Import {
+  /** Says of which release the client in the container is; absent: that is of no matter. */
+  release?: Query<string>;
+  /** Statements. `key`: letters and digits that no dump can know. */
+  sql(database: string, around: { release: string; key: string }): ImportProgram;
+  /** The archive of a tool of the engine; absent: it has none. */
+  custom?(database: string): ImportProgram;
+}
+
 /**
  * How an engine takes the password of its configuration whatever password its data has. A configuration alone gives it only
  * to a new volume. It is done at each start, so that data from before a rotation, such as a former volume, gets it too.
@@ -224,6 +251,8 @@ export interface Engine {
   storage: Query<Storage[]>;
   /** Absent: no backup can be taken, as of MongoDB, on whose tools none of this could be shown. */
   dump?: Dump;
+  /** Absent: its dumps are files, or there are none. */
+  imports?: Import;
   /** Absent: the engine cannot be brought to any instant. */
   archive?: Archive;
   /** Asks the engine to end its connections and to write what it has in memory. */

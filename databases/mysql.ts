@@ -1,8 +1,9 @@
 import { except, numberIn, plainName, rowsOf, urlOf } from './engine.ts';
-import type { Credentials, Dump, Engine, NameRule, RestoreEnd } from './engine.ts';
+import type { Credentials, Dump, Engine, Import, NameRule, RestoreEnd } from './engine.ts';
 import { gib, mib, plainValue } from './parameters.ts';
 import type { Parameters } from './parameters.ts';
 import { clientFile, clientOptions } from './option-file.ts';
+import { withoutSandboxLine } from './sandbox-line.ts';
 
 /** Names of users have at most 32 characters. */
 const username: NameRule = except(
@@ -147,8 +148,29 @@ const dropDatabase = [
   'DEALLOCATE PREPARE setpoint_drop',
 ];
 
+const asRoot = [`--defaults-file=${clientFile}`, '--user=root', '--default-character-set=utf8mb4'];
+
+/** In hexadecimal a row is twice as long as it was when it was written. */
+function largePackets(client: string): string[] {
+  return [client, ...asRoot, '--connect-timeout=5', '--execute=SET GLOBAL max_allowed_packet = 1073741824'];
+}
+
+/** The client carries out nothing that a dump says to it, and reads no file for the server. */
+function reading(client: string): string[] {
+  return [
+    client,
+    ...asRoot,
+    '--connect-timeout=5',
+    '--max-allowed-packet=1G',
+    '--binary-mode',
+    '--local-infile=0',
+    '--batch',
+    '--skip-column-names',
+  ];
+}
+
 /** What the engines differ in. */
-interface Dialect {
+export interface Dialect {
   /** The programs, and arguments of the second one that the other engine does not know. */
   client: string;
   dump: string;
@@ -163,7 +185,6 @@ interface Dialect {
  * of the user: the user sees no body of a routine of somebody else, and nothing beyond its own database.
  */
 export function dumpOfMysql({ client, dump, further, keep, bringBack }: Dialect): Dump {
-  const asRoot = [`--defaults-file=${clientFile}`, '--user=root', '--default-character-set=utf8mb4'];
   const command = [
     dump,
     ...asRoot,
@@ -186,24 +207,28 @@ export function dumpOfMysql({ client, dump, further, keep, bringBack }: Dialect)
     end: { by: 'text', text: '\n-- Dump completed\n' },
     restore: {
       by: 'command',
-      // in hexadecimal a row is twice as long as it was when it was written
-      prepare: [client, ...asRoot, '--connect-timeout=5', '--execute=SET GLOBAL max_allowed_packet = 1073741824'],
-      command: [
-        client,
-        ...asRoot,
-        '--connect-timeout=5',
-        '--max-allowed-packet=1G',
-        // the client carries out nothing that the dump says to it, and reads no file for the server
-        '--binary-mode',
-        '--local-infile=0',
-        '--batch',
-        '--skip-column-names',
-      ],
+      prepare: largePackets(client),
+      command: reading(client),
       before: statements(...keep, ...dropDatabase),
       after: statements(...bringBack, 'FLUSH PRIVILEGES', `SELECT '${restored}'`),
       fault: restoreFault,
     },
     check: [...command, '--result-file=/dev/null'],
+  };
+}
+
+/** As `root`: definers of views and routines are other users, and dumps set what only `root` may set. */
+export function importOfMysql({ client, keep, bringBack }: Dialect): Import {
+  return {
+    sql: (database) => ({
+      prepare: largePackets(client),
+      command: [...reading(client), `--database=${database}`],
+      before: statements(...keep),
+      // ends a last statement that has no semicolon, and a last transaction
+      after: `\n;\n${statements('COMMIT', ...bringBack, 'FLUSH PRIVILEGES', `SELECT '${restored}'`)}`,
+      safe: withoutSandboxLine,
+      fault: restoreFault,
+    }),
   };
 }
 
@@ -216,24 +241,27 @@ function restoreFault({ exitCode, output, errors }: RestoreEnd): string | undefi
   return output.endsWith(`${restored}\n`) ? undefined : 'The client ended before the dump did';
 }
 
+const dialect: Dialect = {
+  client: 'mysql',
+  dump: 'mysqldump',
+  // a new server has transactions of its own
+  further: ['--set-gtid-purged=OFF'],
+  keep: [
+    'CREATE TEMPORARY TABLE mysql.setpoint_kept AS SELECT user, host, plugin, authentication_string ' +
+      "FROM mysql.user WHERE user NOT LIKE 'mysql.%'",
+  ],
+  bringBack: [
+    'UPDATE mysql.user AS now JOIN mysql.setpoint_kept AS kept ON now.user = kept.user AND now.host = kept.host ' +
+      'SET now.plugin = kept.plugin, now.authentication_string = kept.authentication_string',
+  ],
+};
+
 export const mysql: Engine = {
   ...ofMysql('MYSQL', { program: 'mysql', server: 'mysqld' }),
   type: 'mysql',
   word: 'MySQL',
   versions: ['8.4', '9'],
   image: (version) => `mysql:${version}`,
-  dump: dumpOfMysql({
-    client: 'mysql',
-    dump: 'mysqldump',
-    // a new server has transactions of its own
-    further: ['--set-gtid-purged=OFF'],
-    keep: [
-      'CREATE TEMPORARY TABLE mysql.setpoint_kept AS SELECT user, host, plugin, authentication_string ' +
-        "FROM mysql.user WHERE user NOT LIKE 'mysql.%'",
-    ],
-    bringBack: [
-      'UPDATE mysql.user AS now JOIN mysql.setpoint_kept AS kept ON now.user = kept.user AND now.host = kept.host ' +
-        'SET now.plugin = kept.plugin, now.authentication_string = kept.authentication_string',
-    ],
-  }),
+  dump: dumpOfMysql(dialect),
+  imports: importOfMysql(dialect),
 };

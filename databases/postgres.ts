@@ -1,7 +1,8 @@
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { except, numberIn, plainName, rowsOf, urlOf } from './engine.ts';
-import type { Archive, Beat, Dump, Engine, PasswordKeeper, RestoreEnd, Settings } from './engine.ts';
+import type { Archive, Beat, Dump, Engine, Import, PasswordKeeper, RestoreEnd, Settings } from './engine.ts';
 import { gib, kib, mib, plainValue } from './parameters.ts';
+import { safeScript } from './postgres-script.ts';
 
 const versions = ['17', '18', '16', '15'] as const;
 
@@ -62,6 +63,79 @@ const dump: Dump = {
   },
   check: ['pg_dumpall', '--no-password', '--no-sync', '--file=/dev/null'],
 };
+
+/** The first minor releases whose `psql` has `\\restrict`; later major ones have it from their first one. */
+const firstRestricted: Readonly<Partial<Record<string, number>>> = { 13: 22, 14: 19, 15: 14, 16: 10, 17: 6 };
+
+/** Whether `psql` of a release can refuse all commands in what it reads. */
+function isRestrictable(release: string): boolean {
+  const [, major = '', minor = ''] = /^(\d+)\.(\d+)/.exec(release) ?? [];
+  const first = firstRestricted[major];
+  return first === undefined ? Number(major) > 17 : Number(minor) >= first;
+}
+
+/**
+ * Statements are read by `psql`, which ends at the first error; it reads no command among them, and refuses them itself where
+ * its release can. A `COPY` that the server refuses never leaves its data to be read as statements.
+ */
+const imports: Import = {
+  release: {
+    command: ['psql', '--version'],
+    read: (output) => /\d+\.\d+/.exec(output)?.[0] ?? '',
+  },
+  sql(database, { release, key }) {
+    const isRestricted = isRestrictable(release);
+    return {
+      command: [
+        'psql',
+        '--no-psqlrc',
+        '--no-password',
+        '--quiet',
+        '--output=/dev/null',
+        '--set=ON_ERROR_STOP=1',
+        `--dbname=dbname=${database} options='-c client_min_messages=warning'`,
+        '--file=-',
+      ],
+      before: isRestricted ? `\\restrict ${key}\n` : '',
+      // commands stay refused, so that the server says that psql came to the end
+      after: [
+        '',
+        'COMMIT;',
+        'SET client_min_messages = warning;',
+        `DO $setpoint$ BEGIN RAISE WARNING '${restored}'; END $setpoint$;`,
+        '',
+      ].join('\n'),
+      safe: (source) => safeScript(source, { isRestricted }),
+      fault({ exitCode, errors, hasMoreErrors }) {
+        if (exitCode !== 0) return `PostgreSQL refused a part of the dump: ${firstError(errors)}`;
+        if (errors.includes(`WARNING:  ${restored}\n`)) return undefined;
+        return hasMoreErrors
+          ? `psql told of more than is kept, at first: ${errors.slice(0, 500)}`
+          : 'psql did not come to the end of the dump: make it in the custom format, by pg_dump -Fc';
+      },
+    };
+  },
+  custom: (database) => ({
+    command: [
+      'pg_restore',
+      '--no-password',
+      '--no-owner',
+      '--no-privileges',
+      '--exit-on-error',
+      `--dbname=dbname=${database}`,
+    ],
+    before: '',
+    after: '',
+    safe: (source) => source,
+    fault: ({ exitCode, errors }) =>
+      exitCode === 0 ? undefined : `pg_restore refused a part of the dump: ${errors.trim().slice(-500)}`,
+  }),
+};
+
+function firstError(errors: string): string {
+  const at = errors.search(/^psql:.*: (?:ERROR|FATAL|error):/m);
+  return errors.slice(Math.max(0, at)).trim().slice(0, 500);
+}
 
 /** What comes before a statement with a password, whatever users have set: no log has it, and nothing ends it. */
 const unlogged = [
@@ -298,6 +372,7 @@ export const postgres: Engine = {
     read: (output) => rowsOf(output, ',').map(([bytes, ...name]) => ({ name: name.join(','), bytes: numberIn(bytes) })),
   },
   dump,
+  imports,
   archive,
   // ends connections and then itself; SIGTERM waits until clients go by themselves
   stopSignal: 'SIGINT',

@@ -70,6 +70,12 @@ export const databaseVerbs = {
       },
     },
     restore: { label: 'Restore', route: 'POST /databases/:id/restore', in: always },
+    import: { label: 'Import a dump', route: 'POST /databases/:id/import', in: always },
+    import_file: {
+      label: 'Import a file of the server',
+      route: 'POST /databases/:id/restore-from-path',
+      in: always,
+    },
     recover: { label: 'Recover to a time', route: 'POST /databases/:id/pitr', in: always },
     clone: { label: 'Make a copy of a time', route: 'POST /databases/:id/pitr-clone', in: always },
     switch: { label: 'Serve what was recovered', route: 'POST /databases/:id/switch', in: always },

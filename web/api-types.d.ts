@@ -848,6 +848,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/databases/{id}/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Import a dump that was made elsewhere, by its file or its address: beside what the database serves until all was read and checked */
+        post: operations["importDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/restores/{id}/events": {
         parameters: {
             query?: never;
@@ -910,6 +927,23 @@ export interface paths {
         put?: never;
         /** Bring a backup back into a database: beside what it serves, which it goes on to serve until all was read and checked */
         post: operations["restoreDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/databases/{id}/restore-from-path": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Import a dump that is a file below the folder for imports of the server */
+        post: operations["restoreFromPath"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3571,7 +3605,9 @@ export interface components {
             kind: "database" | "volume";
             /** @description The database or the volume that gets the data */
             resource_id: string;
-            backup_id: string;
+            /** @description null: it is an import, whose source says of what */
+            backup_id: string | null;
+            source: components["schemas"]["RestoreSource"];
             database_id: string | null;
             /** @description The new volume, which it is restored into */
             volume_id: string;
@@ -3597,6 +3633,16 @@ export interface components {
                 code: string;
                 message: string;
             } | null;
+        };
+        /** @description What is restored */
+        RestoreSource: {
+            /** @enum {string} */
+            kind: "backup" | "upload" | "url" | "path";
+            /** @description Without what comes after its path */
+            url: string | null;
+            /** @description Below the folder for imports of the server */
+            path: string | null;
+            size_bytes: number | null;
         };
         /** @description Of the dump; null unless it is being read */
         RestoreProgress: {
@@ -9130,6 +9176,69 @@ export interface operations {
             503: components["responses"]["SERVICE_UNAVAILABLE"];
         };
     };
+    importDatabase: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uri
+                     * @description Of the dump, which the server of the database fetches. Needed unless a file is sent
+                     */
+                    url?: string;
+                };
+                "multipart/form-data": {
+                    /**
+                     * Format: binary
+                     * @description The dump
+                     */
+                    file?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
     listRestoreEvents: {
         parameters: {
             query?: never;
@@ -9292,6 +9401,59 @@ export interface operations {
                 "application/json": {
                     /** Format: uuid */
                     backup_id: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    restoreFromPath: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Of a file below the folder for imports of the server */
+                    path: string;
                 };
             };
         };

@@ -1,39 +1,18 @@
-import { createWriteStream } from 'node:fs';
-import { chown, mkdir, open } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { Readable } from 'node:stream';
 import { createZstdDecompress } from 'node:zlib';
 import type { TaskResult } from '../../agent-protocol/task-types.ts';
-import type { Dump, RestoreByCommand, RestoreByFiles } from '../../databases/engine.ts';
+import type { RestoreByCommand } from '../../databases/engine.ts';
 import { DumpFault, restoreInput, wholeDump } from '../../databases/whole-dump.ts';
-import type { Clock } from '../../time/clock.ts';
-import { floorBytes } from '../disk/disk-guard.ts';
-import type { DiskSpace } from '../disk/disk-guard.ts';
-import type { Observer } from '../engine/observer.ts';
-import type { VolumeArchiver } from '../engine/volume-archiver.ts';
-import type { ContainerRuntime } from '../runtime/runtime.ts';
-import { RuntimeFailure } from '../runtime/runtime.ts';
 import { download } from '../transfer/download.ts';
 import { dumpOf, runningIn } from './data-engine.ts';
-import type { AddressSource } from './data-engine.ts';
+import { importDump } from './import.ts';
 import { endOf } from './program-end.ts';
 import { bytesOf, putBase, putLog } from './physical.ts';
-import type { TaskItem, TaskProgress, TaskWork } from './task.ts';
+import { asFiles, check, failed, requireSpace } from './restore-steps.ts';
+import type { RestoreDeps, RestoreItem } from './restore-steps.ts';
+import type { TaskProgress, TaskWork } from './task.ts';
 import type { Turns } from './turns.ts';
-
-export interface RestoreDeps {
-  runtime: Pick<ContainerRuntime, 'exec' | 'volume'>;
-  observer: Pick<Observer, 'of'>;
-  archiver: Pick<VolumeArchiver, 'unpack'>;
-  control: AddressSource;
-  disk: () => Promise<DiskSpace>;
-  clock: Clock;
-  /** Uniform in [0, 1). */
-  random: () => number;
-}
-
-type RestoreItem = TaskItem<'restore'>;
 
 /** Carries out one attempt of a restore. */
 export type RunRestore = TaskWork<'restore'>['run'];
@@ -61,6 +40,7 @@ async function carryOut(
   signal: AbortSignal,
 ): Promise<TaskResult<'restore'>> {
   const { spec } = item;
+  if (spec.source !== undefined) return { dump_bytes: await importDump(deps, item, spec.source, { at }, signal) };
   await requireSpace(deps, spec.dump_bytes + (spec.log === undefined ? 0 : bytesOf(spec.log)));
   const begun = deps.clock.monotonic();
   let count = 0;
@@ -120,44 +100,6 @@ function objectOf({ control, clock, random }: RestoreDeps, { id, spec }: Restore
   return download({ address, ca, bytes, sha256, clock, random }, signal);
 }
 
-/** @throws RuntimeFailure if the dump would fill the disk */
-async function requireSpace({ disk }: RestoreDeps, dumpBytes: number): Promise<void> {
-  const { freeBytes, totalBytes } = await disk();
-  if (freeBytes - dumpBytes >= floorBytes(totalBytes)) return;
-  const inMiB = (bytes: number): string => `${Math.ceil(bytes / 1024 / 1024)} MiB`;
-  const message = `The dump has ${inMiB(dumpBytes)}, and the disk of the server has only ${inMiB(freeBytes)} free: free some, and begin the restore again`;
-  throw new RuntimeFailure('no_space', message, { retryable: false });
-}
-
-/** Puts the dump where the engine reads it at its first start. */
-async function asFiles(
-  { runtime }: RestoreDeps,
-  { spec }: RestoreItem,
-  { files, owner }: RestoreByFiles,
-  bytes: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-): Promise<void> {
-  const folder = (await runtime.volume(spec.volume, signal))?.path;
-  if (folder === undefined) throw failed(`Volume ${spec.volume} is not in a folder of the server`);
-  for (const { path, content } of files) {
-    const file = join(folder, path);
-    await mkdir(dirname(file), { recursive: true });
-    if (dirname(file) !== folder) await chown(dirname(file), owner, owner);
-    // nothing that is there is written over
-    const source = content.by === 'dump' ? bytes : [Buffer.from(content.text)];
-    await pipeline(
-      Readable.from(source, { objectMode: false }),
-      createWriteStream(file, { flags: 'wx', mode: 0o600 }),
-      {
-        signal,
-      },
-    );
-    await using written = await open(file, 'r+');
-    await written.chown(owner, owner);
-    await written.sync();
-  }
-}
-
 /** Gives the dump to the program of the engine. @throws RuntimeFailure with the words of the program */
 async function byProgram(
   deps: RestoreDeps,
@@ -174,19 +116,4 @@ async function byProgram(
   const end = await endOf(deps.runtime, container, how.command, signal, input);
   const fault = how.fault(end);
   if (fault !== undefined) throw failed(fault);
-}
-
-/** Reads all that was restored. */
-async function check(deps: RestoreDeps, { spec }: RestoreItem, dump: Dump, signal: AbortSignal): Promise<void> {
-  const { exitCode, errors } = await endOf(
-    deps.runtime,
-    runningIn(deps.observer, spec.instance ?? ''),
-    dump.check,
-    signal,
-  );
-  if (exitCode !== 0) throw failed(`What was restored cannot be read: ${errors.trim().slice(-1000)}`);
-}
-
-function failed(message: string): RuntimeFailure {
-  return new RuntimeFailure('restore_failed', message, { retryable: false });
 }

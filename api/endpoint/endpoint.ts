@@ -52,6 +52,11 @@ export interface EndpointSpec<
   body?: B;
   /** The body is a form with one file of at most `maxBytes`; its schema is `UploadBody`. */
   upload?: { maxBytes: number };
+  /**
+   * The body is JSON, or a form with one file of at most `maxBytes` that the handler reads as it comes: the field `file` of its
+   * schema, a `StreamedFile`.
+   */
+  streamed?: { maxBytes: number };
   /** The body is given to the handler as it came in, with the headers; its schema is `RawBody`. */
   raw?: { maxBytes: number };
   /** Fields of the object that a PUT may carry without effect. */
@@ -103,7 +108,7 @@ export type ListEndpoint<
   K extends ResourceKind = ResourceKind,
   Q extends z.ZodType = z.ZodType,
   R extends z.ZodType = z.ZodType,
-> = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never; raw?: never };
+> = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never; streamed?: never; raw?: never };
 
 /** Bytes that are sent as they are, without the envelope. */
 export interface Download {
@@ -122,7 +127,17 @@ export interface DownloadSpec<K extends ResourceKind> extends Common<K> {
 }
 
 /** Fields of other endpoints that an endpoint answering with bytes does not have. */
-type Unused = 'query' | 'body' | 'upload' | 'raw' | 'readOnly' | 'response' | 'status' | 'heavy' | 'settle';
+type Unused =
+  | 'query'
+  | 'body'
+  | 'upload'
+  | 'streamed'
+  | 'raw'
+  | 'readOnly'
+  | 'response'
+  | 'status'
+  | 'heavy'
+  | 'settle';
 
 /** An endpoint that answers with bytes. */
 export type DownloadEndpoint<K extends ResourceKind = ResourceKind> = DownloadSpec<K> & { [F in Unused]?: never } & {

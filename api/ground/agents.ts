@@ -1,7 +1,13 @@
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { TrafficSample } from '../../agent-protocol/traffic.ts';
-import type { CallParams, LogStreamParams, TerminalParams, TunnelParams } from '../../agent-protocol/messages.ts';
+import type {
+  CallParams,
+  ImportStreamParams,
+  LogStreamParams,
+  TerminalParams,
+  TunnelParams,
+} from '../../agent-protocol/messages.ts';
 
 /** The agents of all servers, whichever replica they are connected to. */
 export interface Agents {
@@ -53,7 +59,7 @@ export interface Agents {
   duplex(
     tenant: string,
     server: string,
-    params: TerminalParams | TunnelParams,
+    params: TerminalParams | TunnelParams | ImportStreamParams,
     outgoing: AsyncIterable<Uint8Array>,
     options: { signal: AbortSignal },
   ): AsyncIterable<Uint8Array>;

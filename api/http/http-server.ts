@@ -5,12 +5,14 @@ import { createServer } from '../../agent-protocol/node-http.ts';
 import type { Clock } from '../../time/clock.ts';
 import { badRequest, unauthorized } from '../ground/api-error.ts';
 import type { ApiError } from '../ground/api-error.ts';
+import { withBodyDeadline } from './body-deadline.ts';
 import { answerRaw } from './raw-answer.ts';
 import type { Headers } from './respond.ts';
 
 const limits = {
   headersTimeout: 10_000,
-  requestTimeout: 60_000,
+  // it cannot be lifted for one request: `body-deadline.ts` has another one
+  requestTimeout: 0,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
 } as const;
@@ -43,6 +45,7 @@ export function createHttpServer(
     listener,
   );
   server.maxRequestsPerSocket = maxRequestsPerSocket;
+  withBodyDeadline(server);
   server.on('request', (_request, response) => {
     underWay.set(server, requestsOf(server) + 1);
     response.once('close', () => underWay.set(server, requestsOf(server) - 1));

@@ -65,7 +65,8 @@ function fileOf(body: Buffer, parser: Busboy, maxBytes: number): Promise<Buffer>
   });
 }
 
-async function formParser({ headers }: IncomingMessage, maxBytes: number): Promise<Busboy> {
+/** @throws ApiError BAD_REQUEST if the type of the body names no boundary */
+export async function formParser({ headers }: IncomingMessage, maxBytes: number): Promise<Busboy> {
   const { default: busboy } = await import('busboy'); // few requests need it
   try {
     return busboy({

@@ -179,7 +179,7 @@ function operation(area: string, name: string, endpoint: AnyEndpoint): PathItem 
       ...(query !== undefined && { query }),
     },
     ...(body !== undefined && {
-      requestBody: { required: true, content: { [bodyType(endpoint)]: { schema: body } } },
+      requestBody: { required: true, content: contentOf(endpoint, body) },
     }),
     responses: { ...success(endpoint), ...failures(endpoint) },
   };
@@ -216,9 +216,21 @@ function bodyOf(endpoint: AnyEndpoint): z.ZodType | undefined {
   return body.extend(Object.fromEntries(ignored)).meta(body.meta() ?? {});
 }
 
+/** JSON or a form where the endpoint takes either. */
+function contentOf(endpoint: AnyEndpoint, body: z.ZodType): Record<string, { schema: z.ZodType }> {
+  if (endpoint.streamed === undefined || !(body instanceof z.ZodObject))
+    return { [bodyType(endpoint)]: { schema: body } };
+  return {
+    [json]: { schema: body.omit({ file: true }) },
+    [formType]: { schema: body.pick({ file: true }) },
+  };
+}
+
+const formType = 'multipart/form-data';
+
 function bodyType({ upload, raw }: AnyEndpoint): string {
   if (raw !== undefined) return 'application/octet-stream';
-  return upload === undefined ? json : 'multipart/form-data';
+  return upload === undefined ? json : formType;
 }
 
 function queryOf(endpoint: AnyEndpoint): z.ZodType | undefined {

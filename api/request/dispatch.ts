@@ -23,6 +23,8 @@ import type { Match, Route } from './router.ts';
 import { beginsFromMirror, judgeFirst, runEndpoint, takesBody } from './run-endpoint.ts';
 import { toApiError } from '../http/to-api-error.ts';
 import { readUpload } from '../http/upload.ts';
+import { hasForm, openUpload } from '../http/streamed-upload.ts';
+import type { Clock } from '../../time/clock.ts';
 
 /** What the dispatcher needs besides the services. */
 export interface Dispatching {
@@ -138,8 +140,8 @@ async function answer(
     signal: goneSignal(response),
   };
   // a file is not read from a caller who may not upload it
-  if (route.endpoint.upload !== undefined) await judgeFirst(services, routed);
-  return runEndpoint(services, { ...routed, body: await readBody(request, route) });
+  if (takesFile(route)) await judgeFirst(services, routed);
+  return runEndpoint(services, { ...routed, body: await readBody(request, route, services.clock) });
 }
 
 /**
@@ -150,11 +152,16 @@ function payerOf({ permission }: Route, caller: Principal | undefined, { address
   return caller === undefined || isPublic(permission) ? from : `user/${caller.user.meta.id}`;
 }
 
+function takesFile({ endpoint }: Route): boolean {
+  return endpoint.upload !== undefined || endpoint.streamed !== undefined;
+}
+
 /** Reads what the endpoint takes: no body, a form with a file, or JSON. @throws ApiError BAD_REQUEST */
-async function readBody(request: IncomingMessage, { endpoint, permission }: Route): Promise<unknown> {
+async function readBody(request: IncomingMessage, { endpoint, permission }: Route, clock: Clock): Promise<unknown> {
   if (endpoint.list || isDownload(endpoint) || !takesBody(endpoint)) return undefined;
   if (endpoint.raw !== undefined) return readRaw(request, endpoint.raw.maxBytes);
   if (endpoint.upload !== undefined) return readUpload(request, endpoint.upload.maxBytes);
+  if (endpoint.streamed !== undefined && hasForm(request)) return openUpload(request, { ...endpoint.streamed, clock });
   return readJsonBody(request, isPublic(permission) ? maxBytes.ofAnybody : maxBytes.ofUsers);
 }
 

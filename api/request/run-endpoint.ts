@@ -98,7 +98,7 @@ async function run(
  */
 export function beginsFromMirror({ endpoint, permission }: Route): boolean {
   if (endpoint.list || endpoint.method === 'GET' || isPublic(permission)) return false;
-  return endpoint.waitsForAgent !== true && endpoint.upload === undefined;
+  return endpoint.waitsForAgent !== true && endpoint.upload === undefined && endpoint.streamed === undefined;
 }
 
 /** Runs an endpoint, from an attempt or from a mirror that was made fresh after the request came in. */

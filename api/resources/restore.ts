@@ -9,6 +9,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import { progressOf, taskProgress } from '../../store/task-progress.ts';
 import { restoreVerbs } from '../../rules/restore.ts';
 import { volume } from '../../store/kinds/volume.ts';
+import { StreamedFile } from '../http/streamed-upload.ts';
 import { MountPath } from './volume.ts';
 import { objectFields, objectFieldsOf, orNull, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
@@ -25,7 +26,15 @@ export const Restore = z
     name: z.string().meta({ description: 'The name of the database or the volume' }),
     kind: z.enum(['database', 'volume']),
     resource_id: z.string().meta({ description: 'The database or the volume that gets the data' }),
-    backup_id: z.string(),
+    backup_id: nullableText.meta({ description: 'null: it is an import, whose source says of what' }),
+    source: z
+      .object({
+        kind: z.enum(['backup', 'upload', 'url', 'path']),
+        url: nullableText.meta({ description: 'Without what comes after its path' }),
+        path: nullableText.meta({ description: 'Below the folder for imports of the server' }),
+        size_bytes: z.int().nullable(),
+      })
+      .meta({ id: 'RestoreSource', description: 'What is restored' }),
     database_id: nullableText,
     volume_id: z.string().meta({ description: 'The new volume, which it is restored into' }),
     former_volume_id: nullableText.meta({
@@ -55,6 +64,22 @@ export type Restore = z.infer<typeof Restore>;
 /** Of a restore into the database that the path names. */
 export const RestoreInPlace = z.strictObject({ backup_id: Reference });
 
+const longestAddress = 2048;
+
+/** Of an import: a form with the file, or the address that the server of the database fetches it from. */
+export const Import = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: 'Must begin with https://' })
+    .max(longestAddress)
+    .optional()
+    .meta({ description: 'Of the dump, which the server of the database fetches. Needed unless a file is sent' }),
+  file: StreamedFile.optional().meta({ description: 'The dump' }),
+});
+
+export const RestoreFromPath = z.strictObject({
+  path: z.string().min(1).max(1024).meta({ description: 'Of a file below the folder for imports of the server' }),
+});
+
 /** Of the backup that the path names. */
 export const RestoreOf = z.strictObject({
   database_id: Reference.nullish().meta({ description: 'By default the database that it is of' }),
@@ -77,6 +102,15 @@ function progressFor(it: It, view: TenantView): Restore['progress'] {
 /** A new volume has no former data. */
 function formerOf({ desired, observed }: It): string | undefined {
   return desired.of.kind === 'volume' && desired.is_new ? undefined : observed?.former_volume_id;
+}
+
+function sourceOf({ desired: { source } }: It): Restore['source'] {
+  return {
+    kind: source?.by ?? 'backup',
+    url: source?.by === 'url' ? source.shown : null,
+    path: source?.by === 'path' ? source.path : null,
+    size_bytes: source === undefined || source.by === 'url' ? null : source.size_bytes,
+  };
 }
 
 /** Of a clone of the volume that the path names a backup of. */
@@ -115,13 +149,14 @@ export const restores = defineResource({
       project_id: desired.project_id,
       environment_id: desired.place.environment_id,
       name: desired.name,
-      backup_id: desired.backup_id,
+      source: sourceOf(it),
       kind: desired.of.kind,
       resource_id: desired.of.id,
       volume_id: observed?.volume_id ?? desired.volume_id,
       status: restoreStatus(it),
       requested_at: desired.requested_at,
       ...orNull({
+        backup_id: desired.backup_id,
         database_id: desired.of.kind === 'database' ? desired.of.id : undefined,
         former_volume_id: formerOf(it),
         target_time: desired.recovery?.target_time,

@@ -4,7 +4,16 @@ import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
 import { ApiError, badField } from '../ground/api-error.ts';
-import { Restore, RestoreInPlace, RestoreOf, restores, restoreStatus } from '../resources/restore.ts';
+import {
+  Import,
+  Restore,
+  RestoreFromPath,
+  RestoreInPlace,
+  RestoreOf,
+  restores,
+  restoreStatus,
+} from '../resources/restore.ts';
+import { importPath, importUpload, importUrl } from '../workloads/importing.ts';
 import { referred } from '../workloads/references.ts';
 import { inPlace, intoNew } from '../workloads/restoring.ts';
 import { eventsEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
@@ -51,6 +60,43 @@ export const restoreBackup = defineEndpoint({
     requireSameProject(database, it.desired.project_id, 'database_id');
     return inPlace(ctx, it, database);
   },
+});
+
+/** Files that are larger are put on the server. */
+const mostUploadedBytes = 256 * 1024 ** 3;
+
+export const importDatabase = defineEndpoint({
+  method: 'POST',
+  path: '/databases/:id/import',
+  summary:
+    'Import a dump that was made elsewhere, by its file or its address: beside what the database serves until all was read and checked',
+  on: ['database', 'id'],
+  heavy: true,
+  streamed: { maxBytes: mostUploadedBytes },
+  body: Import,
+  response: Restore,
+  status: 201,
+  waitsForAgent: true,
+  settle: restores.settle,
+  handle: async (ctx, { it, body: { url, file } }) => {
+    if (file !== undefined) return importUpload(ctx, it, file);
+    if (url !== undefined) return importUrl(ctx, it, url);
+    throw badField('url', 'required', 'Must be the address of the dump, unless its file is sent as a form');
+  },
+});
+
+export const restoreFromPath = defineEndpoint({
+  method: 'POST',
+  path: '/databases/:id/restore-from-path',
+  summary: 'Import a dump that is a file below the folder for imports of the server',
+  on: ['database', 'id'],
+  heavy: true,
+  body: RestoreFromPath,
+  response: Restore,
+  status: 201,
+  waitsForAgent: true,
+  settle: restores.settle,
+  handle: async (ctx, { it, body }) => importPath(ctx, it, body.path),
 });
 
 export const cancelRestore = defineEndpoint({

@@ -3,6 +3,8 @@ import { volumeOf } from '../../store/new-database-volume.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { misfitOf } from '../../store/restorable.ts';
+import type { RestoreSource } from '../../store/kinds/restore.ts';
+import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { conflicting } from '../ground/api-error.ts';
@@ -32,10 +34,7 @@ export async function inPlace(
   requireGood(backup, recovery);
   const misfit = misfitOf(backup, database.desired);
   if (misfit !== undefined) throw conflicting(`Cannot restore the backup as ${misfit}`);
-  const running = view.by('restore', 'of', database.meta.id).find((it) => !hasRestoreEnded(it.observed?.phase));
-  if (running !== undefined)
-    throw conflicting(`Restore ${running.meta.id} of the database has not ended: wait for it, or cancel it`);
-  requireVolumeRoom(view, database.desired.project_id, { adding: 1 });
+  requireRestorable(view, database);
   const volumeId = ctx.random.id();
   const unit = ctx.repo.begin();
   unit.require(backup);
@@ -47,6 +46,27 @@ export async function inPlace(
     ctx.random.id(),
     restoreOf(ctx, backup, { id: meta.id, desired, volumeId, recovery }),
   );
+  return ctx.commit(unit, () => restores.answerOf(made, view));
+}
+
+/** @throws ApiError CONFLICT while another restore runs, or if there is no room for another volume */
+export function requireRestorable(view: TenantView, { meta, desired }: Database): void {
+  const running = view.by('restore', 'of', meta.id).find((it) => !hasRestoreEnded(it.observed?.phase));
+  if (running !== undefined)
+    throw conflicting(`Restore ${running.meta.id} of the database has not ended: wait for it, or cancel it`);
+  requireVolumeRoom(view, desired.project_id, { adding: 1 });
+}
+
+/** Brings a dump that somebody brings into a database, beside what that serves. `id`: of the restore. @throws ApiError CONFLICT */
+export async function importInto(ctx: RequestContext, database: Database, id: string, source: RestoreSource) {
+  const { view } = ctx;
+  requireRestorable(view, database);
+  const volumeId = ctx.random.id();
+  const unit = ctx.repo.begin();
+  // two at once: the second one finds another version of the database
+  const { meta, desired } = unit.change(database, (draft) => void (draft.restore_token = volumeId));
+  unit.create('volume', volumeId, volumeOf(meta.id, desired));
+  const made = unit.create('restore', id, wantedRestore(ctx, { source }, { id: meta.id, desired, volumeId }));
   return ctx.commit(unit, () => restores.answerOf(made, view));
 }
 
@@ -102,16 +122,26 @@ function restoreOf(
     recovery: WantedRecovery | undefined;
   },
 ): DesiredOf<'restore'> {
+  return {
+    ...wantedRestore(ctx, { backup_id: backup.meta.id }, { id, desired, volumeId }),
+    ...(recovery !== undefined && { recovery }),
+  };
+}
+
+function wantedRestore(
+  ctx: RequestContext,
+  what: Pick<DesiredOf<'restore'>, 'backup_id' | 'source'>,
+  { id, desired, volumeId }: { id: string; desired: Database['desired'] | DesiredOf<'database'>; volumeId: string },
+): DesiredOf<'restore'> {
   const { project_id, environment_id, server_id, name } = desired;
   return {
     project_id,
     place: { environment_id, server_id },
-    backup_id: backup.meta.id,
+    ...what,
     of: { kind: 'database', id },
     volume_id: volumeId,
     name,
     is_new: false,
-    ...(recovery !== undefined && { recovery }),
     switch_requested: false,
     requested_by: ctx.principal.user.meta.id,
     requested_at: ctx.clock.now().toISOString(),

@@ -57,13 +57,13 @@ export async function backup(client: Client, name: string, options: Options): Pr
   if (kind === 'application') return ofVolumes(client, it, destination);
   const path = kind === 'database' ? `databases/${it.id}/backups` : `volumes/${it.id}/backup`;
   const asking = client.object('POST', `/api/v1/${path}${query}`, destination);
-  print(await whileServerIsAway(client, it, asking), name);
+  printBackup(await whileServerIsAway(client, it, asking), name);
 }
 
 /** Backs up all volumes that an application mounts, without waiting. */
 async function ofVolumes(client: Client, { id }: ApiObject, destination: object): Promise<void> {
   const made = await client.request('POST', `/api/v1/applications/${id}/volume-backups`, destination);
-  for (const one of made as ApiObject[]) print(one, one.name ?? one.id); // as its endpoint answers
+  for (const one of made as ApiObject[]) printBackup(one, one.name ?? one.id); // as its endpoint answers
 }
 
 const backedUpKinds = { databases: 'database', volumes: 'volume', applications: 'application' } as const;
@@ -117,7 +117,8 @@ function whySkipped(reason: string): string {
   }
 }
 
-function print(made: ApiObject, name: string): void {
+/** Prints how a backup ended, or how far it is. @throws Error if it failed */
+export function printBackup(made: ApiObject, name: string): void {
   const error = made['error'] as { message: string } | null; // of the schema Backup
   switch (made.status) {
     case 'completed':

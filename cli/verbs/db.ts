@@ -7,6 +7,7 @@ import { whileServerIsAway } from '../server-away.ts';
 import { openEnd, waiting } from '../settled.ts';
 import { openTerminal } from './exec.ts';
 import { logs } from './logs.ts';
+import { importDump } from './import-dump.ts';
 import { printWindow } from './recover.ts';
 import { connectDatabase } from './tunnel.ts';
 
@@ -41,6 +42,10 @@ interface Options extends ArchiveOptions {
   tail?: string;
   password?: boolean;
   port?: number;
+  file?: string;
+  url?: string;
+  path?: string;
+  yes?: boolean;
 }
 
 const Credentials = z.object({
@@ -121,6 +126,8 @@ export async function db(
       return rotatePassword(client, it, options);
     case 'window':
       return printWindow(client, path, name);
+    case 'import':
+      return importDump(client, it, options);
     case 'archive':
     case 'unarchive':
       return setArchive(client, path, name, action === 'archive' ? options : undefined);
@@ -131,7 +138,7 @@ export async function db(
       return;
     default:
       throw new Error(
-        `Cannot ${action} a database: start, stop, restart, credentials, connect, rotate-password, parameters, archive, unarchive, window, logs or shell`,
+        `Cannot ${action} a database: start, stop, restart, credentials, connect, rotate-password, parameters, import, archive, unarchive, window, logs or shell`,
       );
   }
 }

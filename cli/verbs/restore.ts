@@ -43,7 +43,7 @@ export async function restore(client: Client, name: string, options: Options): P
   const body = target === undefined ? { new_name: as } : { database_id: target.id };
   const asking = client.object('POST', `/api/v1/backups/database/${backup.id}/restore${query}`, body);
   const made = await whileServerIsAway(client, target ?? backup, asking);
-  await print(client, made, target === undefined);
+  await printRestore(client, made, target === undefined);
 }
 
 /** Brings the backup of a volume back into it, or with `as` or `for` into a new one. */
@@ -88,7 +88,8 @@ async function targetOf(client: Client, backup: ApiObject, { into, project }: Op
   }
 }
 
-async function print(client: Client, made: ApiObject, isNew: boolean): Promise<void> {
+/** Prints how a restore into a database ended. @throws Error if it failed, with what the database serves */
+export async function printRestore(client: Client, made: ApiObject, isNew: boolean): Promise<void> {
   const name = made.name ?? made.id;
   switch (made.status) {
     case 'completed':

@@ -88,7 +88,7 @@ export function backupController({ secrets, bucket }: BackupSettings): Controlle
       onChange(
         'restore',
         ({ observed }) => hasRestoreEnded(observed?.phase),
-        ({ desired }) => [desired.backup_id],
+        ({ desired }) => (desired.backup_id === undefined ? [] : [desired.backup_id]),
       ),
     ],
     async reconcile(it, ctx) {

@@ -8,6 +8,7 @@ import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { SealedValue } from '../../store/kinds/define.ts';
 import type { Unsealer } from '../../store/seal.ts';
 import { bucketPlace } from '../backup-destination/place.ts';
 
@@ -68,9 +69,24 @@ async function partsOf(deps: TransferDeps, id: string, parts: readonly number[])
 
 async function objectOf(deps: TransferDeps, id: string): Promise<Addresses> {
   const restore = deps.view.get('restore', id);
-  const backup = restore && deps.view.get('backup', restore.desired.backup_id);
+  const source = restore?.desired.source;
+  if (source?.by === 'url' && !hasRestoreEnded(restore?.observed?.phase))
+    return { addresses: [sourceAddress(deps, id, source.address)] };
+  const backup = deps.view.get('backup', restore?.desired.backup_id ?? '');
   if (backup === undefined || hasRestoreEnded(restore?.observed?.phase)) throw notAssigned();
   return { addresses: [await deps.signer.object(placeOf(deps, backup), backupKeys(backup).object)] };
+}
+
+/** The address that somebody gave of a dump. */
+function sourceAddress({ view, unsealer }: TransferDeps, id: string, sealed: SealedValue): string {
+  try {
+    return unsealer.unseal(sealed, { tenant: view.tenant, kind: 'restore', id, path: 'source.address' });
+  } catch (error) {
+    const message = 'The address of the dump cannot be decrypted, as its key is not on the control plane';
+    throw new CallError('secret_unavailable', `${message}: restore the key file, or begin the import again`, {
+      cause: error,
+    });
+  }
 }
 
 async function intoArchive(deps: TransferDeps, id: string, files: readonly string[]): Promise<Addresses> {

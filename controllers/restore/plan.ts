@@ -102,8 +102,9 @@ function logOf({ restore, database, archive }: World) {
 
 function wantedOf(world: World): Wanted<'restore'> | undefined {
   const { restore, backup, database, destination, side, volume } = world;
-  const seen = backup?.observed;
-  if (backup === undefined || volume === undefined) return undefined;
+  const source = sourceOf(world);
+  const seen = source === undefined ? backup?.observed : { size_bytes: 0, dump_bytes: 0, checksum_sha256: '' };
+  if (volume === undefined) return undefined;
   if (seen?.size_bytes === undefined || seen.dump_bytes === undefined || seen.checksum_sha256 === undefined)
     return undefined;
   const { size_bytes, dump_bytes, checksum_sha256 } = seen;
@@ -130,9 +131,18 @@ function wantedOf(world: World): Wanted<'restore'> | undefined {
         dump_bytes,
         checksum_sha256,
         log: logOf(world),
+        source,
         ca: destination?.desired.ca,
       }),
   };
+}
+
+/** The dump that somebody brings, as its server knows it. */
+function sourceOf({ restore, database }: World) {
+  const { source } = restore.desired;
+  if (source === undefined || database === undefined) return undefined;
+  const name = source.by === 'upload' ? source.id : source.by === 'path' ? source.path : '';
+  return { by: source.by, name, database: database.desired.database_name };
 }
 
 /** How the engine reads its dump: through an instance, or as files before one begins. */

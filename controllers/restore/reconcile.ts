@@ -98,7 +98,7 @@ export const restoreController: Controller<'restore'> = {
 function readWorld(it: Restore, ctx: Context): World {
   const { view, clock } = ctx;
   const { backup_id, of, place } = it.desired;
-  const backup = view.get('backup', backup_id);
+  const backup = view.get('backup', backup_id ?? '');
   const database = of.kind === 'database' ? view.get('database', of.id) : undefined;
   const { bind } = it.desired;
   return {

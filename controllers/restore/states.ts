@@ -108,7 +108,9 @@ export function stepOf(world: World): Step {
 /** What makes the restore fail; `undefined`: nothing. */
 function hindranceOf(world: World): Step | undefined {
   const isOfVolume = world.restore.desired.of.kind === 'volume';
-  const needs = ['backup', isOfVolume ? 'target' : 'database', 'server', 'destination'] as const;
+  const isOfBackup = world.restore.desired.source === undefined;
+  const ofBackup = ['backup', 'destination'] as const;
+  const needs = [isOfVolume ? 'target' : 'database', 'server', ...(isOfBackup ? ofBackup : [])] as const;
   const lack = needs.find((kind) => !isStaying(world[kind]));
   if (lack !== undefined) {
     const word = lack === 'target' ? 'volume' : lack;

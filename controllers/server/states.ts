@@ -221,6 +221,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'tasks.restore': 'restore databases',
   'tasks.volumes': 'back up and restore volumes',
   archive: 'recover databases to any instant',
+  'tasks.import': 'import dumps into databases',
   'registry.access': 'log in to registries',
   'streams.duplex': 'open terminals',
   'streams.tunnel': 'lead connections to databases',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { retention } from '../retention.ts';
 import { defineKind } from './define.ts';
-import { Id, Name, Timestamp } from './fields.ts';
+import { Id, Name, Sealed, Timestamp } from './fields.ts';
 
 /**
  * `preparing`: a new volume and an instance beside the one that serves are made. `restoring`: the backup is read into it.
@@ -25,7 +25,16 @@ export function hasRestoreEnded(phase: RestorePhase | undefined): boolean {
   return phase === 'completed' || phase === 'failed';
 }
 
-/** The way of a backup back: into a new volume, which takes the place of the former one once it was checked. */
+/** A dump that somebody brings: one that was sent to the server, a file that is there, or one that it fetches. */
+const RestoreSource = z.discriminatedUnion('by', [
+  z.object({ by: z.literal('upload'), id: Id, size_bytes: z.number().min(0) }),
+  z.object({ by: z.literal('path'), path: z.string(), size_bytes: z.number().min(0) }),
+  /** `shown`: without what comes after the path, which may be a secret. */
+  z.object({ by: z.literal('url'), address: Sealed, shown: z.string() }),
+]);
+export type RestoreSource = z.infer<typeof RestoreSource>;
+
+/** The way of a backup, or of a dump that somebody brings, back: into a new volume, which takes the place of the former one once it was checked. */
 export const restore = defineKind({
   kind: 'restore',
   version: 1,
@@ -33,7 +42,9 @@ export const restore = defineKind({
     project_id: Id,
     /** Where it is done. */
     place: z.object({ environment_id: Id, server_id: Id }),
-    backup_id: Id,
+    /** Absent: it is of another source. */
+    backup_id: Id.optional(),
+    source: RestoreSource.optional(),
     /** Whose data it becomes. */
     of: z.object({ kind: z.enum(['database', 'volume']), id: Id }),
     /** The new volume of the first attempt, which is made with the restore. */

@@ -436,6 +436,8 @@ const elsewhere: Record<string, string> = {
   'POST /applications/:id/terminal': 'countLimits.terminalsPerUser',
   'POST /databases/:id/terminal': 'countLimits.terminalsPerUser',
   'POST /databases/:id/restore': 'A database has one restore at a time, and few that have ended are kept',
+  'POST /databases/:id/import': 'as above',
+  'POST /databases/:id/restore-from-path': 'as above',
   'POST /databases/:id/pitr': 'as above',
   'POST /databases/:id/pitr-clone': 'countLimits.databasesPerProject',
   'POST /backups/database/:id/restore': 'countLimits.databasesPerProject, and one restore of a database at a time',

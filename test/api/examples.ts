@@ -357,6 +357,8 @@ function answerFor(call: CallParams): unknown {
         exit_code: 0,
         output: call.command.join(' ').includes('pg_database_size') ? '8192,app\n' : '1,100,60\n',
       };
+    case 'import.look':
+      return { size_bytes: 4096 };
     case 'volume.usage':
       return { bytes: 65_536 };
     case 'logs.read':
@@ -908,6 +910,16 @@ export const examples: Readonly<Record<string, Example>> = {
     path: at('/databases/:database/restore'),
     before: addBackup,
     body: (stage) => ({ backup_id: places.backup(stage) }),
+  },
+  'POST /databases/:id/import': {
+    path: at('/databases/:database/import'),
+    before: addDatabase,
+    body: () => ({ url: 'https://dumps.example.test/orders.sql.gz' }),
+  },
+  'POST /databases/:id/restore-from-path': {
+    path: at('/databases/:database/restore-from-path'),
+    before: addDatabase,
+    body: () => ({ path: 'orders.sql' }),
   },
   'GET /databases/:id/recovery-window': {
     path: at('/databases/:database/recovery-window'),

@@ -151,6 +151,32 @@ describe('backup --every', () => {
   });
 });
 
+describe('schedule', () => {
+  it('backs up now, and is paused until it goes on', async () => {
+    const of = await database('weekly');
+    const made = await run('backup', 'weekly', '--to', 'nightly', '--every', '@weekly');
+    const [, id = ''] = /([0-9a-f-]{36})/.exec(made.out) ?? [];
+    expect(await run('schedule', 'pause', 'weekly')).toEqual(output(`^backup-schedule ${id} of weekly is paused\n$`));
+    expect((await owner.get(`/backup-schedules/${id}`)).data).toMatchObject({ is_paused: true, status: 'paused' });
+    expect(await run('schedule', 'resume', id)).toEqual(output(`^backup-schedule ${id} of weekly is active`));
+    expect((await owner.get(`/backup-schedules/${id}`)).data).toMatchObject({ is_paused: false, status: 'active' });
+    const [printed, backup] = await Promise.all([
+      run('schedule', 'run', 'weekly'),
+      ends('backup', of, { phase: 'completed', size_bytes: 1024 * 1024 }),
+    ]);
+    expect(printed).toEqual(output(`^backup ${backup} of weekly is completed: 1.0 MiB in its bucket\n$`));
+    expect((await owner.get(`/backups/${backup}`)).data).toMatchObject({ schedule_id: id });
+  });
+
+  it('is refused for another word, and for what has none', async () => {
+    expect(await run('schedule', 'stop', 'weekly')).toEqual(failed('It must be run, pause or resume: got stop'));
+    await database('unscheduled');
+    expect((await run('schedule', 'run', 'unscheduled')).err).toContain(
+      'No backup-schedule is called unscheduled: there is weekly',
+    );
+  });
+});
+
 describe('restore', () => {
   it('asks before it restores in place, waits for the end, and is listed', async () => {
     const id = await database('accounts');

@@ -1,4 +1,6 @@
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Town } from '../harness/command-line.ts';
 
@@ -123,6 +125,21 @@ describe('a database', () => {
     expect(await run('db', 'restart', 'cache', 'now')).toEqual(failed('Cannot restart a database with now'));
   });
 
+  it('imports nothing that its engine cannot read, nor a file beyond the folder of its server', async () => {
+    const file = join(await mkdtemp(join(tmpdir(), 'setpoint-dump-')), 'dump.sql');
+    await writeFile(file, `-- MySQL dump 10.13\n${'-- \n'.repeat(1_000_000)}`);
+    const into = (...source: string[]) => run('db', 'import', 'cache', ...source, '--yes');
+    expect(await into()).toEqual(failed('Say what is imported, by one of --file FILE, --url ADDRESS and --path PATH'));
+    expect(await into('--file', file)).toEqual(
+      failed('The dump cannot be imported: It is a dump of MySQL or MariaDB, and the database is of redis'),
+    );
+    expect((await into('--file', `${file}.none`)).err).toContain('ENOENT');
+    expect((await into('--path', '../dump.rdb')).err).toContain('is not below it');
+    expect((await into('--path', 'dump.rdb')).err).toContain('is not there');
+    expect((await run('get', 'restores')).out).not.toContain('cache');
+    await rm(dirname(file), { recursive: true });
+  });
+
   it('has its output printed, and followed until that is interrupted', async () => {
     expect((await run('create', 'database', 'talk', '--project', 'shop', '--on', 'one', '--type', 'mysql')).code).toBe(
       0,
@@ -162,7 +179,7 @@ describe('a database', () => {
     );
     expect(await run('db', 'backup', 'idle')).toEqual(
       failed(
-        'Cannot backup a database: start, stop, restart, credentials, connect, rotate-password, parameters, archive, unarchive, window, logs or shell',
+        'Cannot backup a database: start, stop, restart, credentials, connect, rotate-password, parameters, import, archive, unarchive, window, logs or shell',
       ),
     );
   });

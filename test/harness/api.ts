@@ -9,7 +9,13 @@ import { CallError } from '../../agent-protocol/call-error.ts';
 import type { LogChunk } from '../../agent-protocol/logs.ts';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import type { TrafficSample } from '../../agent-protocol/traffic.ts';
-import type { CallParams, LogStreamParams, TerminalParams, TunnelParams } from '../../agent-protocol/messages.ts';
+import type {
+  CallParams,
+  ImportStreamParams,
+  LogStreamParams,
+  TerminalParams,
+  TunnelParams,
+} from '../../agent-protocol/messages.ts';
 import type { Agents } from '../../api/ground/agents.ts';
 import { ApiConfig } from '../../api/ground/config.ts';
 import { systemRandom } from '../../api/ground/random.ts';
@@ -71,6 +77,14 @@ export interface ScriptedAgents extends Agents {
     | ((
         server: string,
         params: TerminalParams,
+        incoming: AsyncIterable<Uint8Array>,
+        signal: AbortSignal,
+      ) => AsyncIterable<Uint8Array>)
+    | undefined;
+  /** Takes a dump in that a client sends. */
+  uploaded:
+    | ((
+        params: ImportStreamParams,
         incoming: AsyncIterable<Uint8Array>,
         signal: AbortSignal,
       ) => AsyncIterable<Uint8Array>)
@@ -330,6 +344,7 @@ export function scriptedAgents(): ScriptedAgents {
     follow: undefined,
     exec: undefined,
     tunnel: undefined,
+    uploaded: undefined,
     async call(_tenant, server, params) {
       if (agents.answer === undefined) throw new CallError('away', 'Agent is not connected');
       return agents.answer(server, params);
@@ -349,6 +364,10 @@ export function scriptedAgents(): ScriptedAgents {
       return agents.window(server, workload, signal);
     },
     duplex(_tenant, server, params, outgoing, { signal }) {
+      if (params.kind === 'import') {
+        if (agents.uploaded === undefined) throw new CallError('away', 'Agent is not connected');
+        return agents.uploaded(params, outgoing, signal);
+      }
       if (params.kind === 'tunnel') {
         if (agents.tunnel === undefined) throw new CallError('away', 'Agent is not connected');
         return agents.tunnel(params, outgoing, signal);

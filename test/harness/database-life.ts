@@ -1,3 +1,7 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { CreateBucketCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
@@ -16,6 +20,9 @@ const patientMs = 120_000;
 /** Each printable character of ASCII. */
 const password = Array.from({ length: 95 }, (_, n) => String.fromCharCode(32 + n)).join('');
 
+/** Statements that need roles. */
+const ofOthers = '\nALTER TABLE public.notes OWNER TO somebody;\nGRANT SELECT ON TABLE public.notes TO reader;\n';
+
 interface Dialect {
   type: DatabaseEngine;
   /** Arguments of the engine's client that write a row, and that count the rows. */
@@ -28,6 +35,8 @@ interface Dialect {
   asked: readonly (readonly [question: readonly string[], answer: RegExp])[];
   /** Parameters with which its engine does not start on this machine, where there are any. */
   tooMuch?: Readonly<Record<string, string>>;
+  /** A program that writes a dump as people bring it, where an import is tried. */
+  dumping?: readonly string[];
   /** Accounts with the password of the database. */
   users: readonly string[];
   /** A client that logs in from beyond loopback; the password is in a variable. */
@@ -91,6 +100,7 @@ const dialects: Readonly<Record<DatabaseEngine, Omit<Dialect, 'type'>>> = {
       ],
     ],
     tooMuch: { shared_buffers: '256g' },
+    dumping: ['pg_dump', 'app'],
     users: ['app'],
     login: (user, host) => ({ variable: 'PGPASSWORD', command: ['psql', '-h', host, '-U', user, '-c', 'SELECT 1'] }),
     countFrom: ({ href }) => ({ program: 'psql', args: [href, '-XqtA', '-c', 'SELECT count(*) FROM notes'] }),
@@ -130,7 +140,7 @@ export function describeDatabases(...types: readonly DatabaseEngine[]): void {
   describe.each(types.map((type): Dialect => ({ type, ...dialects[type] })))('a database of $type', live);
 }
 
-function live({ type, write, count, countFrom, users, login, parameters, asked, tooMuch }: Dialect): void {
+function live({ type, write, count, countFrom, users, login, parameters, asked, tooMuch, dumping }: Dialect): void {
   let town: Installation;
   let database: ApiObject;
   let base: string;
@@ -344,6 +354,40 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
     await town.client.request('DELETE', `/api/v1/databases/${copy.id}?wait=60`, undefined);
     expect(await rows()).toBe(2);
   });
+
+  if (dumping !== undefined)
+    it('takes a dump that was made elsewhere, whose roles it does not have, and none that starts a program', async () => {
+      const plain = await docker('exec', await container(), ...dumping);
+      const folder = await mkdtemp(join(tmpdir(), 'setpoint-dump-'));
+      const file = join(folder, 'notes.sql.gz');
+      const load = async (content: string): Promise<ApiObject> => {
+        await writeFile(file, gzipSync(content));
+        return town.client.upload(`${base}/import`, file);
+      };
+      try {
+        await client(write);
+        expect(await rows()).toBe(3);
+        const owned = plain.replace('\n--\n-- PostgreSQL database dump complete', (end) => `${ofOthers}${end}`);
+        await ended(await load(owned), 'restores', 'completed');
+        database = await is('running');
+        expect(await rows()).toBe(2);
+
+        const started = plain.replace(
+          '\n--\n-- PostgreSQL database dump complete',
+          (end) => `\n\\! touch /tmp/started\n${end}`,
+        );
+        const refused = await load(started);
+        const after = await town.until('the import has failed', async () => {
+          const now = await town.client.object('GET', `/api/v1/restores/${refused.id}`);
+          return now.status === 'failed' && now;
+        });
+        expect(after['error']).toMatchObject({ message: expect.stringContaining('a command of psql') });
+        // until the instance that read the dump is gone, it may be the one that is asked
+        await town.until('the database has what it had', async () => (await rows()) === 2);
+      } finally {
+        await rm(folder, { recursive: true });
+      }
+    });
 
   if (tooMuch !== undefined)
     it('says what to do about parameters that it does not start with, and returns without them', async () => {

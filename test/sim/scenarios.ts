@@ -812,6 +812,14 @@ volumes: {data: {}}
     },
   },
   {
+    name: 'import a dump into a database by its address',
+    running: 2,
+    prepare: withDatabase,
+    async run(world, { app: database }) {
+      await restored(world, `/databases/${database}/import`, { url: 'https://dumps.example.test/orders.sql' });
+    },
+  },
+  {
     name: 'restore a backup into a database that is made for it, and delete that',
     running: 1,
     prepare: withBackup,

@@ -82,10 +82,16 @@ function run(around: Around = {}) {
         return program.process;
       },
       volume: async () => ({ path: folder }) as Volume, // what is read of it
+      run: () => Promise.reject(new Error('No question is expected')),
     },
     archiver: openMock({ type: 'mock', clock: systemClock }).archiver,
     observer: { of: () => [{ container: { id: 'container', state } } as Actual] }, // what is read of it
     control,
+    imports: {
+      folder: { file: () => Promise.reject(new Error('No file is expected')) },
+      uploads: { file: () => Promise.reject(new Error('No file is expected')), remove: async () => undefined },
+      networks: [],
+    },
     disk: async () => ({ freeBytes, totalBytes: 200 * gibibyte }),
     clock: hasty,
     random: () => 0,

@@ -100,6 +100,20 @@ test('none is given before the upload was begun, and after backup or restore hav
   }
 });
 
+test('the address that somebody gave of a dump is opened for the server that fetches it, until that has ended', async () => {
+  const address = { $sealed: 'x', for: 'y' };
+  const source = { by: 'url' as const, address, shown: 'https://dumps.example.test/a' };
+  await rig.repo.change('restore', id('restore'), (draft) => void (draft.source = source));
+  await rig.rest();
+  await expect(sign(download('restore task'))).resolves.toEqual({ addresses: ['opened'] });
+  await expect(sign(download('restore task'), { server: id('other') })).rejects.toMatchObject(notAssigned);
+  await expect(sign(download('restore task'), { isSealed: true })).rejects.toMatchObject({
+    code: 'secret_unavailable',
+  });
+  await of('restore', { phase: 'failed' });
+  await expect(sign(download('restore task'))).rejects.toMatchObject(notAssigned);
+});
+
 test('keys that do not open are another trouble, which may pass', async () => {
   await expect(sign(parts('backup task'), { isSealed: true })).rejects.toMatchObject({ code: 'secret_unavailable' });
 });

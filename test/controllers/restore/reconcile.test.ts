@@ -25,10 +25,12 @@ type Observable = 'database' | 'server' | 'volume' | 'assignment' | 'backup';
 interface Asked {
   type?: 'postgres' | 'redis';
   isNew?: boolean;
+  /** What is restored in place of a backup. */
+  source?: DesiredOf<'restore'>['source'];
 }
 
 /** A restore into a database that serves from volume `data`; the new volume is `fresh`. */
-async function asked(rig: Rig, { type = 'postgres', isNew = false }: Asked = {}) {
+async function asked(rig: Rig, { type = 'postgres', isNew = false, source }: Asked = {}) {
   const { repo } = rig;
   const view = rig.mirror.tenant(tenant);
   const place = { environment_id: id('environment'), server_id: id('server') };
@@ -72,7 +74,7 @@ async function asked(rig: Rig, { type = 'postgres', isNew = false }: Asked = {})
     desiredState('restore', {
       project_id: id('shop'),
       place,
-      backup_id: id('good'),
+      ...(source === undefined ? { backup_id: id('good') } : { backup_id: id('none'), source }),
       of: { kind: 'database', id: id('orders') },
       volume_id: id('fresh'),
       is_new: isNew,
@@ -265,6 +267,29 @@ describe('by a program of the engine', () => {
     expect(it.told()).toEqual([expect.stringContaining('restore_completed: ')]);
     await it.quiet();
     expect(it.told()).toHaveLength(1);
+  });
+
+  test.each<[NonNullable<Asked['source']>, string]>([
+    [{ by: 'upload', id: id('sent'), size_bytes: 5 }, id('sent')],
+    [{ by: 'path', path: 'orders.sql', size_bytes: 5 }, 'orders.sql'],
+    [{ by: 'url', address: { $sealed: 'x', for: 'y' }, shown: 'https://dumps.example.test/a' }, ''],
+  ])('a dump that somebody brings is read as a backup is, without one: %j', async (source, name) => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { source });
+    await it.fresh('available');
+    await it.ofSide(up);
+    expect(it.task()?.desired.spec).toMatchObject({
+      type: 'restore',
+      instance: it.side()?.meta.id,
+      source: { by: source.by, name, database: 'app' },
+    });
+    expect(JSON.stringify(it.task())).not.toContain('$sealed');
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    await it.ofSide({ phase: 'stopped' });
+    await it.gone('side');
+    expect(it.pointer()).toBe(id('fresh'));
+    await it.serves(up);
+    expect(it.phase()).toBe('completed');
   });
 
   test('what was begun goes on while the instance is not ready for a moment', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { restoreSteps, touchedNow } from '../../../web/pages/backups/restore-steps.ts';
+import { importedText, restoreSteps, touchedNow } from '../../../web/pages/backups/restore-steps.ts';
 import type { RestoreStatus } from '../../../web/pages/backups/restore-steps.ts';
 import { touchedBy, whyNotYet } from '../../../web/pages/database/restore-draft.ts';
 
@@ -67,4 +67,12 @@ describe('a restore that is being asked for', () => {
       'Nothing of orders is touched, now or later.',
     );
   });
+});
+
+it('what an import reads is told in words', () => {
+  const none = { url: null, path: null, size_bytes: null };
+  expect(importedText({ ...none, kind: 'backup' })).toBeUndefined();
+  expect(importedText({ ...none, kind: 'upload', size_bytes: 2048 })).toBe('a file that was sent, 2 KiB');
+  expect(importedText({ ...none, kind: 'url', url: 'https://a.test/d' })).toBe('https://a.test/d');
+  expect(importedText({ ...none, kind: 'path', path: 'd.sql' })).toBe('file d.sql of its server');
 });

@@ -80,6 +80,21 @@ export function touchedNow(it: Shown): string {
   return '';
 }
 
+/** What an import reads, in words; `undefined`: it is a restore of a backup. */
+export function importedText({ kind, url, path, size_bytes: bytes }: Restore['source']): string | undefined {
+  const size = bytes === null ? '' : `, ${bytesText(bytes)}`;
+  switch (kind) {
+    case 'backup':
+      return undefined;
+    case 'upload':
+      return `a file that was sent${size}`;
+    case 'url':
+      return url ?? '';
+    case 'path':
+      return `file ${path ?? ''} of its server${size}`;
+  }
+}
+
 function progressText(progress: Restore['progress']): string {
   if (progress === null) return '';
   const rate = progress.bytes_per_second > 0 ? `, ${bytesText(progress.bytes_per_second)}/s` : '';

@@ -20,7 +20,7 @@ import { Status } from '../../parts/status.tsx';
 import { lookOf } from '../../parts/status-words.ts';
 import { Steps } from '../../parts/steps.tsx';
 import { Time } from '../../parts/time.tsx';
-import { isUnderWay, restoreSteps, touchedNow } from './restore-steps.ts';
+import { importedText, isUnderWay, restoreSteps, touchedNow } from './restore-steps.ts';
 
 type Restore = ObjectOf<'restore'>;
 type Asked = 'cancel' | 'switch' | 'back' | undefined;
@@ -30,7 +30,7 @@ export function RestoreView({ it }: { readonly it: Restore }): VNode {
   const { store } = useConsole();
   const href = useHref();
   const [asked, setAsked] = useState<Asked>();
-  const backup = store.get('backup', it.backup_id);
+  const backup = it.backup_id === null ? undefined : store.get('backup', it.backup_id);
   const waits = it.conditions.find(({ type, status }) => type === 'Reconciling' && status === 'true')?.message ?? '';
   return (
     <div class="stack">
@@ -43,9 +43,10 @@ export function RestoreView({ it }: { readonly it: Restore }): VNode {
         of={[
           ['Status', <Status key="status" kind="restore" object={it} />],
           [it.kind === 'database' ? 'Database' : 'Volume', <TargetLink key="target" it={it} />],
+          ['Of the dump', importedText(it.source)],
           [
             'Of the backup',
-            backup === undefined ? (
+            it.backup_id === null ? undefined : backup === undefined ? (
               <code key="backup">{it.backup_id.slice(0, 8)}</code>
             ) : (
               <span key="backup">
@@ -155,7 +156,7 @@ function CancelRestore({ it, onClose }: DialogProps): VNode {
       title={`Cancel the restore of ${it.name}`}
       verb="Cancel the restore"
       goes={['What was restored so far, with the new volume']}
-      stays={[`${it.name} with the data that it serves now`, 'The backup']}
+      stays={[`${it.name} with the data that it serves now`, ...(it.backup_id === null ? [] : ['The backup'])]}
       busy={act.busy}
       error={act.error}
       onConfirm={() => void cancel()}

@@ -54,7 +54,8 @@ export function RestoresTable({ rows }: { readonly rows: readonly Restore[] }): 
         {
           id: 'asof',
           title: 'As of',
-          cell: ({ target_time: at }) => (at === null ? 'its backup' : exactTime(at)),
+          cell: ({ target_time: at, backup_id: of }) =>
+            at === null ? (of === null ? 'a dump' : 'its backup') : exactTime(at),
         },
         {
           id: 'asked',

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { request as requestByHttp } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { request as requestByHttps } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+
+/** What a request answered. */
+export interface FileAnswer {
+  status: number;
+  text: string;
+}
+
+/**
+ * Sends a file as a form, as it is read: `fetch` gives up a body that takes more than five minutes. An answer that comes before
+ * the end of the file ends the sending.
+ *
+ * @throws Error if the file cannot be read, or the connection is lost without an answer
+ */
+export async function sendFile(
+  address: string,
+  { path, headers }: { path: string; headers: Record<string, string> },
+  signal: AbortSignal | undefined,
+): Promise<FileAnswer> {
+  await using file = await open(path);
+  const { size } = await file.stat();
+  const boundary = `setpoint-${randomUUID()}`;
+  const head = `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="dump"\r\ncontent-type: application/octet-stream\r\n\r\n`;
+  const tail = `\r\n--${boundary}--\r\n`;
+  const request = address.startsWith('https:') ? requestByHttps : requestByHttp;
+  const sent = request(address, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+      'content-length': String(head.length + size + tail.length),
+    },
+    ...(signal !== undefined && { signal }),
+  });
+  const answered = new AbortController();
+  const answer = new Promise<IncomingMessage>((resolve, reject) => {
+    sent.once('response', (response: IncomingMessage) => {
+      answered.abort();
+      resolve(response);
+    });
+    sent.once('error', reject);
+  });
+  answer.catch(() => undefined); // it is awaited below
+  const body = async function* (): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(head);
+    if (size > 0) yield* file.createReadStream({ autoClose: false, end: size - 1 }) as AsyncIterable<Buffer>;
+    yield Buffer.from(tail);
+  };
+  await pipeline(body, sent, { signal: answered.signal }).catch(async (error: unknown) => {
+    // the answer says more, and may be on its way
+    await answer.catch(() => {
+      throw error;
+    });
+  });
+  const response = await answer;
+  return { status: response.statusCode ?? 0, text: await text(response) };
+}
