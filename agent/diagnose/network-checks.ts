@@ -84,10 +84,11 @@ function portCheck(name: MachineCheck, port: number): Check {
           remedy: 'If that agent does not run here any more: setpoint agent clean',
         };
       if (!(await world.listeners()).has(port)) return { status: 'pass', message: `Port ${port} is free` };
+      const user = await world.userOfPort(port);
       return {
         status: 'warn',
-        message: `Port ${port} is taken by ${programAt(port, await world.userOfPort(port))}: no application can be bound to it`,
-        remedy: `Find it and stop it, if applications are to have the port: ss -ltnp 'sport = :${port}'`,
+        message: `Port ${port} is taken by ${programAt(port, user)}: no application can be bound to it`,
+        remedy: `Stop ${user === undefined ? 'it' : `process ${user.pid}`}, if applications are to have the port: ss -ltnp 'sport = :${port}'`,
       };
     },
   };

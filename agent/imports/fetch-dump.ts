@@ -1,13 +1,12 @@
-import { request as requestByHttp } from 'node:http';
 import type { IncomingMessage } from 'node:http';
-import { request as requestByHttps } from 'node:https';
 import { isIP } from 'node:net';
+import { https, request as requestByHttp } from '../../agent-protocol/node-http.ts';
 import { networks, reachOf } from '../../network/address.ts';
 import { addressesOf } from '../../network/addresses-of.ts';
 import { ImportFault } from './import-fault.ts';
 
-/** Nothing moves on the connection for so long: it is over. */
-const idleMs = 60_000;
+/** Nothing comes for so long although it is waited for: the connection is over. */
+const usualIdleMs = 60_000;
 const mostRedirects = 5;
 const redirects: readonly (number | undefined)[] = [301, 302, 303, 307, 308];
 
@@ -16,6 +15,7 @@ export interface FetchOptions {
   allowed: readonly string[];
   /** The addresses of a host; by default those of the resolver. */
   resolve?: (host: string, signal: AbortSignal) => Promise<readonly string[]>;
+  idleMs?: number;
 }
 
 export interface FetchedDump {
@@ -32,11 +32,12 @@ export interface FetchedDump {
  * @throws ImportFault `invalid_source`, `source_failed`; the reason of the signal
  */
 export async function fetchDump(address: string, options: FetchOptions, signal: AbortSignal): Promise<FetchedDump> {
+  const { idleMs = usualIdleMs } = options;
   let url = parsed(address);
   for (let hop = 0; hop <= mostRedirects; hop += 1) {
-    const answer = await ask(url, await judged(url, options, signal), signal);
+    const answer = await ask(url, { address: await judged(url, options, signal), idleMs }, signal);
     const { statusCode: status, headers } = answer;
-    if (status === 200) return dumpIn(answer, signal);
+    if (status === 200) return dumpIn(answer, idleMs, signal);
     answer.destroy();
     const { location } = headers;
     if (!redirects.includes(status) || location === undefined)
@@ -90,8 +91,12 @@ async function judged(
   throw new ImportFault('invalid_source', `The dump may not be fetched from ${host}: ${why}`);
 }
 
-function ask(url: URL, address: string, signal: AbortSignal): Promise<IncomingMessage> {
-  const request = url.protocol === 'https:' ? requestByHttps : requestByHttp;
+function ask(
+  url: URL,
+  { address, idleMs }: { address: string; idleMs: number },
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const request = url.protocol === 'https:' ? https.request : requestByHttp;
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   return new Promise((resolve, reject) => {
     const sent = request(
@@ -105,15 +110,19 @@ function ask(url: URL, address: string, signal: AbortSignal): Promise<IncomingMe
         timeout: idleMs,
         ...(url.protocol === 'https:' && isIP(host) === 0 && { servername: host }),
       },
-      resolve,
+      (answer) => {
+        sent.off('timeout', late);
+        resolve(answer);
+      },
     );
-    sent.on('timeout', () => sent.destroy(new Error(`Nothing came for ${idleMs / 1000} s`)));
+    const late = (): void => void sent.destroy(silence(idleMs));
+    sent.on('timeout', late);
     sent.on('error', (error) => reject(signal.aborted ? signal.reason : lost(url, error)));
     sent.end();
   });
 }
 
-function dumpIn(answer: IncomingMessage, signal: AbortSignal): FetchedDump {
+function dumpIn(answer: IncomingMessage, idleMs: number, signal: AbortSignal): FetchedDump {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-encoding': content } = answer.headers;
   // without both, the end of the connection would be taken for that of the dump
   if (length === undefined && encoding === undefined) {
@@ -124,15 +133,25 @@ function dumpIn(answer: IncomingMessage, signal: AbortSignal): FetchedDump {
     answer.destroy();
     throw new ImportFault('source_failed', `The host of the dump sends it as ${content}, which was not asked for`);
   }
+  answer.socket.on('timeout', () => answer.destroy(silence(idleMs)));
   const bytes = (async function* () {
     try {
-      yield* answer as AsyncIterable<Buffer>;
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        // an engine that works on what it has read keeps the host waiting
+        answer.socket.setTimeout(0);
+        yield chunk;
+        answer.socket.setTimeout(idleMs);
+      }
     } catch (error) {
       signal.throwIfAborted();
       throw new ImportFault('source_failed', `The dump was cut off: ${messageOf(error)}`, { cause: error });
     }
   })();
   return { bytes, ...(length !== undefined && { size: Number(length) }) };
+}
+
+function silence(idleMs: number): Error {
+  return new Error(`Nothing came for ${idleMs / 1000} s`);
 }
 
 function lost({ host }: URL, error: Error): ImportFault {

@@ -18,7 +18,8 @@ export class PortHolder implements AsyncDisposable {
       server.once('error', resolve);
       server.listen({ port, host: '0.0.0.0', exclusive: true }, () => resolve(undefined));
     });
-    if (error !== undefined) return unheldPort(port, error.code, await userOfPort(port));
+    if (error !== undefined)
+      return unheldPort(port, error.code, error.code === 'EADDRINUSE' ? await userOfPort(port) : undefined);
     server.on('error', () => undefined); // a connection that could not be accepted
     server.unref();
     this.#servers.set(port, server);

@@ -27,11 +27,11 @@ export function takenPort(port: number, user?: PortUser): PortProblem {
 /** The program of the engine that stands at a port which a container publishes. */
 const ofEngine = 'docker-proxy';
 
-/** What has a port, as a part of a sentence. */
+/** What has a port, as a part of a sentence that stays the same while a program starts again and again. */
 export function programAt(port: number, user: PortUser | undefined): string {
   if (user === undefined) return 'another program';
-  if (user.name === ofEngine) return `a container: \`docker ps --filter publish=${port}\` names it`;
-  return `${user.name} (process ${user.pid})`;
+  if (user.name === ofEngine) return `a container (docker ps --filter publish=${port})`;
+  return `another program, ${user.name}`;
 }
 
 /** Another agent of the machine publishes the port. */

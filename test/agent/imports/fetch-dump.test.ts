@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { fetchDump } from '../../../agent/imports/fetch-dump.ts';
 
@@ -78,6 +79,27 @@ test.runIf(here !== undefined)('a redirect is followed on the host alone', async
     message: expect.stringContaining('elsewhere.example.test'),
   });
 });
+
+test.runIf(here !== undefined)(
+  'a host is waited for only so long, and waits for the engine as long as that takes',
+  async () => {
+    const bytes = 16 * 1024 * 1024;
+    const port = await serve(({ url }, response) => {
+      response.writeHead(200, { 'content-length': String(bytes) });
+      if (url === '/dump') response.end(Buffer.alloc(bytes));
+      else response.write('SELECT');
+    });
+    const options = { allowed: [`${here}/32`], idleMs: 100 };
+    const open = (path: string) => fetchDump(`http://${here}:${port}${path}`, options, new AbortController().signal);
+    let count = 0;
+    for await (const chunk of (await open('/dump')).bytes) {
+      if (count === 0) await delay(300);
+      count += chunk.length;
+    }
+    expect(count).toBe(bytes);
+    await expect(buffer(Readable.from((await open('/silent')).bytes))).rejects.toThrow('Nothing came');
+  },
+);
 
 test.runIf(here !== undefined)('what is cut off, has no length or is not there fails', async () => {
   const port = await serve(({ url }, response) => {
