@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { json } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
-import { sendFile } from './send-file.ts';
 import { displayable } from '../api/streams/log-frames.ts';
 
 /** The control plane of a client, and its credential: `token` is a session's token or a service key. */
@@ -184,6 +183,7 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
     object: async (method, path, body, headers) => ApiObject.parse(await request(method, path, body, headers)),
     async upload(path, file) {
       const headers = credential(connection.token);
+      const { sendFile } = await import('./send-file.ts'); // few commands send one
       const { status, text } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch(
         (error: unknown) => {
           stop?.throwIfAborted();

@@ -37,8 +37,8 @@ const checks = {
  */
 const stages: readonly (readonly (readonly string[])[])[] = [
   [
-    ['unit', 'api', 'sim', 'api-etcd'],
-    ['check', 'programs', 'contract'],
+    ['check', 'unit', 'api', 'sim', 'api-etcd'],
+    ['programs', 'contract'],
   ],
   [['e2e', 'browser', 'api-rest', 'api-etcd-rest', 'programs-rest', 'e2e-rest', 'long', 'fresh']],
 ];

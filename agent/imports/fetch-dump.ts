@@ -1,7 +1,6 @@
-import { request as requestByHttp } from 'node:http';
 import type { IncomingMessage } from 'node:http';
-import { request as requestByHttps } from 'node:https';
 import { isIP } from 'node:net';
+import { https, request as requestByHttp } from '../../agent-protocol/node-http.ts';
 import { networks, reachOf } from '../../network/address.ts';
 import { addressesOf } from '../../network/addresses-of.ts';
 import { ImportFault } from './import-fault.ts';
@@ -97,7 +96,7 @@ function ask(
   { address, idleMs }: { address: string; idleMs: number },
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
-  const request = url.protocol === 'https:' ? requestByHttps : requestByHttp;
+  const request = url.protocol === 'https:' ? https.request : requestByHttp;
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   return new Promise((resolve, reject) => {
     const sent = request(

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { mkdir, open, readlink, realpath } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { isAbsolute, join, relative } from 'node:path';
-import { isBelow } from '../tasks/contained-path.ts';
+import { isBelow } from '../disk/contained-path.ts';
 import { ImportFault } from './import-fault.ts';
 
 const mostCharacters = 1024;

@@ -5,7 +5,7 @@ import { join, posix } from 'node:path';
 import type { Pack } from 'tar-stream';
 import type { ContextEntry } from '../runtime/build-context.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
-import { isBelow } from './contained-path.ts';
+import { isBelow } from '../disk/contained-path.ts';
 import type { IgnoreEntry, IgnoreFile, IgnoreFolder } from './ignore-file.ts';
 
 /** Name of the Dockerfile in the archive, wherever it is in the repository. */

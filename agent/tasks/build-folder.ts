@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { RuntimeFailure } from '../runtime/runtime.ts';
-import { containedPath } from './contained-path.ts';
+import { containedPath } from '../disk/contained-path.ts';
 
 /**
  * The real path of the folder that is built in. `root` is that of the repository.

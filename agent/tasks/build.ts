@@ -11,7 +11,7 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 import { buildByKit } from './build-by-kit.ts';
 import { buildClassic } from './build-classic.ts';
 import type { Prepared } from './prepared-build.ts';
-import { containedPath } from './contained-path.ts';
+import { containedPath } from '../disk/contained-path.ts';
 import { generatedFor } from './generated-dockerfile.ts';
 import type { Checkout, Git } from './git.ts';
 import { isCommit } from './git-source.ts';

@@ -7,7 +7,7 @@ import type { RepositoryFiles } from '../../agent-protocol/messages.ts';
 import type { DiskGuard } from '../disk/disk-guard.ts';
 import { watchDisk } from '../disk/disk-guard.ts';
 import type { Clock } from '../../time/clock.ts';
-import { containedPath } from './contained-path.ts';
+import { containedPath } from '../disk/contained-path.ts';
 import type { Git } from './git.ts';
 import { Turns } from './turns.ts';
 import type { WorkFolder } from './work-folder.ts';

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { lstat, open, readdir } from 'node:fs/promises';
 import { maxDeclarationBytes, type RepositoryFiles } from '../dockerfiles/repository-files.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
-import { containedPath } from './contained-path.ts';
+import { containedPath } from '../disk/contained-path.ts';
 
 const maxNames = 10_000;
 

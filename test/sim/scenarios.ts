@@ -909,11 +909,14 @@ volumes: {data: {}}
     },
   },
   {
-    name: 'import a dump into a database by its address',
+    name: 'import a dump into a database by its address, and delete that with its former data',
     running: 2,
     prepare: withDatabase,
-    async run(world, { app: database }) {
+    async run(world, { machine, app: database }) {
       await restored(world, `/databases/${database}/import`, { url: 'https://dumps.example.test/orders.sql' });
+      await world.must('DELETE', `/databases/${database}`);
+      await gone(world, 'database', database);
+      expect(machine.engine.volumes.list({})).toEqual([]);
     },
   },
   {

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ContextEntry } from '../../../agent/runtime/build-context.ts';
 import { contextArchive, contextEntries } from '../../../agent/tasks/build-context.ts';
-import { containedPath } from '../../../agent/tasks/contained-path.ts';
+import { containedPath } from '../../../agent/disk/contained-path.ts';
 import { ignoreFile, type IgnoreFile } from '../../../agent/tasks/ignore-file.ts';
 
 let base: string;
