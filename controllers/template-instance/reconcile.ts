@@ -58,7 +58,17 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
   return {
     name: 'template_instance',
     kind: 'template_instance',
-    reads: [...childKinds, 'deployment', 'project', 'environment', 'server', 'settings', 'registry', 'git_credential'],
+    reads: [
+      ...childKinds,
+      'deployment',
+      'project',
+      'environment',
+      'server',
+      'settings',
+      'registry',
+      'git_credential',
+      'function',
+    ],
     children: [...childKinds, 'deployment'],
     notifies: ['template_instance_failed'],
     wakes: [

@@ -58,7 +58,7 @@ describe('other verbs', () => {
   it('print events, cancel nothing that has ended, and name what goes only with another object', async () => {
     expect((await run('events', 'server', 'one')).out).toMatch(/^LAST +TYPE +REASON +COUNT +MESSAGE\n/);
     expect((await run('events', 'project', 'shop')).err).toContain(
-      'There are no events of a project: name one of servers, applications, deployments, databases, runs, volumes',
+      'There are no events of a project: name one of servers, applications, deployments, databases, functions, runs, volumes',
     );
     expect((await run('delete', 'deployment', 'web', '--yes')).err).toContain(
       'Cannot delete a deployment by itself: it goes with its application',

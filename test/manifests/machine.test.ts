@@ -69,6 +69,7 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'test/manifests/example-repository.test.ts: program': [],
   'test/manifests/hello.test.ts: process.execPath': [],
   'test/manifests/machine.test.ts: script': [],
+  'test/manifests/runtimes.test.ts: process.execPath': [],
   'test/run.ts: program': [],
   'test/long/benchmarks.test.ts: process.execPath': [],
   'test/clients/clients.test.ts: process.execPath': [],
