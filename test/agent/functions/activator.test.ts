@@ -256,6 +256,56 @@ describe('the activator', () => {
     await expect.poll(() => isClosed).toBe(true);
   });
 
+  it('does not wait for a caller who takes no answer, and keeps the instance that gave it', async () => {
+    const machine = new Machine();
+    machine.serve((request, response) => void response.end(request.url === '/big' ? Buffer.alloc(8 << 20) : 'ok'));
+    let body: Readable | undefined;
+    const big = machine.call({
+      path: '/big',
+      answer: async (reply) => {
+        ({ body } = reply);
+        reply.body.read(0);
+        await new Promise(() => undefined);
+      },
+    });
+    const late = expect(big).rejects.toMatchObject({ code: 'timed_out' });
+    await expect.poll(() => body?.readableLength ?? 0).toBeGreaterThan(0);
+    await machine.clock.advance(1000);
+    await late;
+    expect(body?.destroyed).toBe(true);
+    expect((await machine.call()).body).toBe('ok');
+    expect([machine.launches, machine.stopped]).toEqual([1, 0]);
+  });
+
+  it.each([
+    ['DELETE', { 'transfer-encoding': 'chunked' }, Readable.from([Buffer.from('GET /other HTTP/1.1')])],
+    ['DELETE', {}, Buffer.from('GET /other HTTP/1.1')],
+  ])('frames the body of a %s with %j', async (method, headers, body) => {
+    const machine = new Machine();
+    const seen: string[] = [];
+    machine.serve(async (request, response) => {
+      seen.push(`${request.method} ${request.url} ${await text(request)}`);
+      response.end('ok');
+    });
+    await machine.call({ method, headers: { host: 'h', ...headers }, body });
+    await machine.call();
+    expect(seen).toEqual(['DELETE / GET /other HTTP/1.1', 'POST / ']);
+  });
+
+  it('fails a call that is answered with 101', async () => {
+    const machine = new Machine();
+    machine.serve((request) => {
+      request.socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n');
+    });
+    const called = expect(machine.call()).rejects.toMatchObject({ code: 'instance_ended' });
+    const ended = async (): Promise<unknown> => {
+      await machine.clock.advance(100);
+      return machine.last?.status;
+    };
+    await expect.poll(ended).toBe('failed');
+    await called;
+  });
+
   it('is rid of all instances once it is closed', async () => {
     const machine = new Machine();
     machine.serve(hello, { minInstances: 1 });
