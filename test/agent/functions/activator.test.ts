@@ -10,7 +10,7 @@ import type { Execution } from '../../../agent-protocol/functions.ts';
 import { Activator, lastWordsMs } from '../../../agent/functions/activator.ts';
 import type { Call } from '../../../agent/functions/call.ts';
 import { forward } from '../../../agent/functions/forward.ts';
-import { idleMs, mostWaiting } from '../../../agent/functions/pool.ts';
+import { idleMs, mostWaiting, shortLifeMs } from '../../../agent/functions/pool.ts';
 import type { Launched, PoolSettings } from '../../../agent/functions/pool.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
@@ -304,6 +304,50 @@ describe('the activator', () => {
     };
     await expect.poll(ended).toBe('failed');
     await called;
+  });
+
+  it('gives no instance to a caller who left while another version took over', async () => {
+    const machine = new Machine();
+    machine.serve(hello, { launch: () => new Promise(() => undefined) });
+    const gone = new AbortController();
+    const left = expect(machine.call({}, gone.signal)).rejects.toMatchObject({ code: 'client_gone' });
+    const start = Promise.withResolvers<void>();
+    machine.serve(hello, {
+      maxInstances: 1,
+      launch: async () => {
+        await start.promise;
+        return machine.launch(hello);
+      },
+    });
+    gone.abort(new Error('gone'));
+    await left;
+    start.resolve();
+    expect((await machine.call()).status).toBe(200);
+    expect(machine.launches).toBe(1);
+  });
+
+  it('pauses longer each time before it replaces an instance that ends soon', async () => {
+    const machine = new Machine();
+    machine.serve(hello, { minInstances: 1, maxInstances: 1 });
+    const die = async (count: number): Promise<void> => {
+      await expect.poll(() => machine.ready).toBe(count);
+      await machine.clock.advance(0);
+      machine.ends[count - 1]?.({ outOfMemory: false });
+      await machine.clock.advance(0);
+    };
+    await die(1);
+    await machine.clock.advance(4999);
+    expect(machine.launches).toBe(1);
+    await machine.clock.advance(1);
+    await die(2);
+    await machine.clock.advance(9999);
+    expect(machine.launches).toBe(2);
+    await machine.clock.advance(1);
+    await expect.poll(() => machine.ready).toBe(3);
+    // one that lasted is replaced at once
+    await machine.clock.advance(shortLifeMs);
+    await die(3);
+    await expect.poll(() => machine.ready).toBe(4);
   });
 
   it('is rid of all instances once it is closed', async () => {
