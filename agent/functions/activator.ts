@@ -71,7 +71,7 @@ export class Activator {
       started_at: clock.now().toISOString(),
       cold_start: false,
       method: call.method,
-      path: call.path.slice(0, 1024),
+      path: call.path.split('?', 1).join('').slice(0, 1024), // a query may have secrets
     };
     const length = (): number => Math.max(0, Math.round(clock.monotonic() - begun));
     const end = (more: Partial<Execution> & Pick<Execution, 'status'>): Execution => {

@@ -110,6 +110,7 @@ describe('the activator', () => {
     expect(machine.launches).toBe(0);
     expect(await machine.call({ path: '/a?b=1' })).toEqual({ status: 200, body: 'POST /a?b=1 hello.test' });
     expect(machine.last).toMatchObject({ status: 'succeeded', cold_start: true, status_code: 200, version_id: 'one' });
+    expect(machine.last?.path).toBe('/a');
     await machine.call();
     expect(machine.last).toMatchObject({ status: 'succeeded', cold_start: false });
     expect(machine.launches).toBe(1);
