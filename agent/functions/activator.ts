@@ -23,6 +23,8 @@ const graceMs = 10_000;
 /** Time in which it is waited for why an instance went away. */
 const reasonMs = 1_000;
 const previewChars = 2000;
+/** Calls that are refused as too many wait are recorded at most so often: they would push all others out. */
+const refusalEveryMs = 1_000;
 /** Time in which the engine hands on what an instance wrote about its failure. */
 export const lastWordsMs = 250;
 
@@ -30,6 +32,8 @@ export const lastWordsMs = 250;
 export class Activator {
   readonly #deps: ActivatorDeps;
   #pool: Pool | undefined;
+  /** When a refusal was recorded last. */
+  #refusedAt = Number.NEGATIVE_INFINITY;
   /** Of earlier versions, whose calls are not all answered. */
   readonly #former = new Set<Pool>();
 
@@ -83,7 +87,7 @@ export class Activator {
         ...more,
         ...(preview !== '' && { log_preview: preview }),
       };
-      record(ended);
+      if (ended.error?.code !== 'queue_full' || this.#isRefusalDue()) record(ended);
       return ended;
     };
     try {
@@ -124,6 +128,13 @@ export class Activator {
   abandon(): void {
     for (const pool of [...this.#former, ...(this.#pool === undefined ? [] : [this.#pool])]) pool.abandon();
     this.#pool = undefined;
+  }
+
+  #isRefusalDue(): boolean {
+    const now = this.#deps.clock.monotonic();
+    if (now - this.#refusedAt < refusalEveryMs) return false;
+    this.#refusedAt = now;
+    return true;
   }
 
   /** Resolves with the status of the answer. @throws CallFault */

@@ -171,6 +171,12 @@ describe('the activator', () => {
     machine.serve(hello, { launch: () => new Promise(() => undefined) });
     const waiting = Array.from({ length: mostWaiting }, () => machine.call().catch((error: unknown) => error));
     await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full', status: 503, retryAfter: 1 });
+    // of many that are refused one is recorded each second
+    await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full' });
+    expect(machine.records).toHaveLength(1);
+    await machine.clock.advance(1000);
+    await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full' });
+    expect(machine.records).toHaveLength(2);
     machine.activator.abandon();
     expect(await Promise.all(waiting)).toHaveLength(mostWaiting);
   });
