@@ -253,6 +253,12 @@ describe('verbs', () => {
     });
     const listed = await owner.get(`/functions/${id}/executions?limit=10&status=succeeded,failed`);
     expect(listed.data).toEqual([data.execution]);
+    world.agents.answer = () => ({
+      items: [{ ...execution, trigger: 'cron', method: 'POST', path: '/', status_code: 204 }],
+      more: false,
+    });
+    const byCron = await owner.get(`/functions/${id}/executions`);
+    expect(byCron.data[0]).toMatchObject({ trigger: 'cron', http: { method: 'POST', path: '/', status_code: 204 } });
     expect(calls[1]).toMatchObject({ limit: 10, status: ['succeeded', 'failed'] });
     for (const wrong of ['limit=0', 'status=x', 'cursor=x', 'other=1'])
       expect((await owner.get(`/functions/${id}/executions?${wrong}`)).status, wrong).toBe(400);
