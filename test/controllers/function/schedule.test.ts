@@ -74,8 +74,8 @@ describe('a schedule', () => {
     expect(step({ ...rest, handledUntil: at(60) }, 'absent', 5).handledUntil).toBe(at(60));
   });
 
-  it('catches up for the last instant of an absence of weeks', () => {
-    expect(step(rest, 'absent', 10 * 2500).firing?.at).toBe(at(10 * 2500));
+  it('catches up for the last instant of an absence with more instants than one list has', () => {
+    expect(step(rest, 'absent', 10 * 1200).firing?.at).toBe(at(10 * 1200));
   });
 
   it('keeps local time over both changes of clocks', () => {
