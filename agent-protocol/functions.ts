@@ -46,7 +46,7 @@ const HeaderValue = z
 
 /** A request that a function is called with. */
 export const FunctionRequest = z.object({
-  method: z.string().regex(/^[A-Z]{1,16}$/, 'Must be a method such as GET'),
+  method: z.string().regex(/^(?!(?:CONNECT|TRACE)$)[A-Z]{1,16}$/, 'Must be a method such as GET, not CONNECT or TRACE'),
   /** With the query. */
   path: z
     .string()

@@ -23,6 +23,8 @@ const graceMs = 10_000;
 /** Time in which it is waited for why an instance went away. */
 const reasonMs = 1_000;
 const previewChars = 2000;
+/** Calls that are refused as too many wait are recorded at most so often: they would push all others out. */
+const refusalEveryMs = 1_000;
 /** Time in which the engine hands on what an instance wrote about its failure. */
 export const lastWordsMs = 250;
 
@@ -30,6 +32,8 @@ export const lastWordsMs = 250;
 export class Activator {
   readonly #deps: ActivatorDeps;
   #pool: Pool | undefined;
+  /** When a refusal was recorded last. */
+  #refusedAt = Number.NEGATIVE_INFINITY;
   /** Of earlier versions, whose calls are not all answered. */
   readonly #former = new Set<Pool>();
 
@@ -57,7 +61,7 @@ export class Activator {
 
   /**
    * Answers a call and resolves with the record of it. A handler that is late cannot be trusted to stop: its instance gets no
-   * further call. @throws CallFault where there is no answer, which is recorded, too
+   * further call, unless it is the caller who does not take the answer. @throws CallFault where there is no answer, which is recorded, too
    */
   async call(call: Call, signal: AbortSignal): Promise<Execution> {
     const { clock, record } = this.#deps;
@@ -71,7 +75,7 @@ export class Activator {
       started_at: clock.now().toISOString(),
       cold_start: false,
       method: call.method,
-      path: call.path.slice(0, 1024),
+      path: call.path.split('?', 1).join('').slice(0, 1024), // a query may have secrets
     };
     const length = (): number => Math.max(0, Math.round(clock.monotonic() - begun));
     const end = (more: Partial<Execution> & Pick<Execution, 'status'>): Execution => {
@@ -83,7 +87,7 @@ export class Activator {
         ...more,
         ...(preview !== '' && { log_preview: preview }),
       };
-      record(ended);
+      if (ended.error?.code !== 'queue_full' || this.#isRefusalDue()) record(ended);
       return ended;
     };
     try {
@@ -126,6 +130,13 @@ export class Activator {
     this.#pool = undefined;
   }
 
+  #isRefusalDue(): boolean {
+    const now = this.#deps.clock.monotonic();
+    if (now - this.#refusedAt < refusalEveryMs) return false;
+    this.#refusedAt = now;
+    return true;
+  }
+
   /** Resolves with the status of the answer. @throws CallFault */
   async #answered({ slot, pool }: Grant, call: Call, { id }: Execution, signal: AbortSignal): Promise<number> {
     const { timeoutMs } = pool.settings;
@@ -139,7 +150,7 @@ export class Activator {
       return await this.#deps.forward(slot, call, id, AbortSignal.any([signal, late.signal]));
     } catch (error) {
       if (late.signal.aborted) {
-        pool.retire(slot);
+        if (!(error instanceof CallFault && error.code === 'not_taken')) pool.retire(slot);
         throw late.signal.reason as CallFault; // it is aborted with one
       }
       if (signal.aborted) throw new CallFault('client_gone', 'Who called went away', { cause: error });

@@ -10,6 +10,7 @@ export class CallFault extends Error {
     | 'out_of_memory'
     | 'instance_ended'
     | 'client_gone'
+    | 'not_taken'
     | 'too_large';
   /** Seconds after which another call may succeed. */
   readonly retryAfter: number | undefined;
@@ -38,6 +39,7 @@ export class CallFault extends Error {
       case 'out_of_memory':
       case 'instance_ended':
       case 'client_gone':
+      case 'not_taken':
         return 502;
     }
   }

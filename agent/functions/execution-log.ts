@@ -59,21 +59,22 @@ export class ExecutionLog implements AsyncDisposable {
     else this.#cancel ??= this.#clock.timer(together.ms, () => this.#flush());
   }
 
-  /** The newest ones of a function first, older than `before` if that is known. */
+  /** The newest ones of a function first. `before`: older than this one; none if it is not kept any more. */
   async read({ function_id: of, limit, before, status }: ExecutionQuery): Promise<Executions> {
     this.#flush();
     await this.#writing;
     const database = await this.#open();
     const from =
       before === undefined ? undefined : database.prepare('SELECT seq FROM execution WHERE id = ?').get(before);
+    if (before !== undefined && from === undefined) return { items: [], more: false };
     const words = status ?? [];
     const found = database
       .prepare(
-        `SELECT record FROM execution WHERE function = ? AND seq < ?${
+        `SELECT record FROM execution WHERE function = ? AND at >= ? AND seq < ?${
           words.length === 0 ? '' : ` AND status IN (${words.map(() => '?').join(', ')})`
         } ORDER BY seq DESC LIMIT ?`,
       )
-      .all(of, Number(from?.['seq'] ?? Number.MAX_SAFE_INTEGER), ...words, limit + 1);
+      .all(of, this.#oldest(), Number(from?.['seq'] ?? Number.MAX_SAFE_INTEGER), ...words, limit + 1);
     const items = found.slice(0, limit).map(({ record }) => Execution.parse(JSON.parse(String(record))));
     return { items, more: found.length > limit };
   }
@@ -89,7 +90,8 @@ export class ExecutionLog implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#flush();
     await this.#writing;
-    if (this.#opening !== undefined) (await this.#opening).close();
+    const opened = await this.#opening?.catch(() => undefined); // it was logged that nothing could be stored
+    opened?.close();
   }
 
   #flush(): void {
@@ -125,7 +127,7 @@ export class ExecutionLog implements AsyncDisposable {
   }
 
   #prune(database: DatabaseSync): void {
-    database.prepare('DELETE FROM execution WHERE at < ?').run(this.#clock.now().getTime() - kept.ms);
+    database.prepare('DELETE FROM execution WHERE at < ?').run(this.#oldest());
     const all = database.prepare('SELECT function, count(*) AS n FROM execution GROUP BY function HAVING n > ?');
     for (const { function: of } of all.all(kept.count))
       database
@@ -135,8 +137,15 @@ export class ExecutionLog implements AsyncDisposable {
         .run(String(of), kept.count);
   }
 
+  #oldest(): number {
+    return this.#clock.now().getTime() - kept.ms;
+  }
+
   #open(): Promise<DatabaseSync> {
-    this.#opening ??= this.#made();
+    this.#opening ??= this.#made().catch((error: unknown) => {
+      this.#opening = undefined; // the next one tries again
+      throw error;
+    });
     return this.#opening;
   }
 

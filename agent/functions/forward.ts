@@ -32,6 +32,8 @@ export type Forward = (slot: Slot, call: Call, execution: string, signal: AbortS
 
 export const forward: Forward = async (slot, call, execution, signal) => {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const broken = Promise.withResolvers<never>();
+  broken.promise.catch(() => undefined); // it may break off before anything is taken
   const outgoing = request({
     host: slot.launched.address,
     port: slot.launched.port,
@@ -39,15 +41,33 @@ export const forward: Forward = async (slot, call, execution, signal) => {
     path: call.path,
     agent: slot.connections,
     headers: {
-      ...kept(call.headers),
+      ...framed(call),
       'x-setpoint-execution': execution,
       'x-setpoint-trigger': call.trigger,
       ...(call.scheduledAt !== undefined && { 'x-setpoint-scheduled-at': call.scheduledAt }),
     },
   });
-  const abort = (): void => void outgoing.destroy(signal.reason instanceof Error ? signal.reason : undefined);
+  let body: Readable | undefined;
+  const abort = (): void => {
+    const reason: unknown = signal.reason;
+    const why = reason instanceof Error ? reason : new Error('The call was broken off');
+    // an answer that waits to be taken is no fault of the instance
+    const isUntaken = body !== undefined && body.readableLength > 0;
+    const fault = isUntaken
+      ? new CallFault('not_taken', 'Who called did not take the answer in time', { cause: why })
+      : why;
+    reject(fault);
+    broken.reject(fault);
+    outgoing.destroy(why);
+    body?.destroy(why);
+  };
   outgoing.once('response', resolve);
+  outgoing.once('upgrade', (_, socket) => {
+    socket.destroy();
+    reject(new Error('The function answered 101, which no call asks for'));
+  });
   outgoing.on('error', reject); // further ones follow it
+  outgoing.once('close', () => reject(new Error('The function closed the connection without an answer')));
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
   try {
@@ -58,8 +78,12 @@ export const forward: Forward = async (slot, call, execution, signal) => {
       });
     else outgoing.end(call.body);
     const incoming = await promise;
-    const body = Readable.from(bounded(incoming), { objectMode: false });
-    await call.answer({ status: incoming.statusCode ?? 502, headers: kept(incoming.headers), body });
+    body = Readable.from(bounded(incoming), { objectMode: false });
+    body.on('error', () => undefined); // who takes it gets the error, too
+    await Promise.race([
+      call.answer({ status: incoming.statusCode ?? 502, headers: kept(incoming.headers), body }),
+      broken.promise,
+    ]);
     return incoming.statusCode ?? 502;
   } catch (error) {
     outgoing.destroy();
@@ -68,6 +92,18 @@ export const forward: Forward = async (slot, call, execution, signal) => {
     signal.removeEventListener('abort', abort);
   }
 };
+
+/** The headers of a request, with how long its body is, whatever its method: an instance keeps its connection. */
+function framed({ headers, body }: Call): OutgoingHttpHeaders {
+  const all = kept(headers);
+  if (!(body instanceof Readable)) {
+    delete all['content-length'];
+    return body.byteLength > 0 ? { ...all, 'content-length': body.byteLength } : all;
+  }
+  if (headers['transfer-encoding'] === undefined) return all;
+  delete all['content-length'];
+  return { ...all, 'transfer-encoding': 'chunked' };
+}
 
 function kept(headers: IncomingMessage['headers']): OutgoingHttpHeaders {
   return Object.fromEntries(

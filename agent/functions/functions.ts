@@ -10,11 +10,16 @@ import type { Call, Reply } from './call.ts';
 import { CallFault } from './call-fault.ts';
 import type { ExecutionLog, ExecutionQuery } from './execution-log.ts';
 
+/** Calls that users make through the control plane at a time: each one holds its answer in memory. */
+export const mostAsked = 8;
+
 /** The functions that are served on this server, by their ids, and what became of their calls. */
 export class Functions {
   readonly #log: Pick<ExecutionLog, 'add' | 'read'>;
   readonly #clock: Clock;
   readonly #served = new Map<string, Activator>();
+  /** Calls that users make through the control plane now. */
+  #asked = 0;
   /** Executions that have not ended, by the function that they are of. */
   readonly #running = new Map<string, Map<string, Execution>>();
 
@@ -52,7 +57,7 @@ export class Functions {
     return { items, more: ended.more || items.length < running.length + ended.items.length };
   }
 
-  /** Calls a function for somebody who asked the control plane. @throws CallError `not_running` */
+  /** Calls a function for somebody who asked the control plane. @throws CallError `not_running`, `too_many` */
   async ask(
     { function_id: id, request }: { function_id: string; request: FunctionRequest },
     signal: AbortSignal,
@@ -60,6 +65,8 @@ export class Functions {
     const activator = this.#served.get(id);
     if (activator === undefined)
       throw new CallError('not_running', 'The function does not run on its server: start it, and wait until it runs');
+    if (this.#asked >= mostAsked)
+      throw new CallError('too_many', `${mostAsked} calls of functions go on already by the API: try again later`);
     let answer: FunctionAnswer['answer'];
     const { 'content-length': _, ...headers } = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
@@ -74,7 +81,8 @@ export class Functions {
         answer = await collected(reply);
       },
     };
-    const execution = await recorded(activator, call, signal);
+    this.#asked += 1;
+    const execution = await recorded(activator, call, signal).finally(() => (this.#asked -= 1));
     return { execution, ...(answer !== undefined && { answer }) };
   }
 
@@ -89,8 +97,10 @@ export class Functions {
   ): Promise<{ execution_id: string; status: string }> {
     for (const instant of missed) this.record(id, missedAt(instant, this.#clock.now()));
     const activator = this.#served.get(id);
-    if (activator === undefined)
+    if (activator === undefined) {
+      this.record(id, missedAt(at, this.#clock.now()));
       throw new RuntimeFailure('not_serving', 'The function does not run on its server', { retryable: false });
+    }
     const call = {
       trigger: 'cron' as const,
       scheduledAt: at,
@@ -152,7 +162,7 @@ function missedAt(instant: string, now: Date): Execution {
     path: '/',
     error: {
       code: 'missed',
-      message: 'Nothing was called at this time: another call went on, or the control plane was away',
+      message: 'Nothing was called at this time: another call went on, or the control plane or the server was away',
     },
   };
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createServer } from '../../agent-protocol/node-http.ts';
@@ -28,7 +29,14 @@ export const closedGate: Gate = {
 /** Most connections at a port: further ones are refused, so that nobody takes the memory of the agent. */
 const mostConnections = 2000;
 /** Calls that are under way have so long when a port is closed. */
-const drainMs = 10_000;
+export const drainMs = 10_000;
+/** Time in which the headers of a request must come. */
+const headersMs = 30_000;
+/** Time in which the refusal of another protocol is taken. */
+const refusalMs = 1_000;
+
+const refusal =
+  'HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nFunctions take no WebSocket connections: run an application instead\n';
 
 /** Opens ports of this machine, on all its addresses. */
 export const machineGate = (clock: Clock): Gate => ({
@@ -36,23 +44,33 @@ export const machineGate = (clock: Clock): Gate => ({
   async open(port, activator) {
     // how long a handler may take is for its function to say
     const server = createServer(
-      { requestTimeout: 0 },
+      { requestTimeout: 0, headersTimeout: headersMs },
       (request, response) => void answer(request, response, activator),
     );
+    // with those that the server hands over, and does not close itself
+    const sockets = new Set<Socket>();
+    server.on('connection', (socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    });
     server.on('upgrade', (_, socket) => {
-      socket.end(
-        'HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nFunctions take no WebSocket connections: run an application instead\n',
-      );
+      const cancel = clock.timer(refusalMs, () => socket.destroy());
+      socket.once('close', cancel);
+      socket.on('error', () => socket.destroy());
+      socket.end(refusal, () => socket.destroy());
     });
     server.maxConnections = mostConnections;
     server.listen(port);
     await once(server, 'listening');
+    server.on('error', () => undefined); // of one connection: the port takes further ones
     return {
       async [Symbol.asyncDispose]() {
         const closed = Promise.withResolvers<void>();
         server.close(() => closed.resolve());
         server.closeIdleConnections();
-        const cancel = clock.timer(drainMs, () => server.closeAllConnections());
+        const cancel = clock.timer(drainMs, () => {
+          for (const socket of sockets) socket.destroy();
+        });
         await closed.promise;
         cancel();
       },

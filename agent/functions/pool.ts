@@ -48,6 +48,8 @@ export interface Grant {
 
 interface Waiter {
   since: number;
+  /** Who called went away. */
+  isGone: boolean;
   resolve: (grant: Grant) => void;
   reject: (error: Error) => void;
 }
@@ -58,6 +60,8 @@ export const mostWaiting = 100;
 export const idleMs = 5 * 60_000;
 /** Time until instances that must be there are started again after a failure; it doubles up to the second one. */
 const againMs = { first: 5_000, most: 60_000 };
+/** An instance that ends earlier than this counts as a failure to start. */
+export const shortLifeMs = 10_000;
 
 /** The instances of one version of a function: they come when calls wait, and go when none comes. */
 export class Pool {
@@ -70,7 +74,9 @@ export class Pool {
   readonly #closing = new AbortController();
   #waiting: Waiter[] = [];
   readonly #starts = new Set<Promise<void>>();
+  /** Starts in a row that led to no instance that lasted. */
   #failures = 0;
+  #isPausing = false;
   #cancelAgain: () => void = () => undefined;
 
   constructor(settings: PoolSettings, { clock, log }: { clock: Clock; log: Logger }) {
@@ -81,7 +87,7 @@ export class Pool {
 
   /** Starts the instances that must be there. */
   open(): void {
-    if (this.#closing.signal.aborted) return;
+    if (this.#closing.signal.aborted || this.#isPausing) return;
     while (this.#slots.size + this.#starting < this.settings.minInstances) this.#begin();
   }
 
@@ -95,8 +101,9 @@ export class Pool {
         retryAfter: 1,
       });
     const { promise, resolve, reject } = Promise.withResolvers<Grant>();
-    const waiter: Waiter = { since: this.#clock.monotonic(), resolve, reject };
+    const waiter: Waiter = { since: this.#clock.monotonic(), isGone: false, resolve, reject };
     const abort = (): void => {
+      waiter.isGone = true; // another pool may have it by now
       this.#waiting = this.#waiting.filter((one) => one !== waiter);
       reject(new CallFault('client_gone', 'Who called went away before an instance was ready'));
     };
@@ -135,7 +142,7 @@ export class Pool {
 
   /** Takes over the calls that wait, and ends the other pool once its calls are answered. */
   succeed(other: Pool): void {
-    this.#waiting.push(...other.#waiting.splice(0));
+    this.#waiting.push(...other.#waiting.splice(0).filter(({ isGone }) => !isGone));
     other.#leave();
     this.#grow();
   }
@@ -190,6 +197,7 @@ export class Pool {
     while (slot.active < this.settings.concurrency) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
+      if (next.isGone) continue;
       const waited = Math.max(0, Math.round(this.#clock.monotonic() - next.since));
       next.resolve(this.#grant(slot, isNew ? waited : undefined));
     }
@@ -227,8 +235,8 @@ export class Pool {
         isStopping: false,
         gone: Promise.withResolvers(),
       };
-      this.#failures = 0;
-      void launched.ended.then(() => this.retire(slot));
+      const begun = this.#clock.monotonic();
+      void launched.ended.then(() => this.#ended(slot, begun));
       if (this.#closing.signal.aborted) {
         this.#leaving.add(slot);
         slot.isLeaving = true;
@@ -252,11 +260,28 @@ export class Pool {
     if (this.#slots.size === 0 && this.#starting === 1)
       for (const waiter of this.#waiting.splice(0))
         waiter.reject(new CallFault('start_failed', `No instance of the function starts: ${why}`, { cause: error }));
+    this.#pause();
+  }
+
+  /** The process of an instance ended. One that ends soon would be started again without a pause. */
+  #ended(slot: Slot, begun: number): void {
+    const isShort = this.#clock.monotonic() - begun < shortLifeMs;
+    if (slot.isLeaving) return; // it was to end
+    if (isShort) this.#pause();
+    else this.#failures = 0;
+    this.retire(slot);
+  }
+
+  /** Those that must be there are started again after a while. */
+  #pause(): void {
+    if (this.#closing.signal.aborted) return;
     this.#failures += 1;
+    this.#isPausing = true;
     this.#cancelAgain();
-    this.#cancelAgain = this.#clock.timer(Math.min(againMs.first * 2 ** (this.#failures - 1), againMs.most), () =>
-      this.open(),
-    );
+    this.#cancelAgain = this.#clock.timer(Math.min(againMs.first * 2 ** (this.#failures - 1), againMs.most), () => {
+      this.#isPausing = false;
+      this.open();
+    });
   }
 
   #stop(slot: Slot): void {

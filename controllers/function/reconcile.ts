@@ -81,11 +81,13 @@ function firedBy(world: World, ctx: Context): Fired | undefined {
     firing: known?.firing,
     missed: known?.missed ?? [],
     isIdle: known?.is_idle === true,
+    rule: known?.rule,
   };
   // a server that never comes back does not end a call, and no other one would ever begin
   const isUnderWay = before.firing !== undefined && before.firing.ended !== true;
   const isLate = ctx.since('calling', isUnderWay) > patienceMs((timeout_seconds + 60) * 1000);
-  const state = isLate ? 'ended' : callState(call);
+  const late = call?.observed === undefined ? 'expired' : 'ended';
+  const state = isLate ? late : callState(call);
   const isIdle = run === 'stopped' || active === undefined || server === undefined;
   return fire({ expression: trigger.schedule, timezone: trigger.timezone }, before, state, {
     isIdle,

@@ -104,7 +104,7 @@ function state(phase: FunctionPhase, ready: State['ready'], reason: string, mess
 /** The observed value that follows from the world. `fired`: what its schedule led to; absent: it has none. */
 export function observe({ function: it, active }: World, now: State, fired: Fired | undefined): ObservedOf<'function'> {
   const { trigger } = it.desired;
-  const isBroken = now.phase === 'error' || now.phase === 'failed';
+  const isBroken = now.phase === 'error';
   const wasNotified = it.observed?.notified === true;
   const notified = isBroken || (wasNotified && now.phase !== 'running' && now.phase !== 'stopped');
   return defined({
@@ -121,6 +121,7 @@ export function observe({ function: it, active }: World, now: State, fired: Fire
         firing: fired.firing && defined({ ...fired.firing, missed: [...fired.firing.missed] }),
         missed: fired.missed.length === 0 ? undefined : [...fired.missed],
         is_idle: fired.isIdle ? (true as const) : undefined,
+        rule: fired.rule,
       }),
   });
 }

@@ -81,6 +81,8 @@ export const functionKind = defineKind({
     missed: z.array(Timestamp).optional(),
     /** Its schedule calls nothing, as it is stopped or has no version: nothing is caught up after that. */
     is_idle: z.literal(true).optional(),
+    /** Time zone and expression of the schedule that its instants were looked for by. */
+    rule: z.string().optional(),
     /** Users were notified that it is in error. */
     notified: z.literal(true).optional(),
   }),

@@ -103,6 +103,18 @@ describe('a function', () => {
     await made({ runtime: 'deno', dependencies: '{"imports":{"oak":"jsr:@oak/oak@17"}}' });
   });
 
+  it('goes on with the version that is being built when it is started', async () => {
+    const id = await made();
+    const first = await owner.post(`/functions/${id}/start`);
+    const again = await owner.post(`/functions/${id}/start`);
+    expect(again.data.version_id).toBe(first.data.version_id);
+    const later = await made();
+    await deployed(later);
+    const { data } = await owner.post(`/functions/${later}/deploy`);
+    await owner.post(`/functions/${later}/stop`);
+    expect((await owner.post(`/functions/${later}/start`)).data.version_id).toBe(data.version_id);
+  });
+
   it('has a port that no other workload has', async () => {
     await made({ exposed_port: 8123 });
     const id = await made({ exposed_port: 8124 });
@@ -241,6 +253,12 @@ describe('verbs', () => {
     });
     const listed = await owner.get(`/functions/${id}/executions?limit=10&status=succeeded,failed`);
     expect(listed.data).toEqual([data.execution]);
+    world.agents.answer = () => ({
+      items: [{ ...execution, trigger: 'cron', method: 'POST', path: '/', status_code: 204 }],
+      more: false,
+    });
+    const byCron = await owner.get(`/functions/${id}/executions`);
+    expect(byCron.data[0]).toMatchObject({ trigger: 'cron', http: { method: 'POST', path: '/', status_code: 204 } });
     expect(calls[1]).toMatchObject({ limit: 10, status: ['succeeded', 'failed'] });
     for (const wrong of ['limit=0', 'status=x', 'cursor=x', 'other=1'])
       expect((await owner.get(`/functions/${id}/executions?${wrong}`)).status, wrong).toBe(400);

@@ -53,7 +53,7 @@ function toExecution(id: string, it: Recorded): z.infer<typeof Execution> {
     status: it.status,
     started_at: it.started_at,
     cold_start: it.cold_start,
-    http: it.trigger === 'cron' ? null : { method, path, ...orNull({ status_code }) },
+    http: { method, path, ...orNull({ status_code }) },
     ...orNull({
       scheduled_at: it.scheduled_at,
       finished_at: it.finished_at,

@@ -1,3 +1,4 @@
+import { hasVersionEnded } from '../../../store/kinds/function.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import type { Unit } from '../../../store/unit-of-work.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -16,7 +17,7 @@ function requireOwnPort(ctx: RequestContext, { meta: { id }, desired }: Fn): voi
   requirePort(ctx, { id, projectId, serverId, port });
 }
 
-/** Lets a version that was built serve. */
+/** Lets a version serve that was built, or once it is. */
 function serve(ctx: RequestContext, unit: Unit, it: Fn, version: ReadonlyResource<'function_version'>): Fn {
   requireServer(ctx.view, unit, it);
   unit.require(version);
@@ -77,11 +78,16 @@ export const startFunction = defineEndpoint({
   handle: async (ctx, { it }) => {
     const { active_version_id: id } = it.observed ?? {};
     const known = id === undefined ? undefined : ctx.view.get('function_version', id);
+    const target =
+      it.desired.version_id === undefined ? undefined : ctx.view.get('function_version', it.desired.version_id);
+    const isBuilding = target !== undefined && !hasVersionEnded(target.observed?.phase);
     const unit = ctx.repo.begin();
-    if (it.desired.run === 'running' && known !== undefined)
+    if (it.desired.run === 'running' && (known !== undefined || isBuilding))
       return ctx.commit(unit, () => functions.answerOf(it, ctx.view));
     requireOwnPort(ctx, it);
-    const next = known === undefined ? addVersion(ctx, unit, it) : serve(ctx, unit, it, known);
+    // what is being built is to serve, and nothing else
+    const wanted = isBuilding ? target : known;
+    const next = wanted === undefined ? addVersion(ctx, unit, it) : serve(ctx, unit, it, wanted);
     return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
   },
 });

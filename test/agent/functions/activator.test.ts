@@ -10,7 +10,7 @@ import type { Execution } from '../../../agent-protocol/functions.ts';
 import { Activator, lastWordsMs } from '../../../agent/functions/activator.ts';
 import type { Call } from '../../../agent/functions/call.ts';
 import { forward } from '../../../agent/functions/forward.ts';
-import { idleMs, mostWaiting } from '../../../agent/functions/pool.ts';
+import { idleMs, mostWaiting, shortLifeMs } from '../../../agent/functions/pool.ts';
 import type { Launched, PoolSettings } from '../../../agent/functions/pool.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
@@ -110,6 +110,7 @@ describe('the activator', () => {
     expect(machine.launches).toBe(0);
     expect(await machine.call({ path: '/a?b=1' })).toEqual({ status: 200, body: 'POST /a?b=1 hello.test' });
     expect(machine.last).toMatchObject({ status: 'succeeded', cold_start: true, status_code: 200, version_id: 'one' });
+    expect(machine.last?.path).toBe('/a');
     await machine.call();
     expect(machine.last).toMatchObject({ status: 'succeeded', cold_start: false });
     expect(machine.launches).toBe(1);
@@ -170,6 +171,12 @@ describe('the activator', () => {
     machine.serve(hello, { launch: () => new Promise(() => undefined) });
     const waiting = Array.from({ length: mostWaiting }, () => machine.call().catch((error: unknown) => error));
     await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full', status: 503, retryAfter: 1 });
+    // of many that are refused one is recorded each second
+    await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full' });
+    expect(machine.records).toHaveLength(1);
+    await machine.clock.advance(1000);
+    await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full' });
+    expect(machine.records).toHaveLength(2);
     machine.activator.abandon();
     expect(await Promise.all(waiting)).toHaveLength(mostWaiting);
   });
@@ -254,6 +261,100 @@ describe('the activator', () => {
     gone.abort(new Error('gone'));
     await ended;
     await expect.poll(() => isClosed).toBe(true);
+  });
+
+  it('does not wait for a caller who takes no answer, and keeps the instance that gave it', async () => {
+    const machine = new Machine();
+    machine.serve((request, response) => void response.end(request.url === '/big' ? Buffer.alloc(8 << 20) : 'ok'));
+    let body: Readable | undefined;
+    const big = machine.call({
+      path: '/big',
+      answer: async (reply) => {
+        ({ body } = reply);
+        reply.body.read(0);
+        await new Promise(() => undefined);
+      },
+    });
+    const late = expect(big).rejects.toMatchObject({ code: 'timed_out' });
+    await expect.poll(() => body?.readableLength ?? 0).toBeGreaterThan(0);
+    await machine.clock.advance(1000);
+    await late;
+    expect(body?.destroyed).toBe(true);
+    expect((await machine.call()).body).toBe('ok');
+    expect([machine.launches, machine.stopped]).toEqual([1, 0]);
+  });
+
+  it.each([
+    ['DELETE', { 'transfer-encoding': 'chunked' }, Readable.from([Buffer.from('GET /other HTTP/1.1')])],
+    ['DELETE', {}, Buffer.from('GET /other HTTP/1.1')],
+  ])('frames the body of a %s with %j', async (method, headers, body) => {
+    const machine = new Machine();
+    const seen: string[] = [];
+    machine.serve(async (request, response) => {
+      seen.push(`${request.method} ${request.url} ${await text(request)}`);
+      response.end('ok');
+    });
+    await machine.call({ method, headers: { host: 'h', ...headers }, body });
+    await machine.call();
+    expect(seen).toEqual(['DELETE / GET /other HTTP/1.1', 'POST / ']);
+  });
+
+  it('fails a call that is answered with 101', async () => {
+    const machine = new Machine();
+    machine.serve((request) => {
+      request.socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n');
+    });
+    const called = expect(machine.call()).rejects.toMatchObject({ code: 'instance_ended' });
+    const ended = async (): Promise<unknown> => {
+      await machine.clock.advance(100);
+      return machine.last?.status;
+    };
+    await expect.poll(ended).toBe('failed');
+    await called;
+  });
+
+  it('gives no instance to a caller who left while another version took over', async () => {
+    const machine = new Machine();
+    machine.serve(hello, { launch: () => new Promise(() => undefined) });
+    const gone = new AbortController();
+    const left = expect(machine.call({}, gone.signal)).rejects.toMatchObject({ code: 'client_gone' });
+    const start = Promise.withResolvers<void>();
+    machine.serve(hello, {
+      maxInstances: 1,
+      launch: async () => {
+        await start.promise;
+        return machine.launch(hello);
+      },
+    });
+    gone.abort(new Error('gone'));
+    await left;
+    start.resolve();
+    expect((await machine.call()).status).toBe(200);
+    expect(machine.launches).toBe(1);
+  });
+
+  it('pauses longer each time before it replaces an instance that ends soon', async () => {
+    const machine = new Machine();
+    machine.serve(hello, { minInstances: 1, maxInstances: 1 });
+    const die = async (count: number): Promise<void> => {
+      await expect.poll(() => machine.ready).toBe(count);
+      await machine.clock.advance(0);
+      machine.ends[count - 1]?.({ outOfMemory: false });
+      await machine.clock.advance(0);
+    };
+    await die(1);
+    await machine.clock.advance(4999);
+    expect(machine.launches).toBe(1);
+    await machine.clock.advance(1);
+    await die(2);
+    await machine.clock.advance(9999);
+    expect(machine.launches).toBe(2);
+    await machine.clock.advance(1);
+    await expect.poll(() => machine.ready).toBe(3);
+    // one that lasted is replaced at once
+    await machine.clock.advance(shortLifeMs);
+    await die(3);
+    await expect.poll(() => machine.ready).toBe(4);
   });
 
   it('is rid of all instances once it is closed', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -68,5 +68,28 @@ describe('what is known of calls', () => {
     expect(count).toBe(kept.count + 30);
     await store.retain(new Set(['other']));
     expect((await store.read({ function_id: 'busy', limit: 10 })).items).toEqual([]);
+  });
+
+  it('shows nothing older than it keeps, and nothing before one that it does not know', async () => {
+    const clock = new FakeClock();
+    await using store = opened(clock);
+    store.add('one', execution({ started_at: clock.now().toISOString() }));
+    expect((await store.read({ function_id: 'one', limit: 5 })).items).toHaveLength(1);
+    expect(await store.read({ function_id: 'one', limit: 5, before: 'gone' })).toEqual({ items: [], more: false });
+    await clock.advance(kept.ms + 1);
+    expect((await store.read({ function_id: 'one', limit: 5 })).items).toEqual([]);
+  });
+
+  it('is stored again once its folder can be made', async () => {
+    const path = join(folder, 'functions');
+    await writeFile(path, 'in the way');
+    {
+      await using store = opened();
+      await expect(store.read({ function_id: 'one', limit: 5 })).rejects.toThrow(/EEXIST|ENOTDIR/);
+    }
+    await using store = opened();
+    await expect(store.read({ function_id: 'one', limit: 5 })).rejects.toThrow(/EEXIST|ENOTDIR/);
+    await rm(path);
+    expect((await store.read({ function_id: 'one', limit: 5 })).items).toEqual([]);
   });
 });

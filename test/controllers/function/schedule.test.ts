@@ -4,7 +4,7 @@ import type { CallState, Fired } from '../../../controllers/function/schedule.ts
 
 const rule = { expression: '*/10 * * * *', timezone: 'UTC' };
 const at = (minutes: number): string => new Date(Date.UTC(2030, 0, 1, 12, minutes)).toISOString();
-const rest: Fired = { handledUntil: at(0), missed: [], isIdle: false };
+const rest: Fired = { handledUntil: at(0), missed: [], isIdle: false, rule: 'UTC */10 * * * *' };
 
 function step(before: Fired, call: CallState, minutes: number, isIdle = false): Fired {
   return fire(rule, before, call, { isIdle, now: new Date(at(minutes)) });
@@ -48,6 +48,34 @@ describe('a schedule', () => {
     const again = step(idle, 'absent', 45);
     expect(again).toMatchObject({ isIdle: false, handledUntil: at(45), firing: undefined });
     expect(step(again, 'absent', 50).firing?.at).toBe(at(50));
+  });
+
+  it('begins anew with another expression or time zone', () => {
+    const before = { ...rest, rule: 'UTC 0 3 * * *', missed: [at(-10)] };
+    const changed = step(before, 'absent', 45);
+    expect(changed).toMatchObject({ rule: rest.rule, handledUntil: at(45), missed: [], firing: undefined });
+    expect(step(changed, 'absent', 50).firing).toEqual({ at: at(50), missed: [] });
+    // what an earlier release recorded
+    expect(step({ ...rest, rule: undefined }, 'absent', 10).firing?.at).toBe(at(10));
+  });
+
+  it('has the next call record the instants of one that no agent took', () => {
+    const fired = step(rest, 'absent', 25);
+    const expired = step(fired, 'expired', 26);
+    expect(expired).toMatchObject({ firing: { at: at(20), ended: true }, missed: [at(10), at(20)] });
+    expect(step(expired, 'expired', 26)).toEqual(expired);
+    expect(step(expired, 'absent', 30).firing).toEqual({ at: at(30), missed: [at(10), at(20)] });
+  });
+
+  it('goes on by a clock that was set back', () => {
+    const ahead = step({ ...rest, handledUntil: at(60 * 26) }, 'absent', 5);
+    expect(ahead.handledUntil).toBe(at(5));
+    expect(step(ahead, 'absent', 10).firing?.at).toBe(at(10));
+    expect(step({ ...rest, handledUntil: at(60) }, 'absent', 5).handledUntil).toBe(at(60));
+  });
+
+  it('catches up for the last instant of an absence with more instants than one list has', () => {
+    expect(step(rest, 'absent', 10 * 1200).firing?.at).toBe(at(10 * 1200));
   });
 
   it('keeps local time over both changes of clocks', () => {
