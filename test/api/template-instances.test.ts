@@ -383,6 +383,7 @@ describe('a change', () => {
       { 'volumes.files': 'unchanged', 'databases.db': 'update', 'applications.web': 'update' },
     ]);
     expect(data.children.find(({ key }: { key: string }) => key === 'db').id).toBe(it.child.db);
+    await dataIsUp(it);
     await deployed(it, 3);
     await deploymentIs(it, 'succeeded');
     await eventually(it, 'running');

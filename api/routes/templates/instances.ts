@@ -69,6 +69,9 @@ export const updateTemplateInstance = defineEndpoint({
   settle: templateInstances.settle,
   handle: async (ctx, { it, body }) => {
     const { template_id: templateId, variables, drift } = body;
+    // what it declares stays, and is judged again only where that changes
+    if (drift !== undefined && templateId === undefined && variables === undefined && body.dry_run !== true)
+      return setDrift(ctx, it, drift);
     const source = templateId === undefined ? undefined : referred(ctx.view, 'template', templateId, 'template_id');
     const { desired } = it;
     // an instance of an earlier release has no text of its own
@@ -116,6 +119,15 @@ export const rollBackTemplateInstance = defineEndpoint({
     return changeInstance(ctx, it, { wanted, ...body });
   },
 });
+
+async function setDrift(ctx: RequestContext, it: ReadonlyResource<'template_instance'>, drift: DriftPolicy) {
+  const unit = ctx.repo.begin();
+  const changed: ReadonlyResource<'template_instance'> = unit.change(it, (draft) => {
+    if (drift !== (draft.drift ?? 'warn')) draft.drift = drift;
+  });
+  const plan = { dry_run: false, changes: false, steps: [], needs_force: [] };
+  return ctx.commit(unit, () => ({ ...templateInstances.answerOf(changed, ctx.view), plan }));
+}
 
 interface Changing {
   wanted: Wanted;
