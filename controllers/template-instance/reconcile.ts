@@ -94,7 +94,10 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
       if (it.desired.drift === 'correct') await correct(world, ctx);
       const state = stateOf(world, made, uncorrected(world, ctx.view));
       await announce(it, state, ctx);
-      return { observed: state.observed, conditions: [state.ready], next: nextOf(state, retired) };
+      // a change that its object had already is no event of that, and the next wave waits for it
+      const next: Next =
+        made.length > 0 ? { again: 0, because: 'what it changed to be looked at' } : nextOf(state, retired);
+      return { observed: state.observed, conditions: [state.ready], next };
     },
     async finalize(it, ctx) {
       const left = await remove(it, ctx);
