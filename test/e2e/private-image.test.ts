@@ -77,6 +77,19 @@ it('the log of a deployment has the pull of a private image, while it happens an
   expect(ofProgram).toMatchObject({ lines: [] });
 });
 
+it('a start pulls an image again by its digest that was removed while its application was stopped', async () => {
+  const path = `/api/v1/applications/${app.id}`;
+  await town.client.request('POST', `${path}/stop?wait=60`, {});
+  await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);
+  const serving = String((await town.application(app.id))['current_deployment_id']);
+  const { image_digest: pinned } = await town.client.object('GET', `/api/v1/deployments/${serving}`);
+  await docker('rmi', await docker('image', 'ls', '--quiet', `${registry.address}/team/web`));
+  await town.client.request('POST', `${path}/start`, {});
+  await town.until('it runs again', async () => (await town.application(app.id)).status === 'running');
+  const digests = await docker('image', 'ls', '--digests', '--format', '{{.Digest}}', `${registry.address}/team/web`);
+  expect(String(pinned)).toContain(digests);
+});
+
 it('a command pulls the private image with the login of its application, and its log has the pull', async () => {
   await town.client.request('POST', `/api/v1/applications/${app.id}/stop`, {});
   await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);

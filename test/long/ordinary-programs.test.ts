@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { ApiObject } from '../../cli/client.ts';
 import { testLabel } from '../leftovers.ts';
@@ -433,5 +434,43 @@ describe('an image that was removed from the server while its application was st
       )) === 'one';
     await town.until('it serves again', isBack, patientMs);
     expect(await eventsOf(app.id)).toContain('ImageGone');
+  });
+});
+
+const Lines = z.object({ lines: z.array(z.object({ message: z.string() })) });
+
+describe('output', () => {
+  it.concurrent.each([
+    ['of progress is its last state', 'process.stdout.write("1%\\r50%\\r99%\\r");setInterval(()=>{},1e9)', /^99%…$/],
+    [
+      'without a line feed is shown while its program runs',
+      'process.stdout.write("password? ");setInterval(()=>{},1e9)',
+      /^password\? …$/,
+    ],
+    [
+      'of two megabytes in one line is cut with marks',
+      'console.log("x".repeat(2e6));setInterval(()=>{},1e9)',
+      /^…x{16000,}…$/,
+    ],
+  ])('%s', async (_, script, wanted) => {
+    const { id } = await deployed({ app_type: 'worker', start_command: program(script) });
+    await town.until(
+      'it is shown',
+      async () => {
+        const answer = await town.client.request('GET', `/api/v1/applications/${id}/runtime-logs`);
+        return Lines.parse(answer).lines.some(({ message }) => wanted.test(message));
+      },
+      patientMs,
+    );
+  });
+});
+
+describe('a child that is killed for memory', () => {
+  it('is told while the first process goes on', async () => {
+    const eats = 'const a=[];for(;;)a.push(Buffer.alloc(1e7,1))';
+    const parent = `require("child_process").spawn(process.execPath,["-e","${eats}"]);setInterval(()=>{},1e9)`;
+    const { id } = await deployed({ app_type: 'worker', memory_limit: '128m', start_command: program(parent) });
+    await town.until('it is told', async () => (await eventsOf(id)).includes('memory'), patientMs);
+    expect((await town.application(id)).status).toBe('running');
   });
 });
