@@ -323,7 +323,7 @@ export const tasksWith = <Secret extends z.ZodType, GitAccess extends z.ZodType>
           })
           .optional(),
         /**
-         * A dump that somebody brings, in place of an object. The bytes above are 0 then, and the checksum is empty. `name`: of an
+         * A dump of a user, in place of an object. The bytes above are 0 then, and the checksum is empty. `name`: of an
          * upload its id, of a file its path; of an address that is asked for.
          */
         source: z.object({ by: z.enum(['upload', 'path', 'url']), name: z.string(), database: z.string() }).optional(),

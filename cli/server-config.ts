@@ -52,37 +52,22 @@ const Seconds = z.coerce.number().int().min(1).max(86_400);
 
 type EtcdFlag = 'etcdCa' | 'etcdCert' | 'etcdKey' | 'etcdUser' | 'etcdPasswordFile';
 
-/** `TYPE=IMAGE`, with commas between. */
-const EngineImages = List.transform((pairs, ctx) => {
-  const images: Partial<Record<z.infer<typeof DatabaseType>, string>> = {};
-  for (const pair of pairs) {
-    const at = pair.indexOf('=');
-    const type = DatabaseType.safeParse(pair.slice(0, Math.max(0, at)));
-    if (type.success && at < pair.length - 1) images[type.data] = pair.slice(at + 1);
-    else
-      ctx.addIssue({
-        code: 'custom',
-        message: `must be TYPE=IMAGE, with a type of ${DatabaseType.options.join(', ')}`,
-      });
-  }
-  return images;
-});
+/** `NAME=IMAGE`, with commas between; `form` says in the message what a name is. */
+function imagesBy<T extends string>(names: z.ZodType<T> & { readonly options: readonly T[] }, form: string) {
+  return List.transform((pairs, ctx) => {
+    const images: Partial<Record<T, string>> = {};
+    for (const pair of pairs) {
+      const at = pair.indexOf('=');
+      const name = names.safeParse(pair.slice(0, Math.max(0, at)));
+      if (name.success && at < pair.length - 1) images[name.data] = pair.slice(at + 1);
+      else ctx.addIssue({ code: 'custom', message: `must be ${form} of ${names.options.join(', ')}` });
+    }
+    return images;
+  });
+}
 
-/** `RUNTIME=IMAGE`, with commas between. */
-const RuntimeImages = List.transform((pairs, ctx) => {
-  const images: Partial<Record<FunctionRuntime, string>> = {};
-  for (const pair of pairs) {
-    const at = pair.indexOf('=');
-    const runtime = FunctionRuntime.safeParse(pair.slice(0, Math.max(0, at)));
-    if (runtime.success && at < pair.length - 1) images[runtime.data] = pair.slice(at + 1);
-    else
-      ctx.addIssue({
-        code: 'custom',
-        message: `must be RUNTIME=IMAGE, with a runtime of ${FunctionRuntime.options.join(', ')}`,
-      });
-  }
-  return images;
-});
+const EngineImages = imagesBy(DatabaseType, 'TYPE=IMAGE, with a type');
+const RuntimeImages = imagesBy(FunctionRuntime, 'RUNTIME=IMAGE, with a runtime');
 
 /** The configuration of the control plane. Each setting is a flag and a variable `SETPOINT_…` of the environment. */
 export const ServerConfig = z

@@ -16,7 +16,7 @@ export type Compression = 'gzip' | 'zstd';
 /** Bytes of a plain dump by which it is recognised. */
 export const headBytes = 4096;
 
-/** How a file is compressed; `undefined`: it is not. @throws DumpFault for a way that nobody here can undo */
+/** How a file is compressed; `undefined`: it is not. @throws DumpFault for a way that the agent cannot undo */
 export function compressionOf(head: Uint8Array): Compression | undefined {
   if (begins(head, 0x1f, 0x8b)) return 'gzip';
   if (begins(head, 0x28, 0xb5, 0x2f, 0xfd)) return 'zstd';

@@ -20,7 +20,7 @@ import type { TaskProgress } from './task.ts';
 type Source = NonNullable<TaskSpec<'restore'>['source']>;
 
 interface OpenedDump extends AsyncDisposable {
-  /** Bytes of it, compressed as it is; absent: nobody says. */
+  /** Bytes of it, compressed as it is; absent: its host does not say. */
   size?: number;
   bytes: AsyncIterable<Uint8Array>;
 }

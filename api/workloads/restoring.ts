@@ -6,6 +6,7 @@ import { misfitOf } from '../../store/restorable.ts';
 import type { RestoreSource } from '../../store/kinds/restore.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { conflicting } from '../ground/api-error.ts';
 import { restores } from '../resources/restore.ts';
@@ -30,23 +31,13 @@ export async function inPlace(
   database: Database,
   recovery = recoveryOfBase(ctx.view, backup),
 ) {
-  const { view } = ctx;
   requireGood(backup, recovery);
   const misfit = misfitOf(backup, database.desired);
   if (misfit !== undefined) throw conflicting(`Cannot restore the backup as ${misfit}`);
-  requireRestorable(view, database);
-  const volumeId = ctx.random.id();
-  const unit = ctx.repo.begin();
-  unit.require(backup);
-  // two at once: the second one finds another version of the database
-  const { meta, desired } = unit.change(database, (draft) => void (draft.restore_token = volumeId));
-  unit.create('volume', volumeId, volumeOf(meta.id, desired));
-  const made = unit.create(
-    'restore',
-    ctx.random.id(),
-    restoreOf(ctx, backup, { id: meta.id, desired, volumeId, recovery }),
-  );
-  return ctx.commit(unit, () => restores.answerOf(made, view));
+  return beside(ctx, database, ctx.random.id(), (unit, at) => {
+    unit.require(backup);
+    return restoreOf(ctx, backup, { ...at, recovery });
+  });
 }
 
 /** @throws ApiError CONFLICT while another restore runs, or if there is no room for another volume */
@@ -57,8 +48,18 @@ export function requireRestorable(view: TenantView, { meta, desired }: Database)
   requireVolumeRoom(view, desired.project_id, { adding: 1 });
 }
 
-/** Brings a dump that somebody brings into a database, beside what that serves. `id`: of the restore. @throws ApiError CONFLICT */
+/** Brings a dump of a user into a database, beside what that serves. `id`: of the restore. @throws ApiError CONFLICT */
 export async function importInto(ctx: RequestContext, database: Database, id: string, source: RestoreSource) {
+  return beside(ctx, database, id, (_, at) => wantedRestore(ctx, { source }, at));
+}
+
+/** Restores into a new volume of a database, beside the one that it serves from. @throws ApiError CONFLICT */
+async function beside(
+  ctx: RequestContext,
+  database: Database,
+  id: string,
+  wanted: (unit: Unit, at: { id: string; desired: Database['desired']; volumeId: string }) => DesiredOf<'restore'>,
+) {
   const { view } = ctx;
   requireRestorable(view, database);
   const volumeId = ctx.random.id();
@@ -66,7 +67,7 @@ export async function importInto(ctx: RequestContext, database: Database, id: st
   // two at once: the second one finds another version of the database
   const { meta, desired } = unit.change(database, (draft) => void (draft.restore_token = volumeId));
   unit.create('volume', volumeId, volumeOf(meta.id, desired));
-  const made = unit.create('restore', id, wantedRestore(ctx, { source }, { id: meta.id, desired, volumeId }));
+  const made = unit.create('restore', id, wanted(unit, { id: meta.id, desired, volumeId }));
   return ctx.commit(unit, () => restores.answerOf(made, view));
 }
 

@@ -13,7 +13,7 @@ import type { App, Deployment, World } from './world.ts';
 
 /**
  * The deployment that is to serve and whose image is no more on the server, where only a build at its commit brings it back.
- * `undefined` also after an attempt that failed, until somebody deploys, and after one that was cancelled, until the
+ * `undefined` also after an attempt that failed, until a user deploys, and after one that was cancelled, until the
  * application is stopped and started.
  */
 export function lostImageOf({
@@ -35,7 +35,7 @@ export function lostImageOf({
   return isLost ? serving : undefined;
 }
 
-/** Whether somebody has cancelled an attempt since the instance was to run last: a stop and a start change what is wanted of it. */
+/** Whether a user has cancelled an attempt since the instance was to run last: a stop and a start change what is wanted of it. */
 function isGivenUp({ meta }: Assignment, serving: Deployment, target: Deployment | undefined): boolean {
   if (target === undefined || target.meta.id !== attemptId(serving, target.desired.number)) return false;
   return Date.parse(meta.updatedAt) <= Date.parse(target.desired.queued_at);

@@ -77,7 +77,7 @@ async function objectOf(deps: TransferDeps, id: string): Promise<Addresses> {
   return { addresses: [await deps.signer.object(placeOf(deps, backup), backupKeys(backup).object)] };
 }
 
-/** The address that somebody gave of a dump. */
+/** The address that a user gave of a dump. */
 function sourceAddress({ view, unsealer }: TransferDeps, id: string, sealed: SealedValue): string {
   try {
     return unsealer.unseal(sealed, { tenant: view.tenant, kind: 'restore', id, path: 'source.address' });

@@ -137,7 +137,7 @@ function wantedOf(world: World): Wanted<'restore'> | undefined {
   };
 }
 
-/** The dump that somebody brings, as its server knows it. */
+/** The dump of a user, as its server knows it. */
 function sourceOf({ restore, database }: World) {
   const { source } = restore.desired;
   if (source === undefined || database === undefined) return undefined;

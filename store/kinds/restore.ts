@@ -25,7 +25,7 @@ export function hasRestoreEnded(phase: RestorePhase | undefined): boolean {
   return phase === 'completed' || phase === 'failed';
 }
 
-/** A dump that somebody brings: one that was sent to the server, a file that is there, or one that it fetches. */
+/** A dump of a user: one that was sent to the server, a file that is there, or one that it fetches. */
 const RestoreSource = z.discriminatedUnion('by', [
   z.object({ by: z.literal('upload'), id: Id, size_bytes: z.number().min(0) }),
   z.object({ by: z.literal('path'), path: z.string(), size_bytes: z.number().min(0) }),
@@ -34,7 +34,7 @@ const RestoreSource = z.discriminatedUnion('by', [
 ]);
 export type RestoreSource = z.infer<typeof RestoreSource>;
 
-/** The way of a backup, or of a dump that somebody brings, back: into a new volume, which takes the place of the former one once it was checked. */
+/** Brings a backup, or a dump of a user, into a new volume, which takes the place of the former one once it was checked. */
 export const restore = defineKind({
   kind: 'restore',
   version: 1,
