@@ -18,6 +18,8 @@ const failureCodes = [
   'restore_timeout',
   /** The database whose data is wanted does not serve. */
   'not_serving',
+  /** No instance of a changed function starts, which serves on as before. */
+  'not_started',
   'exited',
   'unhealthy',
   'port_taken',

@@ -315,10 +315,11 @@ export class SessionHost implements AgentHost {
   }
 
   configure({ logRetentionDays, ports, registries, update }: ServerSettings): void {
-    const { logs, log, images, publication, updater } = this.#deps;
+    const { logs, log, images, publication, updater, fleet } = this.#deps;
     // One that did not prove itself could be anyone.
     if (update !== undefined && this.#isProven) updater?.ask(update);
-    if (ports !== undefined) publication.allow(ports);
+    // ports that the agent itself listens at may have to be closed
+    if (ports !== undefined && publication.allow(ports)) fleet.wakeAll();
     if (registries !== undefined)
       images.allow(registries).catch((error: unknown) => {
         log.error(

@@ -6,7 +6,7 @@ import type { Call } from './call.ts';
 import { CallFault } from './call-fault.ts';
 import type { Forward } from './forward.ts';
 import { Pool } from './pool.ts';
-import type { Grant, PoolSettings } from './pool.ts';
+import type { Ending, Grant, PoolSettings } from './pool.ts';
 
 export interface ActivatorDeps {
   clock: Clock;
@@ -41,10 +41,14 @@ export class Activator {
     this.#deps = deps;
   }
 
-  /** From now on calls are answered by this version; those under way go on with the one before. */
-  become(settings: PoolSettings): void {
+  /**
+   * From now on calls are answered by this version; those under way go on with the one before. That one answers until an
+   * instance of the new one does. @throws why none does: the one before stays
+   */
+  async become(settings: PoolSettings, signal: AbortSignal): Promise<void> {
     const before = this.#pool;
     const pool = new Pool(settings, this.#deps);
+    if (before !== undefined) await pool.warm(signal);
     this.#pool = pool;
     if (before !== undefined) {
       this.#former.add(before);
@@ -163,7 +167,7 @@ export class Activator {
   }
 
   /** Why an instance broke a call off. */
-  async #endOf(ended: Promise<{ outOfMemory: boolean }>, cause: unknown): Promise<CallFault> {
+  async #endOf(ended: Promise<Ending>, cause: unknown): Promise<CallFault> {
     const unknown = Promise.withResolvers<undefined>();
     const cancel = this.#deps.clock.timer(reasonMs, () => unknown.resolve(undefined));
     const end = await Promise.race([ended, unknown.promise]);

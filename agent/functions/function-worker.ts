@@ -24,8 +24,20 @@ export interface FunctionDeps extends WorkerDeps, Omit<LaunchDeps, 'runtime' | '
   networks: Set<string>;
 }
 
+/** A change that the function does not serve with, as no instance of it starts. */
+interface Refused {
+  /** What was to be served, as JSON. */
+  wanted: string;
+  message: string;
+  failures: number;
+  /** When it is tried again, by the monotonic clock. */
+  againAt: number;
+}
+
 const callMs = 60_000;
 const retryMs = 5_000;
+/** Longest pause until a change is tried again. */
+const mostRetryMs = 60_000;
 
 /**
  * Serves one function: opens its port, and lets the activator make instances for its calls. What an earlier process of the
@@ -45,6 +57,9 @@ export class FunctionWorker implements Worker {
   #of: string | undefined;
   /** What the activator serves, as JSON. */
   #served: string | undefined;
+  #refused: Refused | undefined;
+  /** Ends the start of the first instance of what is not wanted any more. */
+  #warming: { wanted: string; ending: AbortController } | undefined;
   #port: { number: number; close: AsyncDisposable } | undefined;
   #isStale = true;
   #running: Promise<void> | undefined;
@@ -73,11 +88,15 @@ export class FunctionWorker implements Worker {
     this.#isStale = true;
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
+      if (this.#isStale && !this.#isClosing()) this.wake(); // woken while the last run ended
     });
   }
 
   desire(desired: WireAssignment | undefined): void {
-    this.#desired = desired !== undefined && isFunction(desired) ? desired : undefined;
+    const wanted = desired !== undefined && isFunction(desired) ? desired : undefined;
+    this.#desired = wanted;
+    const isOther = wanted?.run !== 'running' || servedOf(wanted) !== this.#warming?.wanted;
+    if (isOther) this.#warming?.ending.abort(new Error('Something else is wanted of the function'));
     this.wake();
   }
 
@@ -129,15 +148,27 @@ export class FunctionWorker implements Worker {
       return { ...this.#blank(), phase: 'stopped', ...(desired === undefined && { gone: true }) };
     }
     if (!observer.reachable) return undefined;
-    const served = JSON.stringify(desired.spec);
-    if (served !== this.#served) {
+    const wanted = servedOf(desired);
+    if (wanted === this.#served) this.#refused = undefined;
+    else if (!this.#isRefused(wanted)) {
       const image = await this.#prepare(desired);
       if (this.#activator === undefined) await this.#launcher.sweep();
-      this.#serve(desired, image, served);
+      await this.#serve(desired, image, wanted);
+      if (this.#isStale) return undefined; // another look follows at once
     }
+    await this.#launcher.sweep();
     const problem = await this.#open(desired);
     const report = { ...this.#blank(), phase: 'running' as const, image_digest: desired.spec.image_digest };
-    return problem === undefined ? { ...report, ready: true, stable: true } : { ...report, error: problem };
+    if (problem !== undefined) return { ...report, error: problem };
+    const ready = { ...report, ready: true, stable: true };
+    if (this.#refused === undefined) return ready;
+    // it serves on as before
+    return { ...ready, error: { code: 'not_started', message: this.#refused.message } };
+  }
+
+  #isRefused(wanted: string): boolean {
+    const { refused, clock } = { refused: this.#refused, clock: this.#deps.clock };
+    return refused?.wanted === wanted && clock.monotonic() < refused.againAt;
   }
 
   /** Resolves with the id of its image. @throws RuntimeFailure */
@@ -153,7 +184,8 @@ export class FunctionWorker implements Worker {
     return id;
   }
 
-  #serve(item: FunctionItem, image: string, served: string): void {
+  /** Lets calls be answered as is wanted now, or notes why that cannot be. @throws RuntimeFailure that may pass by itself */
+  async #serve(item: FunctionItem, image: string, wanted: string): Promise<void> {
     const { functions, clock, log, capture, gate } = this.#deps;
     const { spec, workload_id: of } = item;
     this.#activator ??= new Activator({
@@ -163,17 +195,37 @@ export class FunctionWorker implements Worker {
       lastLines: () => capture.lastLines(this.id),
       forward: gate.forward,
     });
-    this.#activator.become({
+    const settings = {
       version: spec.version_id,
       concurrency: spec.concurrency,
       minInstances: spec.min_instances,
       maxInstances: spec.max_instances,
       timeoutMs: spec.timeout_seconds * 1000,
-      launch: (signal) => this.#launcher.launch(item, image, signal),
-    });
-    this.#served = served;
+      launch: (signal: AbortSignal) => this.#launcher.launch(item, image, signal),
+    };
+    const ending = new AbortController();
+    this.#warming = { wanted, ending };
+    try {
+      await this.#activator.become(settings, AbortSignal.any([ending.signal, this.#closing.signal]));
+    } catch (error) {
+      if (ending.signal.aborted) return;
+      if (this.#isClosing() || (error instanceof RuntimeFailure && error.retryable)) throw error;
+      this.#refuse(wanted, error);
+      return;
+    } finally {
+      this.#warming = undefined;
+    }
+    this.#refused = undefined;
+    this.#served = wanted;
     this.#of = of;
     functions.serve(of, this.#activator);
+  }
+
+  #refuse(wanted: string, error: unknown): void {
+    const failures = this.#refused?.wanted === wanted ? this.#refused.failures + 1 : 1;
+    const pauseMs = Math.min(retryMs * 2 ** (failures - 1), mostRetryMs);
+    const message = (error instanceof Error ? error.message : String(error)).slice(0, 1000);
+    this.#refused = { wanted, message, failures, againAt: this.#deps.clock.monotonic() + pauseMs };
   }
 
   /** Lets the port of the server that it asks for lead to it, and no other one. Resolves with what is wrong with it. */
@@ -184,10 +236,16 @@ export class FunctionWorker implements Worker {
       this.#port = undefined;
       await close[Symbol.asyncDispose]();
     }
-    if (port === undefined || this.#port !== undefined || this.#activator === undefined) return undefined;
+    if (port === undefined || this.#activator === undefined) return undefined;
     const code: FailureCode = 'port_taken';
-    const refusal = publication.refusalOf({ port, project });
-    if (refusal !== undefined) return { code, message: refusal };
+    const held = this.#port;
+    const refusal = publication.refusalOf({ port, project, held: held !== undefined });
+    if (refusal !== undefined) {
+      this.#port = undefined;
+      await held?.close[Symbol.asyncDispose]();
+      return { code, message: refusal };
+    }
+    if (held !== undefined) return undefined;
     try {
       this.#port = { number: port, close: await gate.open(port, this.#activator) };
       return undefined;
@@ -206,6 +264,7 @@ export class FunctionWorker implements Worker {
     this.#activator = undefined;
     this.#port = undefined;
     this.#served = undefined;
+    this.#refused = undefined;
     if (activator !== undefined && this.#of !== undefined) this.#deps.functions.leave(this.#of, activator);
     if (activator !== undefined) this.#sendReport({ ...this.#blank(), phase: 'stopping' });
     await Promise.all([port?.close[Symbol.asyncDispose](), activator?.close()]);
@@ -241,6 +300,11 @@ export class FunctionWorker implements Worker {
     this.#report = report;
     this.#deps.reported(report);
   }
+}
+
+/** What its instances and their number follow from, as JSON: a changed port replaces none. */
+function servedOf({ spec }: FunctionItem): string {
+  return JSON.stringify({ ...spec, port: undefined });
 }
 
 function isFunction(item: WireAssignment): item is FunctionItem {

@@ -5,14 +5,14 @@ import type { Clock } from '../../time/clock.ts';
 import { wait } from '../../time/clock.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
 import { containerName, type Ledger } from '../engine/ledger.ts';
-import type { Observer } from '../engine/observer.ts';
+import type { Actual, Observer } from '../engine/observer.ts';
 import { storageLimit } from '../engine/storage-watch.ts';
 import type { Capture } from '../logs/capture.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { Prober } from '../runtime/probe.ts';
 import type { ContainerRuntime, ContainerSpec } from '../runtime/runtime.ts';
-import { labels } from '../runtime/runtime.ts';
-import type { Launched } from './pool.ts';
+import { labels, RuntimeFailure } from '../runtime/runtime.ts';
+import type { Ending, Launched } from './pool.ts';
 
 /** A function of the desired set. */
 export type FunctionItem = WireAssignment & { spec: WireFunction };
@@ -49,7 +49,9 @@ export class Launcher {
   readonly #deps: LaunchDeps;
   readonly #id: string;
   /** What tells that the process of a container has ended, by its id. */
-  readonly #living = new Map<string, (end: { outOfMemory: boolean }) => void>();
+  readonly #living = new Map<string, (end: Ending) => void>();
+  /** Names of the containers that the engine is asked to make now. */
+  readonly #making = new Set<string>();
 
   constructor(id: string, deps: LaunchDeps) {
     this.#id = id;
@@ -67,9 +69,8 @@ export class Launcher {
     const spec = await this.#containerOf(item, image);
     await ledger.intend(spec.name, this.#id);
     using limit = deadline(clock, callMs, 'Starting an instance of a function', signal);
-    const container = await runtime.create(spec, limit.signal);
-    const { promise: ended, resolve } = Promise.withResolvers<{ outOfMemory: boolean }>();
-    this.#living.set(container, resolve);
+    const { promise: ended, resolve } = Promise.withResolvers<Ending>();
+    const container = await this.#create(spec, resolve, limit.signal);
     observer.note({ id: container, name: spec.name, labels: spec.labels, state: 'created', imageId: image });
     try {
       await ledger.made(container, spec.name);
@@ -95,11 +96,31 @@ export class Launcher {
     }
   }
 
-  /** Removes containers of the function that this process of the agent did not make. Resolves with how many are left. */
+  /**
+   * Removes containers of the function that it does not know: an earlier process of the agent made them, or it stopped waiting
+   * for the engine to make them. Resolves with how many are left.
+   */
   async sweep(): Promise<number> {
-    const others = this.#deps.observer.of(this.#id).filter(({ container }) => !this.#living.has(container.id));
-    for (const { container } of others) await this.#remove(container.id);
-    return this.#deps.observer.of(this.#id).filter(({ container }) => !this.#living.has(container.id)).length;
+    for (const { container } of this.#unknown()) await this.#remove(container.id);
+    return this.#unknown().length;
+  }
+
+  #unknown(): readonly Actual[] {
+    return this.#deps.observer
+      .of(this.#id)
+      .filter(({ container: { id, name } }) => !this.#living.has(id) && !this.#making.has(name));
+  }
+
+  /** Resolves with the id of the container. `ended` is called when its process has ended. */
+  async #create(spec: ContainerSpec, ended: (end: Ending) => void, signal: AbortSignal): Promise<string> {
+    this.#making.add(spec.name);
+    try {
+      const container = await this.#deps.runtime.create(spec, signal);
+      this.#living.set(container, ended);
+      return container;
+    } finally {
+      this.#making.delete(spec.name);
+    }
   }
 
   /** Resolves with its address once its launcher listens: it has loaded the handler by then. */
@@ -109,7 +130,7 @@ export class Launcher {
     for (;;) {
       const detail = await runtime.inspect(container, limit.signal);
       if (detail === undefined || detail.state === 'exited' || detail.state === 'dead') {
-        const lines = capture.lastLines(this.#id).slice(-5).join(' | ');
+        const lines = tellingLines(capture.lastLines(this.#id)).join(' | ');
         const why = detail?.oomKilled === true ? ', as it used more memory than its limit' : '';
         throw new Error(`its process ended${why}${lines === '' ? '' : `: ${lines}`}`);
       }
@@ -150,7 +171,10 @@ export class Launcher {
   async #containerOf(item: FunctionItem, image: string): Promise<ContainerSpec> {
     const { server, disk } = this.#deps;
     const { spec } = item;
-    if (spec.configuration === undefined) throw new Error('the configuration of the function is not on its server yet');
+    if (spec.configuration === undefined)
+      throw new RuntimeFailure('secret_unavailable', 'The variables of the function are not on its server yet', {
+        retryable: true,
+      });
     const { memory_bytes: memoryBytes = usual.memoryBytes, nano_cpus: nanoCpus = usual.nanoCpus } = spec.limits;
     return {
       name: containerName({ ...item, service: randomBytes(3).toString('hex') }),
@@ -179,4 +203,9 @@ export class Launcher {
       init: 'usual',
     };
   }
+}
+
+/** The last lines without those of a stack, which begin with blanks: its message comes before them. */
+function tellingLines(lines: readonly string[]): readonly string[] {
+  return lines.filter((line) => /^\S/.test(line)).slice(-5);
 }

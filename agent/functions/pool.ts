@@ -4,12 +4,17 @@ import { Agent } from '../../agent-protocol/node-http.ts';
 import type { Clock } from '../../time/clock.ts';
 import { CallFault } from './call-fault.ts';
 
+/** How the process of an instance ended. */
+export interface Ending {
+  outOfMemory: boolean;
+}
+
 /** A process that answers calls. */
 export interface Launched {
   address: string;
   port: number;
   /** Resolves when its process has ended. */
-  ended: Promise<{ outOfMemory: boolean }>;
+  ended: Promise<Ending>;
   /** Ends its process and removes what it ran in. Never throws. */
   stop(): Promise<void>;
 }
@@ -89,6 +94,11 @@ export class Pool {
   open(): void {
     if (this.#closing.signal.aborted || this.#isPausing) return;
     while (this.#slots.size + this.#starting < this.settings.minInstances) this.#begin();
+  }
+
+  /** Starts an instance before the first call. @throws what kept it from starting */
+  async warm(signal: AbortSignal): Promise<void> {
+    this.#started(await this.settings.launch(signal));
   }
 
   /** Resolves with an instance that has room for a call. @throws CallFault */
@@ -225,30 +235,33 @@ export class Pool {
 
   async #start(): Promise<void> {
     try {
-      const launched = await this.settings.launch(this.#closing.signal);
-      const slot: Slot = {
-        launched,
-        connections: new Agent({ keepAlive: true }),
-        active: 0,
-        cancelIdle: () => undefined,
-        isLeaving: false,
-        isStopping: false,
-        gone: Promise.withResolvers(),
-      };
-      const begun = this.#clock.monotonic();
-      void launched.ended.then(() => this.#ended(slot, begun));
-      if (this.#closing.signal.aborted) {
-        this.#leaving.add(slot);
-        slot.isLeaving = true;
-        this.#stop(slot);
-        return;
-      }
-      this.#slots.add(slot);
-      this.#serve(slot, true);
-      if (slot.active === 0) this.#rest(slot);
+      this.#started(await this.settings.launch(this.#closing.signal));
     } catch (error) {
       this.#failed(error);
     }
+  }
+
+  #started(launched: Launched): void {
+    const slot: Slot = {
+      launched,
+      connections: new Agent({ keepAlive: true }),
+      active: 0,
+      cancelIdle: () => undefined,
+      isLeaving: false,
+      isStopping: false,
+      gone: Promise.withResolvers(),
+    };
+    const begun = this.#clock.monotonic();
+    void launched.ended.then(() => this.#ended(slot, begun));
+    if (this.#closing.signal.aborted) {
+      this.#leaving.add(slot);
+      slot.isLeaving = true;
+      this.#stop(slot);
+      return;
+    }
+    this.#slots.add(slot);
+    this.#serve(slot, true);
+    if (slot.active === 0) this.#rest(slot);
   }
 
   /** No call waits for an instance that will not come. */

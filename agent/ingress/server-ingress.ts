@@ -215,6 +215,7 @@ export class ServerIngress implements AsyncDisposable {
       const left = [...this.#leaving];
       if (!this.#isDue) this.#leaving.clear();
       this.#deps.changed([...this.#all.keys(), ...left]);
+      if (this.#isStale && !this.#closing.signal.aborted) this.#wake(); // woken while the last run ended
     });
   }
 

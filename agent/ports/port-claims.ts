@@ -127,8 +127,8 @@ export class PortClaims {
   }
 
   /** Why a project may not have the port by the policy, or as a workload has it; `undefined`: it may. */
-  refusalOf({ port, project }: Pick<Offer, 'port' | 'project'>): string | undefined {
-    return this.ports.includes(port) ? othersPort(port) : this.#forbidden({ port, project }, false);
+  refusalOf({ port, project, held }: Pick<Offer, 'port' | 'project'> & { held: boolean }): string | undefined {
+    return this.ports.includes(port) ? othersPort(port) : this.#forbidden({ port, project }, held);
   }
 
   #isForbidden(offer: Offer, held: boolean): boolean {

@@ -49,9 +49,11 @@ export class Publication {
     return new Publication(deps, await PortClaims.open(deps.path));
   }
 
-  /** Sets the ports that applications may take. Kept on disk. */
-  allow(policy: PortPolicy): void {
-    if (this.#claims.allow(policy)) void this.#apply();
+  /** Sets the ports that applications may take. Kept on disk. Returns true if they changed. */
+  allow(policy: PortPolicy): boolean {
+    const isChanged = this.#claims.allow(policy);
+    if (isChanged) void this.#apply();
+    return isChanged;
   }
 
   /** Lets instances reach these ports of the machine itself. */
@@ -115,8 +117,8 @@ export class Publication {
     return this.#problems.get(assignment);
   }
 
-  /** Why what the agent itself listens at must not be that port; `undefined`: it may. */
-  refusalOf(wanted: { port: number; project: string }): string | undefined {
+  /** Why what the agent itself listens at, or is to, must not be that port; `undefined`: it may. */
+  refusalOf(wanted: { port: number; project: string; held: boolean }): string | undefined {
     return this.#claims.refusalOf(wanted);
   }
 

@@ -85,6 +85,7 @@ export class VolumeWorker implements Worker {
     this.#isStale = true;
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
+      if (this.#isStale && !this.#isClosing()) this.wake(); // woken while the last run ended
     });
   }
 

@@ -41,6 +41,7 @@ export function newFunction(
     min_instances: 0,
     max_instances: 4,
     run: 'stopped',
+    attempt: 0,
     next_version_number: 1,
   };
   applyFunctionFields(ctx, desired, body, id);

@@ -38,15 +38,19 @@ export function plan(world: World, fired: Fired | undefined): Action[] {
 
 /** What a stopped function has on its server stays, without instances, so that the executions of it do. */
 function planServed(world: World): Action[] {
-  const { function: it, served, active, server } = world;
+  const { function: it, served, wanted, server } = world;
   const isGone = isDeleting(it) || server === undefined;
-  if (!isGone && active === undefined) return [];
-  return planOne(it, servedRole, { present: served, desired: isGone ? undefined : desiredOn(world) });
+  if (!isGone && wanted === undefined) return [];
+  return planOne(it, servedRole, { present: served, desired: isGone ? undefined : assignmentOf(world, wanted) });
 }
 
-function desiredOn({ function: { meta, desired }, active, server }: World): DesiredOf<'assignment'> | undefined {
-  const { image, image_digest } = active?.observed ?? {};
-  if (active === undefined || image === undefined || image_digest === undefined) return undefined;
+/** What the server is to serve with a version; `undefined`: it was not built. */
+export function assignmentOf(
+  { function: { meta, desired }, server }: Pick<World, 'function' | 'server'>,
+  wanted: World['wanted'],
+): DesiredOf<'assignment'> | undefined {
+  const { image, image_digest } = wanted?.observed ?? {};
+  if (wanted === undefined || image === undefined || image_digest === undefined) return undefined;
   const port =
     desired.trigger.type === 'http' && server?.desired.direct_ports_enabled === true ? desired.exposed_port : undefined;
   const spec = FunctionSpec.parse(
@@ -54,12 +58,12 @@ function desiredOn({ function: { meta, desired }, active, server }: World): Desi
       type: 'function',
       image,
       image_digest,
-      config: { kind: 'function_version', id: active.meta.id },
-      version_id: active.meta.id,
+      config: { kind: 'function_version', id: wanted.meta.id },
+      version_id: wanted.meta.id,
       network: { name: environmentNetwork(desired.environment_id), aliases: [] },
       port,
       timeout_seconds: desired.timeout_seconds,
-      concurrency: desired.concurrency ?? usualConcurrency[active.desired.runtime],
+      concurrency: desired.concurrency ?? usualConcurrency[wanted.desired.runtime],
       min_instances: desired.min_instances,
       max_instances: desired.max_instances,
       limits: limitsOf(desired),
@@ -73,7 +77,7 @@ function desiredOn({ function: { meta, desired }, active, server }: World): Desi
     workload_id: meta.id,
     workload_name: desired.internal_id,
     service: mainService,
-    version: active.meta.id,
+    version: wanted.meta.id,
     run: desired.run,
     spec,
     spec_hash: createHash('sha256').update(canonicalJson(spec)).digest('hex'),

@@ -2,9 +2,10 @@ import type { Ref } from '../../store/resource.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf, taskState } from '../task/task.ts';
-import { callRole, plan, servedRole } from './plan.ts';
+import { assignmentOf, callRole, plan, servedRole } from './plan.ts';
 import { fire } from './schedule.ts';
 import type { CallState, Fired } from './schedule.ts';
 import { conditionsOf, observe, stateOf } from './states.ts';
@@ -56,17 +57,45 @@ function readWorld(it: Fn, { view }: Context): World {
   const target = version_id === undefined ? undefined : view.get('function_version', version_id);
   const known = it.observed?.active_version_id;
   const before = known === undefined ? undefined : view.get('function_version', known);
-  const isReady = target?.observed?.phase === 'ready';
-  const server = view.get('server', server_id);
+  const place = view.get('server', server_id);
+  const server = isStaying(place) ? place : undefined;
+  const served = taskOf(view, it.meta.id, servedRole);
   const { firing } = it.observed ?? {};
+  const refused = before && refusedOf({ function: it, target, server, served }, before);
+  const wanted = target?.observed?.phase === 'ready' && refused === undefined ? target : before;
   return {
     function: it,
     target,
-    active: isReady ? target : before,
-    served: taskOf(view, it.meta.id, servedRole),
+    wanted,
+    active: isTaken(it, served, wanted) ? wanted : (before ?? wanted),
+    refused,
+    served,
     call: firing && taskOf(view, it.meta.id, callRole(firing.at)),
-    server: isStaying(server) ? server : undefined,
+    server,
   };
+}
+
+/** That the version that is to serve does not start, as its server says or said in this attempt. */
+function refusedOf(
+  { function: it, target, server, served }: Pick<World, 'function' | 'target' | 'server' | 'served'>,
+  before: NonNullable<World['target']>,
+): World['refused'] {
+  if (target === undefined || target.meta.id === before.meta.id) return undefined;
+  const wanted = assignmentOf({ function: it, server }, target);
+  if (wanted === undefined) return undefined;
+  const { attempt } = it.desired;
+  const { refused } = it.observed ?? {};
+  if (refused?.attempt === attempt && refused.spec_hash === wanted.spec_hash) return refused;
+  const error = served && upToDate(served)?.error;
+  if (error?.code !== 'not_started' || served?.desired.spec_hash !== wanted.spec_hash) return undefined;
+  return { attempt, spec_hash: wanted.spec_hash, message: error.message };
+}
+
+/** Whether calls are answered by the version that is to, or would be if the function was started. */
+function isTaken(it: Fn, served: World['served'], wanted: World['wanted']): boolean {
+  if (it.desired.run === 'stopped') return true;
+  const report = served && upToDate(served);
+  return report?.ready === true && report.error === undefined && served?.desired.version === wanted?.meta.id;
 }
 
 /** What its schedule leads to; `undefined`: it has none. */

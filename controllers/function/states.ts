@@ -18,8 +18,12 @@ export interface World {
   function: Fn;
   /** The version that is to serve; absent: it was never deployed. */
   target: Version | undefined;
+  /** The version that its server is told to serve: the target once it is built, or the one before. */
+  wanted: Version | undefined;
   /** The version that serves, or would if it was started. */
   active: Version | undefined;
+  /** That the target was built and does not start. */
+  refused: ObservedOf<'function'>['refused'];
   /** What its server has of it. */
   served: Assignment | undefined;
   /** The task by which its schedule calls it. */
@@ -82,14 +86,17 @@ function stoppedState({ served, target, active, server }: World): State {
     : state('stopped', 'false', 'Stopped', 'It is stopped, as desired');
 }
 
-function servingState({ function: it, served, target, active }: World, version: Version): State {
+function servingState({ function: it, served, target, wanted, refused }: World, version: Version): State {
   const report = served && upToDate(served);
-  if (report?.ready === true)
-    return target !== undefined && target !== active
-      ? state('running', 'false', 'VersionFailed', failureOf(target))
-      : state('running', 'true', 'Serving', `Version ${version.desired.number} serves`);
+  const isServed = report?.ready === true && served?.desired.version === wanted?.meta.id;
   const because = 'its server to serve it';
-  if (report?.error !== undefined) {
+  if (refused !== undefined) {
+    const why = `Version ${target?.desired.number ?? ''} does not start: ${refused.message}`;
+    const [words, wait]: [string, Because?] = isServed ? ['serves on'] : ['is to serve on', because];
+    return state('running', 'false', 'VersionFailed', `${why}. Version ${version.desired.number} ${words}`, wait);
+  }
+  if (isServed) return servedState(target, version, report.error?.message);
+  if (report?.ready !== true && report?.error !== undefined) {
     const { code, message } = report.error;
     return state('error', 'false', code === 'port_taken' ? 'PortTaken' : 'NotServing', message, because);
   }
@@ -97,12 +104,27 @@ function servingState({ function: it, served, target, active }: World, version: 
   return state(phase, 'false', 'Starting', 'Its server is about to serve it', because);
 }
 
+/** `fault`: why its server does not serve it with its present settings. */
+function servedState(target: Version | undefined, version: Version, fault: string | undefined): State {
+  if (fault !== undefined) {
+    const why = `With its present settings no instance starts: ${fault}`;
+    return state('running', 'false', 'NotStarted', `${why}. It serves with the ones before`, 'an instance to start');
+  }
+  return target !== undefined && target.meta.id !== version.meta.id
+    ? state('running', 'false', 'VersionFailed', failureOf(target))
+    : state('running', 'true', 'Serving', `Version ${version.desired.number} serves`);
+}
+
 function state(phase: FunctionPhase, ready: State['ready'], reason: string, message: string, because?: Because): State {
   return { phase, ready, reason, message, ...(because !== undefined && { because }) };
 }
 
 /** The observed value that follows from the world. `fired`: what its schedule led to; absent: it has none. */
-export function observe({ function: it, active }: World, now: State, fired: Fired | undefined): ObservedOf<'function'> {
+export function observe(
+  { function: it, active, refused }: World,
+  now: State,
+  fired: Fired | undefined,
+): ObservedOf<'function'> {
   const { trigger } = it.desired;
   const isBroken = now.phase === 'error';
   const wasNotified = it.observed?.notified === true;
@@ -110,6 +132,7 @@ export function observe({ function: it, active }: World, now: State, fired: Fire
   return defined({
     phase: now.phase,
     active_version_id: active?.meta.id,
+    refused,
     notified: notified ? (true as const) : undefined,
     ...(fired !== undefined &&
       trigger.type === 'cron' && {

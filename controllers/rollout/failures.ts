@@ -36,6 +36,7 @@ const meanings: Readonly<Record<FailureCode, Meaning>> = {
   recovery_failed: {},
   recovery_timeout: {},
   not_serving: {},
+  not_started: {},
   exited: {},
   unhealthy: {},
   port_taken: { isFatal: true, remedy: 'free the port on its server, or change exposed_port' },

@@ -65,12 +65,16 @@ export const functionKind = defineKind({
     run: RunState,
     /** The version that is to serve; absent: it was never deployed. */
     version_id: Id.optional(),
+    /** Grows with each request that lets a version serve: one that did not start is tried again. */
+    attempt: z.int().default(0),
     next_version_number: z.int().default(1),
   }),
   observed: z.object({
     phase: FunctionPhase,
     /** The version that serves, or would if it was started. */
     active_version_id: Id.optional(),
+    /** The version that is to serve, which was built and does not start: its server serves the active one. */
+    refused: z.object({ attempt: z.int(), spec_hash: z.string(), message: z.string() }).optional(),
     /** Instants of its schedule up to this one are dealt with. */
     handled_until: Timestamp.optional(),
     next_run_at: Timestamp.optional(),
@@ -100,6 +104,7 @@ export const functionKind = defineKind({
     reset: (draft, copyId) => {
       draft.internal_id = internalId(draft.name, copyId.slice(0, 6));
       draft.run = 'stopped';
+      draft.attempt = 0;
       draft.next_version_number = 1;
       delete draft.exposed_port;
       delete draft.version_id;

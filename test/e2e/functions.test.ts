@@ -141,6 +141,17 @@ describe('a function', () => {
     expect((await ask('/')).status).toBe(200);
   });
 
+  it('that is built and does not start leaves the version before in its place', async () => {
+    await town.client.request('PUT', base(), {
+      code: `if (process.env.SECRET) throw new Error('no database');\n${handler('three')}`,
+    });
+    const refused = await deploy();
+    expect(refused.status).toBe('running');
+    const why = refused.conditions?.find(({ type }) => type === 'Ready');
+    expect(why).toMatchObject({ reason: 'VersionFailed', message: expect.stringContaining('no database') });
+    expect((await ask('/')).status).toBe(200);
+  });
+
   it('that is stopped has neither a port nor a container', async () => {
     expect(await town.client.object('POST', `${base()}/stop?wait=60`, {})).toMatchObject({ status: 'stopped' });
     expect(await instancesOf(id)).toEqual([]);

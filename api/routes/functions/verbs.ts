@@ -24,6 +24,7 @@ function serve(ctx: RequestContext, unit: Unit, it: Fn, version: ReadonlyResourc
   return unit.change(it, (draft) => {
     draft.run = 'running';
     draft.version_id = version.meta.id;
+    draft.attempt += 1;
   });
 }
 

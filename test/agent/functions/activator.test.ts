@@ -39,16 +39,20 @@ class Machine {
   stopped = 0;
   readonly ends: ((end: { outOfMemory: boolean }) => void)[] = [];
 
-  serve(listener: RequestListener, settings: Partial<PoolSettings> = {}): void {
-    this.activator.become({
+  serve(
+    listener: RequestListener,
+    settings: Partial<PoolSettings> = {},
+    signal = new AbortController().signal,
+  ): Promise<void> {
+    const usual = {
       version: 'one',
       concurrency: 1,
       minInstances: 0,
       maxInstances: 2,
       timeoutMs: 1000,
       launch: () => this.launch(listener),
-      ...settings,
-    });
+    };
+    return this.activator.become({ ...usual, ...settings }, signal);
   }
 
   async launch(listener: RequestListener): Promise<Launched> {
@@ -106,7 +110,7 @@ const hello: RequestListener = (request, response) => {
 describe('the activator', () => {
   it('starts an instance for the first call, keeps it for the next, and ends it once none comes', async () => {
     const machine = new Machine();
-    machine.serve(hello);
+    await machine.serve(hello);
     expect(machine.launches).toBe(0);
     expect(await machine.call({ path: '/a?b=1' })).toEqual({ status: 200, body: 'POST /a?b=1 hello.test' });
     expect(machine.last).toMatchObject({ status: 'succeeded', cold_start: true, status_code: 200, version_id: 'one' });
@@ -122,7 +126,7 @@ describe('the activator', () => {
 
   it('keeps as many as must be there, also while nothing calls', async () => {
     const machine = new Machine();
-    machine.serve(hello, { minInstances: 2 });
+    await machine.serve(hello, { minInstances: 2 });
     await expect.poll(() => machine.ready).toBe(2);
     await machine.clock.advance(0);
     await machine.call();
@@ -133,7 +137,7 @@ describe('the activator', () => {
 
   it('streams a request and its answer, without the headers of a connection', async () => {
     const machine = new Machine();
-    machine.serve((request, response) => {
+    await machine.serve((request, response) => {
       response.setHeader('x-seen', JSON.stringify([request.headers['x-setpoint-trigger'], request.headers['upgrade']]));
       request.pipe(response);
     });
@@ -155,7 +159,10 @@ describe('the activator', () => {
   it('answers no more calls at once than an instance takes, and has the others wait or makes another one', async () => {
     const machine = new Machine();
     const answers: (() => void)[] = [];
-    machine.serve((_, response) => void answers.push(() => response.end('ok')), { concurrency: 1, maxInstances: 2 });
+    await machine.serve((_, response) => void answers.push(() => response.end('ok')), {
+      concurrency: 1,
+      maxInstances: 2,
+    });
     const calls = [machine.call(), machine.call(), machine.call()];
     await expect.poll(() => answers.length).toBe(2);
     expect(machine.launches).toBe(2);
@@ -168,7 +175,7 @@ describe('the activator', () => {
 
   it('refuses a call when too many wait', async () => {
     const machine = new Machine();
-    machine.serve(hello, { launch: () => new Promise(() => undefined) });
+    await machine.serve(hello, { launch: () => new Promise(() => undefined) });
     const waiting = Array.from({ length: mostWaiting }, () => machine.call().catch((error: unknown) => error));
     await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full', status: 503, retryAfter: 1 });
     // of many that are refused one is recorded each second
@@ -183,7 +190,7 @@ describe('the activator', () => {
 
   it('answers for a handler that is late, and gives its instance no further call', async () => {
     const machine = new Machine();
-    machine.serve((request, response) => (request.url === '/slow' ? undefined : void response.end('ok')));
+    await machine.serve((request, response) => (request.url === '/slow' ? undefined : void response.end('ok')));
     const slow = machine.call({ path: '/slow' });
     const late = expect(slow).rejects.toMatchObject({ code: 'timed_out', status: 504 });
     await expect.poll(() => machine.last?.status).toBe('running');
@@ -197,7 +204,7 @@ describe('the activator', () => {
 
   it('says that an instance ran out of memory, and replaces it', async () => {
     const machine = new Machine();
-    machine.serve((request, response) =>
+    await machine.serve((request, response) =>
       request.url === '/big' ? machine.ends[0]?.({ outOfMemory: true }) : void response.end('ok'),
     );
     await expect(machine.call({ path: '/big' })).rejects.toMatchObject({ code: 'out_of_memory', status: 502 });
@@ -207,7 +214,7 @@ describe('the activator', () => {
 
   it('records an answer of 500 as a failure', async () => {
     const machine = new Machine();
-    machine.serve((_, response) => void response.writeHead(500).end('no'), { timeoutMs: 60_000 });
+    await machine.serve((_, response) => void response.writeHead(500).end('no'), { timeoutMs: 60_000 });
     const called = machine.call();
     const ended = async (): Promise<unknown> => {
       await machine.clock.advance(lastWordsMs);
@@ -221,7 +228,7 @@ describe('the activator', () => {
   it('says why no instance starts, and tries anew for the next call', async () => {
     const machine = new Machine();
     let isBroken = true;
-    machine.serve(hello, {
+    await machine.serve(hello, {
       launch: () => (isBroken ? Promise.reject(new Error('its process ended: boom')) : machine.launch(hello)),
     });
     await expect(machine.call()).rejects.toMatchObject({
@@ -235,11 +242,12 @@ describe('the activator', () => {
   it('lets calls under way end with their version, while others get the next one', async () => {
     const machine = new Machine();
     const answers: (() => void)[] = [];
-    machine.serve((_, response) => void answers.push(() => response.end('old')));
+    await machine.serve((_, response) => void answers.push(() => response.end('old')));
     const old = machine.call();
     await expect.poll(() => answers.length).toBe(1);
-    machine.serve((_, response) => void response.end('new'), { version: 'two' });
+    await machine.serve((_, response) => void response.end('new'), { version: 'two' });
     expect((await machine.call()).body).toBe('new');
+    expect(machine.last?.cold_start).toBe(false);
     expect(machine.stopped).toBe(0);
     answers[0]?.();
     expect((await old).body).toBe('old');
@@ -250,10 +258,37 @@ describe('the activator', () => {
     ]);
   });
 
+  it('answers by the version before until an instance of the next one does, and stays with it where none does', async () => {
+    const machine = new Machine();
+    await machine.serve((_, response) => void response.end('old'), { maxInstances: 1 });
+    await machine.call();
+    const start = Promise.withResolvers<void>();
+    const launch = async (): Promise<Launched> => {
+      await start.promise;
+      return machine.launch((_, response) => void response.end('new'));
+    };
+    const taken = machine.serve(hello, { version: 'two', launch });
+    const refused = expect(taken).rejects.toThrow('boom');
+    expect((await machine.call()).body).toBe('old');
+    start.reject(new Error('boom'));
+    await refused;
+    expect((await machine.call()).body).toBe('old');
+    expect([machine.launches, machine.stopped]).toEqual([1, 0]);
+    const ending = new AbortController();
+    const ended = machine.serve(
+      hello,
+      { launch: (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))) },
+      ending.signal,
+    );
+    ending.abort(new Error('not wanted any more'));
+    await expect(ended).rejects.toThrow('not wanted any more');
+    expect((await machine.call()).body).toBe('old');
+  });
+
   it('ends a call whose caller went away', async () => {
     const machine = new Machine();
     let isClosed = false;
-    machine.serve((request) => void request.socket.on('close', () => (isClosed = true)));
+    await machine.serve((request) => void request.socket.on('close', () => (isClosed = true)));
     const gone = new AbortController();
     const call = machine.call({}, gone.signal);
     const ended = expect(call).rejects.toMatchObject({ code: 'client_gone' });
@@ -265,7 +300,9 @@ describe('the activator', () => {
 
   it('does not wait for a caller who takes no answer, and keeps the instance that gave it', async () => {
     const machine = new Machine();
-    machine.serve((request, response) => void response.end(request.url === '/big' ? Buffer.alloc(8 << 20) : 'ok'));
+    await machine.serve(
+      (request, response) => void response.end(request.url === '/big' ? Buffer.alloc(8 << 20) : 'ok'),
+    );
     let body: Readable | undefined;
     const big = machine.call({
       path: '/big',
@@ -290,7 +327,7 @@ describe('the activator', () => {
   ])('frames the body of a %s with %j', async (method, headers, body) => {
     const machine = new Machine();
     const seen: string[] = [];
-    machine.serve((request, response) => {
+    await machine.serve((request, response) => {
       void text(request).then((body) => {
         seen.push(`${request.method} ${request.url} ${body}`);
         response.end('ok');
@@ -303,7 +340,7 @@ describe('the activator', () => {
 
   it('fails a call that is answered with 101', async () => {
     const machine = new Machine();
-    machine.serve((request) => {
+    await machine.serve((request) => {
       request.socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n');
     });
     const called = expect(machine.call()).rejects.toMatchObject({ code: 'instance_ended' });
@@ -317,11 +354,11 @@ describe('the activator', () => {
 
   it('gives no instance to a caller who left while another version took over', async () => {
     const machine = new Machine();
-    machine.serve(hello, { launch: () => new Promise(() => undefined) });
+    await machine.serve(hello, { launch: () => new Promise(() => undefined) });
     const gone = new AbortController();
     const left = expect(machine.call({}, gone.signal)).rejects.toMatchObject({ code: 'client_gone' });
     const start = Promise.withResolvers<void>();
-    machine.serve(hello, {
+    const taken = machine.serve(hello, {
       maxInstances: 1,
       launch: async () => {
         await start.promise;
@@ -331,13 +368,14 @@ describe('the activator', () => {
     gone.abort(new Error('gone'));
     await left;
     start.resolve();
+    await taken;
     expect((await machine.call()).status).toBe(200);
     expect(machine.launches).toBe(1);
   });
 
   it('pauses longer each time before it replaces an instance that ends soon', async () => {
     const machine = new Machine();
-    machine.serve(hello, { minInstances: 1, maxInstances: 1 });
+    await machine.serve(hello, { minInstances: 1, maxInstances: 1 });
     const die = async (count: number): Promise<void> => {
       await expect.poll(() => machine.ready).toBe(count);
       await machine.clock.advance(0);
@@ -361,7 +399,7 @@ describe('the activator', () => {
 
   it('is rid of all instances once it is closed', async () => {
     const machine = new Machine();
-    machine.serve(hello, { minInstances: 1 });
+    await machine.serve(hello, { minInstances: 1 });
     await machine.call();
     await machine.activator.close();
     expect([machine.stopped, machine.activator.size]).toEqual([1, 0]);

@@ -37,14 +37,17 @@ describe('functions of a server', () => {
     const log = pino({ level: 'silent' });
     const deps = { clock, log, record: () => undefined, lastLines: () => [], forward: closedGate.forward };
     const activator = new Activator(deps);
-    activator.become({
-      version: 'one',
-      concurrency: 1,
-      minInstances: 0,
-      maxInstances: 1,
-      timeoutMs: 1000,
-      launch: () => new Promise(() => undefined),
-    });
+    await activator.become(
+      {
+        version: 'one',
+        concurrency: 1,
+        minInstances: 0,
+        maxInstances: 1,
+        timeoutMs: 1000,
+        launch: () => new Promise(() => undefined),
+      },
+      signal,
+    );
     functions.serve('one', activator);
     const waiting = Array.from({ length: mostAsked }, () => functions.ask({ function_id: 'one', request }, signal));
     await expect(functions.ask({ function_id: 'one', request }, signal)).rejects.toMatchObject({ code: 'too_many' });
