@@ -25,6 +25,7 @@ import { runController } from '../controllers/run/reconcile.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
 import type { ServerSettings } from '../controllers/server/reconcile.ts';
 import { templateInstanceController } from '../controllers/template-instance/reconcile.ts';
+import type { TemplateInstanceSettings } from '../controllers/template-instance/reconcile.ts';
 import { volumeController } from '../controllers/volume/reconcile.ts';
 import { webhookDeliveryController } from '../controllers/webhook-delivery/reconcile.ts';
 import type { SealComparer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
@@ -41,6 +42,8 @@ export interface ControllerOptions
   isMailOnlyLogged: boolean;
   /** The image of the proxies of servers; absent: the usual one. */
   ingressImage?: string | undefined;
+  /** Images to build functions upon, in place of those of their runtimes. */
+  runtimeImages?: TemplateInstanceSettings['runtimeImages'] | undefined;
   buildDeadlineMs: number;
   rolloutDeadlineMs: number;
   /** Ports of this machine that the control plane itself listens on. */
@@ -60,6 +63,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     buildDeadlineMs,
     rolloutDeadlineMs,
     ownPorts,
+    runtimeImages = {},
   } = options;
   return [
     projectController,
@@ -80,7 +84,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     functionVersionController({ recipe: recipeOf, buildDeadlineMs }),
     webhookDeliveryController,
     previewController({ buildDeadlineMs }),
-    templateInstanceController({ buildDeadlineMs, ownPorts, secrets: keyring }),
+    templateInstanceController({ buildDeadlineMs, ownPorts, runtimeImages, secrets: keyring }),
     inviteController({
       mailer,
       isOnlyLogged: isMailOnlyLogged,

@@ -41,6 +41,8 @@ export function childProgress(view: View, instance: ReadonlyResource<'template_i
       return progressOfDatabase(view.get('database', id));
     case 'application':
       return progressOfApplication(view, view.get('application', id));
+    case 'function':
+      return progressOfFunction(view, view.get('function', id));
   }
 }
 
@@ -100,6 +102,28 @@ function progressOfApplication(view: View, it: ReadonlyResource<'application'> |
     case 'failed':
     case 'error':
       return { state: 'failed', message: words(it, 'It does not run') };
+    case 'stopped':
+    case 'deploying':
+    case 'deleting':
+    case undefined:
+      return starting;
+  }
+}
+
+function progressOfFunction(view: View, it: ReadonlyResource<'function'> | undefined): Progress {
+  if (it?.desired.run === 'stopped') return stopped;
+  const { version_id: target, attempt } = it?.desired ?? {};
+  const { phase, active_version_id: active, refused } = it?.observed ?? {};
+  const version = target === undefined ? undefined : view.get('function_version', target);
+  const isRefused = refused !== undefined && refused.attempt === attempt && active !== target;
+  if (version?.observed?.phase === 'failed' || isRefused)
+    return { state: 'failed', message: words(it, 'Its version cannot serve') };
+  switch (phase) {
+    case 'running':
+      return active === target ? up : starting;
+    case 'failed':
+    case 'error':
+      return { state: 'failed', message: words(it, 'It does not serve') };
     case 'stopped':
     case 'deploying':
     case 'deleting':

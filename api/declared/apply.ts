@@ -11,9 +11,11 @@ import type { FieldPlan } from '../../store/declared/field-plan.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { foldName } from '../../store/fold-name.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { grants } from '../../store/grants.ts';
+import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -29,10 +31,12 @@ import { referralsInWords } from '../workloads/env-references.ts';
 import { requireMountable, usersOfVolume } from '../workloads/mounting.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { newDatabase } from '../workloads/new-database.ts';
+import { addFunction, addVersion, applyFunctionFields } from '../workloads/new-function.ts';
 import { requireInstanceRoom } from '../workloads/instance-room.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import type { Place } from '../workloads/place.ts';
 import { holdPopulation } from '../workloads/population.ts';
+import { requirePort } from '../workloads/ports.ts';
 import { addApplication, changeApplication } from '../workloads/writing-application.ts';
 import { addDatabase, judgeDatabase, requireUnreferred, writeDatabase } from '../workloads/writing-database.ts';
 import { addEnvironment, writeEnvironment } from '../workloads/writing-environment.ts';
@@ -180,6 +184,8 @@ class Pass {
         return this.#database(unit, it);
       case 'Application':
         return this.#application(unit, it);
+      case 'Function':
+        return this.#function(unit, it);
       case 'TemplateInstance':
         return this.#templateInstance(unit, it);
     }
@@ -304,6 +310,38 @@ class Pass {
     this.#changed(unit, it, { live, changed, fields });
   }
 
+  #function(unit: Unit, it: DeclaredOf<'Function'>): void {
+    const ctx = this.#ctx;
+    const environment = this.#environmentOf(it.spec);
+    const live = found(ctx.view.by('function', 'environment', environment.meta.id), it.metadata.name);
+    const place = this.#placeOf(environment, it.spec, live);
+    const { project: _p, environment: _e, server: _s, ...spec } = it.spec;
+    const { schedule, schedule_config, ...others } = spec;
+    const isTriggered = [schedule, schedule_config, spec.trigger_type].some((one) => one !== undefined);
+    const fields = [...new Set(['name', ...Object.keys(others), ...(isTriggered ? ['trigger_type'] : [])])];
+    if (live === undefined) {
+      const body = { ...spec, ...defined({ labels: it.metadata.labels }), name: it.metadata.name };
+      const made = addFunction(ctx, unit, place, body);
+      return this.#created(unit, it, this.#asked.deploys ? addVersion(ctx, unit, made) : made, fields);
+    }
+    this.#requireServer(it, live, place);
+    this.#requireOwn(it, live);
+    const former = formerOf(live.desired.declarations, this.#asked);
+    const isUntriggered = !isTriggered && former?.fields?.includes('trigger_type') === true;
+    const update = {
+      ...this.#defaults(live, fields),
+      ...spec,
+      ...(isUntriggered && { trigger_type: 'http' as const }),
+      ...this.#env(live, former?.leaves, spec.env),
+    };
+    const changed = unit.change(live, (draft) => applyFunctionFields(ctx, draft, update, live.meta.id));
+    const { project_id: projectId, server_id: serverId, exposed_port: port } = changed.desired;
+    if (port !== live.desired.exposed_port) requirePort(ctx, { id: live.meta.id, projectId, serverId, port });
+    if (this.#asked.deploys && !isVersionOf(ctx.view, changed)) addVersion(ctx, unit, changed);
+    this.#label(unit, live, it);
+    this.#changed(unit, it, { live, changed, fields });
+  }
+
   async #templateInstance(unit: Unit, it: DeclaredOf<'TemplateInstance'>): Promise<void> {
     const ctx = this.#ctx;
     const { view } = ctx;
@@ -360,14 +398,15 @@ class Pass {
 
   /** The variables with those that others have set, which an update replaces as a whole. */
   #env(
-    live: ReadonlyResource<'application'>,
+    live: ReadonlyResource<'application'> | ReadonlyResource<'function'>,
     former: ReadonlyMap<string, unknown> | undefined,
     declared: Readonly<Record<string, string>> | null | undefined,
   ): { env?: Record<string, string> } {
     const prefix = 'config/env/';
     const before = [...(former?.keys() ?? [])].filter((path) => path.startsWith(prefix));
     if (before.length === 0 && (declared === undefined || declared === null)) return {};
-    const env = unsealEnv(this.#ctx, live.meta.id, live.desired.config.env);
+    const kind = 'trigger' in live.desired ? 'function' : 'application';
+    const env = unsealEnv(this.#ctx, live.meta.id, live.desired.config.env, kind);
     for (const path of before) delete env[path.slice(prefix.length)];
     return { env: { ...env, ...declared } };
   }
@@ -414,6 +453,7 @@ class Pass {
       'parameters',
       'volumes',
       'name',
+      'trigger_type',
       'source_type',
       'type',
       'version',
@@ -585,7 +625,7 @@ class Pass {
 
   #requireServer(
     it: DeclaredObject,
-    live: ReadonlyResource<'volume' | 'database' | 'application' | 'template_instance'>,
+    live: ReadonlyResource<'volume' | 'database' | 'application' | 'function' | 'template_instance'>,
     place: Place,
   ): void {
     if (!('server' in it.spec) || it.spec.server === undefined) return;
@@ -600,9 +640,9 @@ class Pass {
     const { manager, set, project } = this.#asked;
     const isOfSet = ({ desired }: Live): boolean =>
       desired.declarations?.some((it) => it.manager === manager && it.set === set) === true;
-    const all = (['template_instance', 'application', 'database', 'volume', 'environment'] as const).flatMap(
-      (kind): readonly Live[] => this.#ctx.view.by(kind, 'project', project.meta.id),
-    );
+    const all = (
+      ['template_instance', 'function', 'application', 'database', 'volume', 'environment'] as const
+    ).flatMap((kind): readonly Live[] => this.#ctx.view.by(kind, 'project', project.meta.id));
     return all.filter((it) => isStaying(it) && isOfSet(it) && !this.#declared.has(it.meta.id));
   }
 
@@ -637,7 +677,7 @@ class Pass {
         throw conflicting(`${lack} ${it.desired.name}, which is to be deleted: change them first`);
       return null;
     }
-    if (it.meta.kind === 'template_instance') return null;
+    if (it.meta.kind === 'template_instance' || it.meta.kind === 'function') return null;
     // what comes into it meanwhile makes the commit fail
     await holdPopulation(this.#ctx, unit, it);
     if (isOfKind(it, 'volume')) {
@@ -657,6 +697,17 @@ class Pass {
     return null;
   }
 }
+
+/** Whether the version that is to serve is of what the function is now. */
+function isVersionOf(view: TenantView, { desired }: ReadonlyResource<'function'>): boolean {
+  const version = desired.version_id === undefined ? undefined : view.get('function_version', desired.version_id);
+  if (version === undefined || desired.run === 'stopped') return false;
+  const sourceOf = ({ runtime, code, dependencies, config }: Pick<typeof desired, keyof FunctionSource>) =>
+    defined({ runtime, code, dependencies, config });
+  return jsonEqual(sourceOf(version.desired), sourceOf(desired));
+}
+
+type FunctionSource = Pick<DesiredOf<'function_version'>, 'runtime' | 'code' | 'dependencies' | 'config'>;
 
 function isOfKind<K extends DeclaredKind>(it: Live, kind: K): it is ReadonlyResource<K> & Live {
   return it.meta.kind === kind;

@@ -18,7 +18,7 @@ export interface Exported {
 }
 
 /**
- * The environments, volumes, databases and applications of a project as a text. Secrets are left out, and named: what is not
+ * The environments, volumes, databases, applications and functions of a project as a text. Secrets are left out, and named: what is not
  * declared stays as it is. Objects of template instances belong to those.
  */
 export function exportProject(ctx: Context, project: ReadonlyResource<'project'>): Exported {
@@ -61,17 +61,22 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
     add('Application', it, { ...placeOf(it.desired), ...spec });
     for (const field of secrets) leftOut.push(`applications.${it.desired.name}: ${field}`);
   }
+  for (const it of own(view.by('function', 'project', id))) {
+    const { spec, secrets } = functionSpec(ctx, it);
+    add('Function', it, { ...placeOf(it.desired), ...spec });
+    for (const field of secrets) leftOut.push(`functions.${it.desired.name}: ${field}`);
+  }
   const options = { lineWidth: 0, version: '1.2', schema: 'core', aliasDuplicateObjects: false } as const;
   return { content: documents.map((it) => stringify(it, options)).join('---\n'), left_out: leftOut };
 }
 
-type Named = ReadonlyResource<'environment' | 'volume' | 'database' | 'application'>;
+type Named = ReadonlyResource<'environment' | 'volume' | 'database' | 'application' | 'function'>;
 
 function named<T extends Named>(all: readonly T[]): T[] {
   return all.filter(isStaying).toSorted((a, b) => (a.desired.name < b.desired.name ? -1 : 1));
 }
 
-function own<T extends ReadonlyResource<'volume' | 'database' | 'application'>>(all: readonly T[]): T[] {
+function own<T extends ReadonlyResource<'volume' | 'database' | 'application' | 'function'>>(all: readonly T[]): T[] {
   return named(all).filter(({ desired }) => desired.template_instance_id === undefined);
 }
 
@@ -119,15 +124,35 @@ function applicationSpec(ctx: Context, it: ReadonlyResource<'application'>): { s
   return { spec, secrets: [...source.secrets, ...secrets] };
 }
 
+function functionSpec(ctx: Context, it: ReadonlyResource<'function'>): { spec: object; secrets: string[] } {
+  const { runtime, code, dependencies, trigger, exposed_port, memory_limit, cpu_limit, concurrency, ...rest } =
+    it.desired;
+  const { timeout_seconds, min_instances, max_instances, config } = rest;
+  const env = referringVariables(ctx, it);
+  const { schedule, timezone } = trigger.type === 'cron' ? trigger : {};
+  const spec = {
+    ...{ runtime, code, trigger_type: trigger.type, timeout_seconds, min_instances, max_instances },
+    ...defined({ dependencies, schedule, exposed_port, memory_limit, cpu_limit, concurrency }),
+    ...(timezone !== undefined && { schedule_config: { timezone } }),
+    ...(Object.keys(env).length > 0 && { env }),
+  };
+  const secrets = Object.keys(config.env).filter((name) => !Object.hasOwn(env, name));
+  return { spec, secrets: secrets.map((name) => `env.${name}`) };
+}
+
 /** The fields that have a value. */
 function filled(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
 /** Variables that are one reference each, and hold no text of their own. */
-function referringVariables(ctx: Context, { meta, desired }: ReadonlyResource<'application'>): Record<string, string> {
+function referringVariables(
+  ctx: Context,
+  { meta, desired }: ReadonlyResource<'application'> | ReadonlyResource<'function'>,
+): Record<string, string> {
   if (desired.config.references === undefined) return {};
-  const all = unsealEnv(ctx, meta.id, desired.config.env);
+  const kind = 'trigger' in desired ? 'function' : 'application';
+  const all = unsealEnv(ctx, meta.id, desired.config.env, kind);
   return Object.fromEntries(
     Object.entries(all).filter(([, value]) => {
       const parsed = parseReferences(value);

@@ -4,6 +4,7 @@ import { DriftPolicy } from '../../store/kinds/template-instance.ts';
 import { ApplicationCreate } from '../resources/application.ts';
 import { DatabaseCreate } from '../resources/database.ts';
 import { EnvironmentCreate } from '../resources/environment.ts';
+import { FunctionCreate } from '../resources/function.ts';
 import { Labels } from '../resources/object-fields.ts';
 import { VariableValues } from '../resources/template.ts';
 import { MountPath } from '../resources/volume.ts';
@@ -58,6 +59,14 @@ const ApplicationSpec = ApplicationCreate.omit({
     .meta({ description: 'Volumes of its environment that it mounts' }),
 });
 
+const FunctionSpec = FunctionCreate.omit({
+  project_id: true,
+  environment_id: true,
+  server_id: true,
+  name: true,
+  labels: true,
+}).extend(place);
+
 const TemplateInstanceSpec = z.strictObject({
   ...place,
   template: Named.meta({ description: 'Whose present text it is made of' }),
@@ -80,6 +89,7 @@ export const declaredSchemas = {
   Volume: declared('Volume', VolumeSpec),
   Database: declared('Database', DatabaseSpec),
   Application: declared('Application', ApplicationSpec),
+  Function: declared('Function', FunctionSpec),
   TemplateInstance: declared('TemplateInstance', TemplateInstanceSpec),
 } as const;
 
@@ -89,6 +99,7 @@ export const declaredWords = [
   'Volume',
   'Database',
   'Application',
+  'Function',
   'TemplateInstance',
 ] as const satisfies DeclaredWord[];
 
@@ -98,6 +109,7 @@ export const kindOfWord = {
   Volume: 'volume',
   Database: 'database',
   Application: 'application',
+  Function: 'function',
   TemplateInstance: 'template_instance',
 } as const satisfies Record<DeclaredWord, DeclaredKind>;
 

@@ -14,7 +14,7 @@ import { VariableValues } from './template.ts';
 
 const Child = z
   .object({
-    kind: z.enum(['volume', 'database', 'application']),
+    kind: z.enum(['volume', 'database', 'application', 'function']),
     id: z.string(),
     key: z.string().meta({ description: 'What the template calls it' }),
     name: z.string(),

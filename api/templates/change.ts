@@ -77,7 +77,7 @@ export async function planChange(
     const { step, child: planned } = planChild(ctx, it, { child, former, isAdopted, revision, others });
     steps.push(step);
     const isNew = step.action === 'create' || step.action === 'replace';
-    if (isNew && child.kind !== 'volume') others.add(beginningOf(child));
+    if (isNew && child.kind !== 'volume' && child.kind !== 'function') others.add(beginningOf(child));
     next.push(planned);
   }
   const kept = new Set(declared.children.map(formerKey));
@@ -135,6 +135,10 @@ function leftBehind({ meta, desired: { name: instance, children } }: Instance, v
       .by('application', 'template_instance', id)
       .filter(isLeft)
       .map((it) => ({ kind: 'application' as const, ...as(it), desired: it.desired })),
+    ...view
+      .by('function', 'template_instance', id)
+      .filter(isLeft)
+      .map((it) => ({ kind: 'function' as const, ...as(it), desired: it.desired })),
   ];
 }
 
@@ -294,9 +298,9 @@ function beginningOf({ kind, desired }: InstanceChild): string {
   return referenceText({ kind: of, name: desired.name, attribute: '' }).slice(0, -1);
 }
 
-/** Whether variables of an application take something of these objects. */
+/** Whether variables of an application or a function take something of these objects. */
 function refersToAny(child: InstanceChild, others: ReadonlySet<string>): boolean {
-  if (child.kind !== 'application') return false;
+  if (child.kind !== 'application' && child.kind !== 'function') return false;
   const references = child.desired.config.references ?? [];
   return references.some((text) => [...others].some((prefix) => text.startsWith(prefix)));
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApplicationCreate } from '../resources/application.ts';
 import { DatabaseCreate } from '../resources/database.ts';
-import { CpuLimit, EnvValues, MemoryLimit } from '../resources/fields.ts';
+import { FunctionCreate } from '../resources/function.ts';
 import { Labels } from '../resources/object-fields.ts';
 import { TemplateFields } from '../resources/template.ts';
 import { MountPath } from '../resources/volume.ts';
@@ -54,23 +54,13 @@ export type TemplateDatabase = z.infer<typeof TemplateDatabase>;
 export const TemplateVolume = z.strictObject(named);
 export type TemplateVolume = z.infer<typeof TemplateVolume>;
 
-const TemplateFunction = z.strictObject({
-  ...named,
-  runtime: z.enum(['node20', 'python3', 'go', 'bun', 'deno']),
-  code: z
-    .string()
-    .min(1)
-    .max(128 * 1024),
-  dependencies: z.string().max(16_384).optional(),
-  trigger_type: z.enum(['http', 'cron']).optional(),
-  exposed_port: z.int().min(1).max(65_535).optional(),
-  cpu_limit: CpuLimit.optional(),
-  memory_limit: MemoryLimit.optional(),
-  timeout_seconds: z.int().min(1).max(900).optional(),
-  env: EnvValues.optional(),
-  schedule: z.string().max(100).optional(),
-  schedule_config: z.strictObject({ timezone: z.string().max(64).optional() }).optional(),
-});
+/** Its code is used as it is: it has no expressions. */
+export const TemplateFunction = FunctionCreate.omit({
+  project_id: true,
+  environment_id: true,
+  server_id: true,
+}).extend(named);
+export type TemplateFunction = z.infer<typeof TemplateFunction>;
 
 export const Metadata = z.strictObject({
   ...TemplateFields,

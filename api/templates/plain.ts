@@ -20,6 +20,9 @@ const typed = new Set([
   'drain_seconds',
   'stop_grace_seconds',
   'timeout_seconds',
+  'min_instances',
+  'max_instances',
+  'concurrency',
   'interval_seconds',
   'start_seconds',
   'interval',
@@ -34,12 +37,14 @@ const typed = new Set([
   'hard',
   'max_body_bytes',
 ]);
+/** The field of a declaration that is used as it is: code has `${…}` of its own. */
+export const literalKey = 'code';
 /** Maps whose keys are names that the author chose. */
 const named = new Set(['env', 'build_args', 'build_secrets', 'parameters', 'labels', 'set']);
 
 /** The value that a node stands for; `text` changes each text. */
 export function valueOf(node: Node, text: (text: string, isInEnv: boolean) => string = (it) => it): unknown {
-  return read(node, text, { isTyped: false, isNamed: false, isInEnv: false });
+  return read(node, text, { isTyped: false, isNamed: false, isInEnv: false, isWhole: true, isLiteral: false });
 }
 
 interface Around {
@@ -48,12 +53,15 @@ interface Around {
   isNamed: boolean;
   /** It is below `env`. */
   isInEnv: boolean;
+  /** It is the declaration itself. */
+  isWhole: boolean;
+  isLiteral: boolean;
 }
 
 function read(node: Node, text: Parameters<typeof valueOf>[1] & {}, around: Around): unknown {
   switch (node.type) {
     case 'list':
-      return node.items.map((item) => read(item, text, { ...around, isTyped: false, isNamed: false }));
+      return node.items.map((item) => read(item, text, { ...around, isTyped: false, isNamed: false, isWhole: false }));
     case 'map':
       return Object.fromEntries(
         [...node.fields].map(([key, value]) => [
@@ -62,11 +70,14 @@ function read(node: Node, text: Parameters<typeof valueOf>[1] & {}, around: Arou
             isTyped: !around.isNamed && typed.has(key),
             isNamed: !around.isNamed && named.has(key),
             isInEnv: around.isInEnv || (!around.isNamed && key === 'env'),
+            isWhole: false,
+            isLiteral: around.isWhole && key === literalKey,
           }),
         ]),
       );
     case 'scalar':
       if (node.value === null) return null;
+      if (around.isLiteral) return typeof node.value === 'string' ? node.value : node.text;
       if (typeof node.value !== 'string') return around.isTyped ? node.value : node.text;
       return around.isTyped ? typedOf(text(node.value, around.isInEnv)) : text(node.value, around.isInEnv);
   }

@@ -11,7 +11,7 @@ import type { Domain } from '../../store/kinds/domain.ts';
 import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxChildrenBytes } from '../../store/kinds/template-instance.ts';
-import type { InstanceChild } from '../../store/kinds/template-instance.ts';
+import type { InstanceChild, InstanceChildKind } from '../../store/kinds/template-instance.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { parseReferences, hasReferences, referenceText } from '../../store/references.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -19,15 +19,16 @@ import type { SealPlace } from '../../store/seal.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField, badRequest, conflicting } from '../ground/api-error.ts';
 import type { ErrorDetail } from '../ground/api-error.ts';
-import { sealEnv } from '../workloads/application-env.ts';
+import { sealEnv, sealFunctionEnv } from '../workloads/application-env.ts';
 import { domainsFrom } from '../workloads/domains.ts';
 import { newApplication, requireApplicationRoom, requireVolumeRoom } from '../workloads/new-application.ts';
 import { newDatabase, requireDatabaseRoom } from '../workloads/new-database.ts';
+import { newFunction, requireFunctionRoom } from '../workloads/new-function.ts';
 import type { Place } from '../workloads/place.ts';
 import { requirePort } from '../workloads/ports.ts';
 import { requireEnvRoom, requireServerRoom } from '../workloads/server-room.ts';
 import type { Declared } from './declared.ts';
-import { sections, TemplateApplication, TemplateDatabase, TemplateVolume } from './document.ts';
+import { sections, TemplateApplication, TemplateDatabase, TemplateFunction, TemplateVolume } from './document.ts';
 import type { Mention } from './expression.ts';
 import { maxRenderedChars } from './limits.ts';
 import { readTemplate } from './read.ts';
@@ -95,11 +96,6 @@ export async function declare(
   const [fault] = read.findings.errors;
   if (fault !== undefined)
     throw conflicting(`The template is not valid: line ${fault.line}, column ${fault.column}: ${fault.message}`);
-  const functions = read.resources.filter(({ section }) => section === 'functions').map(({ name: one }) => one);
-  if (functions.length > 0)
-    throw conflicting(
-      `The template declares functions, which this release cannot run yet: ${functions.join(', ')}. Take them out, or run each as an application`,
-    );
   const values = valuesFrom(read.variables, given, {
     random: ctx.random,
     now: ctx.clock.now(),
@@ -225,13 +221,14 @@ class Planner {
     const { fields } = place;
     const count = (section: Declared['section']): number =>
       resources.filter((it) => it.section === section && !formers.has(`${sections[section].kind} ${it.name}`)).length;
-    const [applications, databases] = [count('applications'), count('databases')];
+    const [applications, databases, functions] = [count('applications'), count('databases'), count('functions')];
     const volumes = count('volumes') + databases;
     // other instances make theirs later, and ask nobody then
     const toCome = childrenToCome(view, fields.project_id);
     const coming = (kind: InstanceChild['kind']): number => toCome.filter((it) => it.kind === kind).length;
     if (applications > 0) requireApplicationRoom(view, fields, { adding: applications + coming('application') });
     if (databases > 0) requireDatabaseRoom(view, fields.project_id, { adding: databases + coming('database') });
+    if (functions > 0) requireFunctionRoom(view, fields.project_id, { adding: functions + coming('function') });
     if (volumes > 0)
       requireVolumeRoom(view, fields.project_id, { adding: volumes + coming('volume') + coming('database') });
   }
@@ -266,8 +263,32 @@ class Planner {
       case 'applications':
         return this.#application(it);
       case 'functions':
-        throw new Error('Functions of a template were refused before');
+        return this.#function(it);
     }
+  }
+
+  #function(it: Declared): InstanceChild {
+    const ctx = this.#ctx;
+    const { fields } = this.#ground.place;
+    const sent = this.#body(it, TemplateFunction);
+    const { env, labels, schedule, schedule_config, ...body } = sent;
+    const trigger = defined({ schedule, schedule_config });
+    const isTriggered = [schedule, schedule_config, body.trigger_type].some((one) => one !== undefined);
+    const former = this.#former('function', it.name);
+    const { id, desired } = newFunction(ctx, fields, { ...body, ...trigger, name: this.#nameOf(it.name) }, former);
+    desired.config.env = sealFunctionEnv(ctx, id, env ?? {});
+    requireEnvRoom(desired.config.env);
+    const references = referencesOf(env ?? {});
+    if (references !== undefined) desired.config.references = references;
+    return {
+      kind: 'function',
+      id,
+      key: it.name,
+      wave: it.wave,
+      declared: fieldsOf({ ...body, ...defined({ env, trigger_type: isTriggered || undefined }) }),
+      ...defined({ labels }),
+      desired: { ...desired, template_instance_id: this.#ground.id },
+    };
   }
 
   /** A database whose type, version, user or database is another one is a new one. */
@@ -373,6 +394,8 @@ class Planner {
         return databaseText(made.desired, attribute);
       case 'application':
         return applicationText(made.desired, attribute);
+      case 'function':
+        throw new Error(`Nothing refers to the ${attribute} of a function`);
     }
   }
 }
@@ -436,11 +459,7 @@ function requireFreeNames(
   const taken: ErrorDetail[] = [];
   for (const { kind, desired } of children) {
     const folded = foldName(desired.name);
-    const others: readonly ReadonlyResource<'application' | 'database' | 'volume'>[] = view.by(
-      kind,
-      'environment',
-      environment.meta.id,
-    );
+    const others: readonly ReadonlyResource<InstanceChildKind>[] = view.by(kind, 'environment', environment.meta.id);
     const isTaken = others.some(
       (it) => foldName(it.desired.name) === folded && !('database_id' in it.desired) && !own.has(it.meta.id),
     );
@@ -460,7 +479,7 @@ function requirePorts(ctx: RequestContext, { fields, server }: Place, children: 
   const owners = new Map<number, string>();
   for (const { kind, id, key, desired } of children) {
     const port =
-      kind === 'application' ? desired.config.exposed_port : kind === 'database' ? desired.exposed_port : undefined;
+      kind === 'application' ? desired.config.exposed_port : kind === 'volume' ? undefined : desired.exposed_port;
     if (port === undefined) continue;
     requirePort(ctx, { id, projectId: fields.project_id, serverId: fields.server_id, port });
     const owner = owners.get(port);

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { FunctionRuntime } from '../../store/kinds/function.ts';
+import { defined } from '../../store/defined.ts';
 import { deployLack } from '../../store/deploy-lack.ts';
 import { hasVersionEnded } from '../../store/kinds/function.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { plainCopy } from '../../store/plain-copy.ts';
+import { createFunctionVersion } from '../../store/new-function-version.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { cronFault } from '../../time/cron.ts';
@@ -16,23 +17,30 @@ import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { sealFunctionEnv } from './application-env.ts';
 import { referencesIn } from './env-references.ts';
 import { newInternalId } from './internal-id.ts';
+import { enterPlace } from './place.ts';
+import type { Place } from './place.ts';
+import { requirePort } from './ports.ts';
 import { requireEnvRoom } from './server-room.ts';
 
 type Desired = DesiredOf<'function'>;
 type PlaceIds = Pick<Desired, 'project_id' | 'environment_id' | 'server_id'>;
 type Context = Pick<RequestContext, 'tenant' | 'view' | 'random' | 'sealer' | 'unsealer' | 'clock'>;
 
-/** The id and the desired state of a new function. It is stopped. @throws ApiError BAD_REQUEST */
+/**
+ * The id and the desired state of a new function, or of one that is declared anew. It is stopped. @throws ApiError
+ * BAD_REQUEST
+ */
 export function newFunction(
   ctx: Context,
   place: PlaceIds,
   body: Omit<FunctionCreate, keyof PlaceIds>,
+  known?: { readonly id: string; readonly desired: { readonly internal_id: string } },
 ): { id: string; desired: Desired } {
-  const id = ctx.random.id();
+  const id = known?.id ?? ctx.random.id();
   const desired: Desired = {
     ...place,
     name: body.name,
-    internal_id: newInternalId(body.name, ctx.random),
+    internal_id: known?.desired.internal_id ?? newInternalId(body.name, ctx.random),
     runtime: body.runtime,
     code: body.code,
     config: { env: {} },
@@ -46,6 +54,21 @@ export function newFunction(
   };
   applyFunctionFields(ctx, desired, body, id);
   return { id, desired };
+}
+
+/** Adds a function, which is stopped. @throws ApiError */
+export function addFunction(
+  ctx: RequestContext,
+  unit: Unit,
+  place: Place,
+  body: Omit<FunctionCreate, keyof PlaceIds>,
+): ReadonlyResource<'function'> {
+  const { project_id: projectId, server_id: serverId } = place.fields;
+  requireFunctionRoom(ctx.view, projectId);
+  requirePort(ctx, { projectId, serverId, port: body.exposed_port ?? undefined });
+  const { id, desired } = newFunction(ctx, place.fields, body);
+  enterPlace(unit, place);
+  return unit.create('function', id, desired, defined({ labels: body.labels }));
 }
 
 /** Writes the sent fields, except the name, into a draft. @throws ApiError BAD_REQUEST */
@@ -128,8 +151,8 @@ function requireDependencies(runtime: FunctionRuntime, text: string | undefined)
 }
 
 /** Requires that another function may be created in a project. @throws ApiError CONFLICT */
-export function requireFunctionRoom(view: TenantView, projectId: string): void {
-  requireRoom(view.by('function', 'project', projectId).length, countLimits.functionsPerProject, {
+export function requireFunctionRoom(view: TenantView, projectId: string, { adding = 1 } = {}): void {
+  requireRoom(view.by('function', 'project', projectId).length + adding - 1, countLimits.functionsPerProject, {
     where: 'The project',
     what: 'functions',
     remedy: 'delete one that is not needed, or use another project',
@@ -157,26 +180,11 @@ export function addVersion(
     remedy: 'wait until one is',
   });
   const id = ctx.random.id();
-  const changed = unit.change(it, (draft) => {
-    draft.run = 'running';
-    draft.version_id = id;
-    draft.next_version_number += 1;
-  });
-  const base = ctx.config.runtimeImages[desired.runtime];
-  unit.create('function_version', id, {
-    function_id: it.meta.id,
-    project_id: desired.project_id,
-    server_id: desired.server_id,
-    number: desired.next_version_number,
-    runtime: desired.runtime,
-    code: desired.code,
-    ...(desired.dependencies !== undefined && { dependencies: desired.dependencies }),
-    config: plainCopy<Desired['config']>(desired.config),
-    ...(base !== undefined && { base_image: base }),
-    requested_by: ctx.principal.user.meta.id,
+  return createFunctionVersion(unit, it, id, {
+    requestedBy: ctx.principal.user.meta.id,
+    baseImage: ctx.config.runtimeImages[desired.runtime],
     requested_at: ctx.clock.now().toISOString(),
   });
-  return changed;
 }
 
 /** Requires that the project may use the server of the function, and guards that. @throws ApiError CONFLICT */

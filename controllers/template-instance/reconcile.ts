@@ -1,7 +1,7 @@
 import { refusedPort } from '../../agent-protocol/port-policy.ts';
 import { areBuildsUsedUp } from '../../store/build-minutes.ts';
 import { builtBy } from '../../store/built-by.ts';
-import { needsDeployment } from '../../store/declared/effects.ts';
+import { needsDeployment, needsVersion } from '../../store/declared/effects.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
 import { declarationOf, driftOf } from '../../store/declared/field-plan.ts';
 import { writeLeaves } from '../../store/declared/merge.ts';
@@ -14,12 +14,14 @@ import { childProgress, isOutdated } from '../../store/instance-progress.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import { isBuilt } from '../../store/kinds/application.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
+import type { FunctionRuntime } from '../../store/kinds/function.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { InstanceChildKind } from '../../store/kinds/template-instance.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
 import { createDeployment } from '../../store/new-deployment.ts';
 import type { NewDeployment } from '../../store/new-deployment.ts';
+import { createFunctionVersion } from '../../store/new-function-version.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { portOwner } from '../../store/port-owner.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
@@ -45,10 +47,12 @@ export interface TemplateInstanceSettings {
   buildDeadlineMs: number;
   /** Ports of servers on the machine of the control plane that it has itself. */
   ownPorts: readonly number[];
+  /** Images to build functions upon, in place of those of their runtimes. */
+  runtimeImages: Readonly<Partial<Record<FunctionRuntime, string>>>;
   secrets: SealComparer;
 }
 
-const childKinds = ['volume', 'database', 'application'] as const satisfies readonly InstanceChildKind[];
+const childKinds = ['volume', 'database', 'application', 'function'] as const satisfies readonly InstanceChildKind[];
 
 /**
  * Makes what a template declares, wave by wave: a wave begins once all of those before are up. What it made is an object
@@ -67,14 +71,15 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
       'settings',
       'registry',
       'git_credential',
-      'function',
+      'function_version',
     ],
-    children: [...childKinds, 'deployment'],
+    children: [...childKinds, 'deployment', 'function_version'],
     notifies: ['template_instance_failed'],
     wakes: [
       onChild('volume', ownerOf),
       onChild('database', ownerOf),
       onChild('application', ownerOf),
+      onChild('function', ownerOf),
       onChange(
         'deployment',
         ({ observed }) => observed?.phase,
@@ -88,10 +93,12 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
       const world = worldOf(it, ctx, settings);
       const made = possibleOf(world);
       for (const child of made)
-        await (world.progress(child).state === 'outdated' ? update(it, child, ctx) : make(it, child, ctx));
+        await (world.progress(child).state === 'outdated'
+          ? update(it, child, ctx, settings)
+          : make(it, child, ctx, settings));
       const retired = retiredOf(world);
       for (const { meta } of retired) await ctx.retire(meta.kind, meta.id);
-      if (it.desired.drift === 'correct') await correct(world, ctx);
+      if (it.desired.drift === 'correct') await correct(world, ctx, settings);
       const state = stateOf(world, made, uncorrected(world, ctx.view));
       await announce(it, state, ctx);
       // a change that its object had already is no event of that, and the next wave waits for it
@@ -203,6 +210,8 @@ function portOf(child: Child): number | undefined {
       return child.desired.exposed_port;
     case 'application':
       return child.desired.config.exposed_port;
+    case 'function':
+      return child.desired.exposed_port;
   }
 }
 
@@ -239,6 +248,13 @@ function comingOf(view: TenantView, child: Child, paths: readonly string[]): Com
       if (!isStaying(it)) return undefined;
       const desired = plainCopy<DesiredOf<'application'>>(it.desired);
       writeLeaves<'application'>(desired, child.desired, paths);
+      return { kind, id, desired };
+    }
+    case 'function': {
+      const it = view.get('function', id);
+      if (!isStaying(it)) return undefined;
+      const desired = plainCopy<DesiredOf<'function'>>(it.desired);
+      writeLeaves<'function'>(desired, child.desired, paths);
       return { kind, id, desired };
     }
   }
@@ -281,8 +297,13 @@ function namesOf(kind: InstanceChildKind, desired: Child['desired']): string[] {
   return unique.map(({ scope, name }) => `${scope} ${foldName(name)}`);
 }
 
-/** Makes a child in one transaction; an application with its first deployment. */
-async function make(instance: Instance, child: Child, ctx: Context): Promise<void> {
+/** Makes a child in one transaction; an application with its first deployment, a function with its first version. */
+async function make(
+  instance: Instance,
+  child: Child,
+  ctx: Context,
+  { runtimeImages }: TemplateInstanceSettings,
+): Promise<void> {
   const { view, clock } = ctx;
   const { project_id, environment_id, server_id, requested_by } = instance.desired;
   const labels = defined({ labels: child.labels && { ...child.labels } });
@@ -311,6 +332,15 @@ async function make(instance: Instance, child: Child, ctx: Context): Promise<voi
             triggeredBy: requested_by,
             queued_at: clock.now().toISOString(),
           });
+          return;
+        }
+        case 'function': {
+          const it = unit.create('function', child.id, plainCopy<DesiredOf<'function'>>(child.desired), labels);
+          createFunctionVersion(unit, it, uuidv5(namespace, `${instance.meta.id} ${child.id}`), {
+            requestedBy: requested_by,
+            baseImage: runtimeImages[it.desired.runtime],
+            requested_at: clock.now().toISOString(),
+          });
         }
       }
     },
@@ -319,20 +349,25 @@ async function make(instance: Instance, child: Child, ctx: Context): Promise<voi
 }
 
 /** Writes what a revision changes of a child, in one transaction with the deployment that it needs. */
-async function update(instance: Instance, child: Child, ctx: Context): Promise<void> {
+async function update(
+  instance: Instance,
+  child: Child,
+  ctx: Context,
+  settings: TemplateInstanceSettings,
+): Promise<void> {
   const paths = child.changes ?? [];
   const id = uuidv5(namespace, `${instance.meta.id} ${child.id} ${child.revision ?? 1}`);
-  await writeChild(instance, child, { paths, deploymentId: id }, ctx);
+  await writeChild(instance, child, { paths, deploymentId: id, ...settings }, ctx);
 }
 
 /** Changes back what somebody changed by hand. What cannot be stays shown as drift, and is tried again. */
-async function correct({ instance, drift }: World, ctx: Context): Promise<void> {
+async function correct({ instance, drift }: World, ctx: Context, settings: TemplateInstanceSettings): Promise<void> {
   for (const child of instance.desired.children) {
     const paths = drift.filter(({ id }) => id === child.id).map(({ path }) => path);
     if (paths.length === 0 || changeLack(ctx.view, child, paths) !== undefined) continue;
     const { desiredRevision = 0 } = ctx.view.get(child.kind, child.id)?.meta ?? {};
     const deploymentId = uuidv5(namespace, `${instance.meta.id} ${child.id} at ${desiredRevision}`);
-    await writeChild(instance, child, { paths, deploymentId }, ctx);
+    await writeChild(instance, child, { paths, deploymentId, ...settings }, ctx);
   }
 }
 
@@ -349,7 +384,15 @@ function uncorrected({ instance, drift }: World, view: TenantView): Lack | undef
 async function writeChild(
   instance: Instance,
   child: Child,
-  { paths, deploymentId }: { paths: readonly string[]; deploymentId: string },
+  {
+    paths,
+    deploymentId,
+    runtimeImages,
+  }: Pick<TemplateInstanceSettings, 'runtimeImages'> & {
+    paths: readonly string[];
+    /** Of the deployment, or the version, that the change may need. */
+    deploymentId: string;
+  },
   ctx: Context,
 ): Promise<void> {
   const { view, clock } = ctx;
@@ -384,6 +427,18 @@ async function writeChild(
             triggeredBy: instance.desired.requested_by,
             queued_at: clock.now().toISOString(),
             ...(image === 'deployed' ? reusedBy(changed, view) : image),
+          });
+          return;
+        }
+        case 'function': {
+          const it = view.get('function', child.id);
+          if (!isStaying(it)) return;
+          const changed = unit.change(it, (draft) => writeLeaves<'function'>(draft, child.desired, paths));
+          if (!needsVersion(paths) || view.get('function_version', deploymentId) !== undefined) return;
+          createFunctionVersion(unit, changed, deploymentId, {
+            requestedBy: instance.desired.requested_by,
+            baseImage: runtimeImages[changed.desired.runtime],
+            requested_at: clock.now().toISOString(),
           });
         }
       }
@@ -431,7 +486,7 @@ async function remove(instance: Instance, ctx: Context): Promise<ReadonlyResourc
   const left: ReadonlyResource<InstanceChildKind>[] = [];
   for (const it of owned) {
     const { kind, id } = it.meta;
-    if (isKept && kind !== 'application' && !isDeleting(it))
+    if (isKept && (kind === 'volume' || kind === 'database') && !isDeleting(it))
       await ctx.amend(kind, id, leave, { audited: 'controller template_instance' });
     else left.push(it);
   }

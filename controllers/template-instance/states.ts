@@ -75,7 +75,7 @@ export function retiredOf(world: World): ReadonlyResource<InstanceChildKind>[] {
   const inTheWay = dueOf(world).flatMap((it) => (isReplacing(world, it) ? (world.former(it) ?? []) : []));
   const isUp = world.instance.desired.children.every((it) => world.progress(it).state === 'up');
   if (!isUp) return inTheWay;
-  const kind = (['application', 'database', 'volume'] as const).find((one) =>
+  const kind = (['function', 'application', 'database', 'volume'] as const).find((one) =>
     world.obsolete.some(({ meta }) => meta.kind === one),
   );
   return world.obsolete.filter(({ meta }) => meta.kind === kind);

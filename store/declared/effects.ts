@@ -33,6 +33,7 @@ export function effectsOfChange(
   switch (kind) {
     case 'environment':
     case 'volume':
+    case 'function':
     case 'template_instance':
       return none;
     case 'database': {
@@ -68,12 +69,18 @@ export function effectsOfDeletion(kind: DeclaredKind): Effects {
 }
 
 function hasData(kind: DeclaredKind): boolean {
-  return kind !== 'application' && kind !== 'environment';
+  return kind !== 'application' && kind !== 'function' && kind !== 'environment';
 }
 
 /** Whether an application gets other instances by a change of these leaves. */
 function needsInstances(paths: readonly string[]): boolean {
   return needsDeployment(paths) || paths.includes('mounts');
+}
+
+/** Whether the change of these leaves of a function reaches calls by another version alone. */
+export function needsVersion(paths: readonly string[]): boolean {
+  const parts: readonly string[] = ['runtime', 'code', 'dependencies'];
+  return paths.some((path) => parts.includes(path) || path.startsWith('config/'));
 }
 
 /** Whether the change of these leaves reaches instances by a deployment alone. */

@@ -2,6 +2,7 @@ import type { DeepReadonly } from '../deep-readonly.ts';
 import { jsonEqual } from '../json-equal.ts';
 import type { SealedValue } from '../kinds/define.ts';
 import { Domain, domainName } from '../kinds/domain.ts';
+import { functionKind } from '../kinds/function.ts';
 import { isSealed } from '../seal.ts';
 import { shownValue } from '../shown-value.ts';
 import { declarableFields, fieldOfPath, isOpen, leavesOf, referencesPath, shownPath } from './leaves.ts';
@@ -85,8 +86,13 @@ const noLeaves: Leaves = new Map();
 /** Fields whose values are secrets in every form that records have, also in plain text as in earlier releases. */
 const secrets: ReadonlySet<string> = new Set(['env', 'build_args', 'build_secrets', 'compose_file']);
 
-/** Of a domain only its address is shown: it may have the hash of a password. */
+const Trigger = functionKind.desired.shape.trigger;
+
+/** Of a domain only its address is shown: it may have the hash of a password. A trigger is shown in words. */
 function shownPart(path: string, value: unknown): unknown {
+  const trigger = path === 'trigger' ? Trigger.safeParse(value).data : undefined;
+  if (trigger !== undefined)
+    return 'schedule' in trigger ? `cron ${trigger.schedule} ${trigger.timezone}` : trigger.type;
   const domains = path === 'domains' ? Domain.array().safeParse(value) : undefined;
   return domains?.success === true ? domains.data.map(domainName) : value;
 }

@@ -4,10 +4,10 @@ import { isSealed } from '../seal.ts';
 export type Leaves = ReadonlyMap<string, unknown>;
 
 /** Kinds whose objects can be declared field by field. */
-export type DeclaredKind = 'environment' | 'volume' | 'database' | 'application' | 'template_instance';
+export type DeclaredKind = 'environment' | 'volume' | 'database' | 'application' | 'function' | 'template_instance';
 
-/** What is declared as a whole, although it has parts: parts of two checks make no check. */
-const whole: ReadonlySet<string> = new Set(['config/healthcheck']);
+/** What is declared as a whole, although it has parts: parts of two checks make no check, parts of two triggers no trigger. */
+const whole: ReadonlySet<string> = new Set(['config/healthcheck', 'trigger']);
 
 /** Each part of these is declared as a whole: half a limit may be none. */
 const ofWholes = 'config/ulimits';
@@ -74,6 +74,22 @@ export const declarableFields: Readonly<Record<DeclaredKind, ReadonlySet<string>
     'volumes',
     'domains',
   ]),
+  /** The schedule is part of the trigger. */
+  function: new Set([
+    'name',
+    'runtime',
+    'code',
+    'dependencies',
+    'trigger_type',
+    'exposed_port',
+    'memory_limit',
+    'cpu_limit',
+    'timeout_seconds',
+    'min_instances',
+    'max_instances',
+    'concurrency',
+    'env',
+  ]),
 };
 
 /** The leaves of a desired state. Names of fields within a path are escaped as in a JSON pointer. Pure. */
@@ -123,6 +139,7 @@ export function shownPath(path: string): string {
 function apiNames(path: string): string[] {
   const [first = '', ...rest] = namesOfPath(path);
   if (first === 'mounts') return ['volumes'];
+  if (first === 'trigger') return ['trigger_type'];
   if (first !== 'config' && first !== 'source') return [first, ...rest];
   const below = rest[0] === 'repository' && rest.length > 1 ? rest.slice(1) : rest;
   if (first === 'source' && below[0] === 'type') return ['source_type'];

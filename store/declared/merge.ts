@@ -5,6 +5,8 @@ import { leavesOf, namesOfPath, referencesPath } from './leaves.ts';
 import type { DeclaredKind } from './leaves.ts';
 
 type Application = DesiredOf<'application'>;
+/** What has variables that refer to other objects. */
+type Referring = Pick<Application | DesiredOf<'function'>, 'config'>;
 
 /**
  * Writes these leaves of a declaration into the state of an object, and leaves the rest of it alone. A source of another
@@ -21,7 +23,7 @@ export function writeLeaves<K extends DeclaredKind>(
     draft.source = plainCopy<Application['source']>(wanted.source);
   for (const path of own) setLeaf(draft, namesOfPath(path), leaves.get(path));
   if (!paths.some((path) => path === referencesPath || path.startsWith('config/env/'))) return;
-  if ('mounts' in draft && 'mounts' in wanted) setReferences(draft, wanted);
+  if (isReferring(draft) && isReferring(wanted)) setReferences(draft, wanted);
 }
 
 function isOfOtherSource(draft: object, wanted: object, path: string): boolean {
@@ -46,8 +48,12 @@ function setLeaf(within: object, [first = '', ...rest]: readonly string[], value
   }
 }
 
+function isReferring<T extends object>(it: T): it is T & Referring {
+  return 'mounts' in it || 'trigger' in it;
+}
+
 /** With a variable of somebody else, what that one may take of other objects stays known. */
-function setReferences({ config }: Application, { config: wanted }: DeepReadonly<Application>): void {
+function setReferences({ config }: Referring, { config: wanted }: DeepReadonly<Referring>): void {
   const isOwn = Object.keys(config.env).every((name) => Object.hasOwn(wanted.env, name));
   const all = [...new Set([...(isOwn ? [] : (config.references ?? [])), ...(wanted.references ?? [])])].toSorted();
   if (all.length === 0 && wanted.references === undefined) delete config.references;

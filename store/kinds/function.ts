@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { retention } from '../retention.ts';
 import { RunState } from './application.ts';
+import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import type { Kept } from './define.ts';
 import { Id, Name, Port, Resolved, Sealed, Timestamp } from './fields.ts';
+import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 import { internalId } from './internal-id.ts';
 
 export const FunctionRuntime = z.enum(['node20', 'python3', 'go', 'bun', 'deno']);
@@ -44,10 +46,13 @@ const sourceFields = {
 export const functionKind = defineKind({
   kind: 'function',
   version: 1,
+  ignorable: ofDeclarations,
   desired: z.object({
     project_id: Id,
     environment_id: Id,
     server_id: Id,
+    template_instance_id: InstanceId,
+    declarations: Declarations,
     name: Name,
     /** Slug of the name and 6 hex digits, never changed by a rename. */
     internal_id: z.string(),
@@ -91,13 +96,14 @@ export const functionKind = defineKind({
     notified: z.literal(true).optional(),
   }),
   unique: (d) => [{ scope: d.environment_id, name: d.name }],
-  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }],
+  owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }, ...instanceOwner(d)],
   populates: { environment: 'environment', server: 'server', project: 'project' },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,
     server: (d) => d.server_id,
     internal_id: (d) => d.internal_id,
+    template_instance: (d) => d.template_instance_id,
   },
   clone: {
     references: ['environment_id', 'server_id'],
@@ -108,10 +114,12 @@ export const functionKind = defineKind({
       draft.next_version_number = 1;
       delete draft.exposed_port;
       delete draft.version_id;
+      delete draft.template_instance_id;
+      delete draft.declarations;
     },
   },
   finalizers: ['function'],
-  keep: { untilDeleted: 'A user deletes it, or it goes with its environment' },
+  keep: { untilDeleted: 'A user deletes it, or it goes with its environment', ...outlivesInstance },
 });
 
 /** A function as it was built once. */

@@ -4,6 +4,7 @@ import { database } from './database.ts';
 import { Declarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Sealed } from './fields.ts';
+import { functionKind } from './function.ts';
 import { TemplateVariableType } from './template.ts';
 import { volume } from './volume.ts';
 
@@ -48,6 +49,7 @@ export const InstanceChild = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('volume'), ...child, desired: volume.desired }),
   z.object({ kind: z.literal('database'), ...child, desired: database.desired }),
   z.object({ kind: z.literal('application'), ...child, desired: application.desired }),
+  z.object({ kind: z.literal('function'), ...child, desired: functionKind.desired }),
 ]);
 export type InstanceChild = z.infer<typeof InstanceChild>;
 export type InstanceChildKind = InstanceChild['kind'];

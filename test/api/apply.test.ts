@@ -275,3 +275,43 @@ describe('the schema of what can be declared', () => {
     expect((await fetch(`${world.url}/schemas/other.json`)).status).toBe(404);
   });
 });
+
+describe('a declared function', () => {
+  const hello = (...spec: string[]): string =>
+    object('Function', 'hello', 'runtime: node20', 'code: "export default () => new Response(`${1}`)"', ...spec);
+  const read = async (id: string) => (await owner.get(`/functions/${id}`)).data;
+  const versions = async (id: string) => (await owner.get(`/functions/${id}/versions`)).data.length;
+
+  it('is deployed, gets a version where what it is made of changes, and its export changes nothing', async () => {
+    const at = await place();
+    const cron = ['trigger_type: cron', 'schedule: "0 4 * * *"'];
+    const text = hello('env: {TOKEN: one}', 'timeout_seconds: 5', ...cron);
+    expect(actions((await at.apply(text)).data)).toEqual({ 'functions.hello': 'create' });
+    const id = await idOf('functions', at, 'hello');
+    expect(await read(id)).toMatchObject({ run: 'running', timeout_seconds: 5, schedule: '0 4 * * *' });
+    expect([await versions(id), (await at.apply(text)).data.changes]).toEqual([1, false]);
+
+    await owner.put(`/functions/${id}`, { env: { TOKEN: 'one', OWN: 'mine' } });
+    const { data } = await at.apply(hello('env: {TOKEN: two}'));
+    expect(data.steps[0].fields.map(({ field }: { field: string }) => field).toSorted()).toEqual([
+      'env.TOKEN',
+      'timeout_seconds',
+      'trigger_type',
+    ]);
+    expect(await read(id)).toMatchObject({
+      env: { TOKEN: 'two', OWN: 'mine' },
+      timeout_seconds: 30,
+      trigger_type: 'http',
+    });
+    expect(await versions(id)).toBe(2);
+    await at.apply(hello('env: {TOKEN: two}', 'max_instances: 2'));
+    expect(await versions(id)).toBe(2);
+
+    const { data: exported } = await owner.get(`/projects/${at.project}/export`);
+    expect(exported.left_out).toEqual(['functions.hello: env.TOKEN', 'functions.hello: env.OWN']);
+    const again = await at.apply(exported.content, { force: ['functions.hello'] });
+    expect([again.body.error, actions(again.data)['functions.hello']]).toEqual([undefined, 'unchanged']);
+    const pruned = await at.apply(object('Environment', 'other'), { prune: true });
+    expect(actions(pruned.data)['functions.hello']).toBe('delete');
+  });
+});

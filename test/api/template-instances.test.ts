@@ -31,7 +31,12 @@ let template: string;
 beforeAll(async () => {
   const unlimited = { perMinute: 0, burst: 1 };
   world = running.use(await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } }));
-  const controller = templateInstanceController({ buildDeadlineMs: 60_000, ownPorts: [], secrets: world.keyring });
+  const controller = templateInstanceController({
+    buildDeadlineMs: 60_000,
+    ownPorts: [],
+    runtimeImages: {},
+    secrets: world.keyring,
+  });
   running.use(await lead(world, world.clock, controller));
   owner = await world.owner();
   template = (await owner.post('/templates', { content })).data.id;
@@ -442,5 +447,87 @@ describe('a change', () => {
     await owner.put(it.path, { drift: 'ignore' });
     await owner.put(`/applications/${it.child.web}`, { image_url: 'notes:mine' });
     expect((await owner.get(`/applications/${it.child.web}`)).data.image_url).toBe('notes:mine');
+  });
+});
+
+describe('a function of an instance', () => {
+  const text = (code: string, more = ''): string =>
+    [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'metadata: {name: greeting}',
+      'databases: [{name: db, type: redis}]',
+      'functions:',
+      '  - name: hello',
+      '    runtime: node20',
+      `    code: ${JSON.stringify(code)}`,
+      '    labels: {team: web}',
+      '    env: {DATABASE_URL: "${databases.db.url}"}',
+      ...(more === '' ? [] : [`    ${more}`]),
+    ].join('\n');
+  const code = 'export default (request) => new Response(`Hello ${request.method}`);';
+
+  it('is made with a version, is up once that serves, and gets another one by a change of its code', async () => {
+    const { data: of } = await owner.post('/templates', { content: text(code), name: `greeting-${randomUUID()}` });
+    const place = await world.place(owner);
+    const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+    const made = await owner.post(`/templates/${of.id}/instantiate`, { ...fields, name: 'greeting' });
+    const it = { id: made.data.id } as Shop;
+    const idOf = (key: string): string => made.data.children.find((one: { key: string }) => one.key === key).id;
+    await isThere('database', idOf('db'));
+    await world.observe('database', idOf('db'), { phase: 'running' });
+    await isThere('function', idOf('hello'));
+    const serves = async (): Promise<void> => {
+      const { desired } = (await world.repo.get('function', idOf('hello')))!;
+      const built = { phase: 'ready' as const, image: 'setpoint/hello:1', image_digest: 'sha256:1' };
+      await world.observe('function_version', desired.version_id!, built);
+      await world.observe('function', idOf('hello'), { phase: 'running', active_version_id: desired.version_id! });
+    };
+    expect((await owner.get(`/functions/${idOf('hello')}`)).data).toMatchObject({
+      name: 'greeting-hello',
+      code,
+      env: { DATABASE_URL: '${databases.greeting-db.url}' },
+      labels: { team: 'web' },
+      run: 'running',
+    });
+    expect((await read(it)).status).toBe('deploying');
+    await serves();
+    await eventually(it, 'running');
+    const link = { id: it.id, name: 'greeting' };
+    expect((await owner.get(`/functions/${idOf('hello')}/dependencies`)).data.template_instance).toEqual(link);
+
+    await owner.put(`/functions/${idOf('hello')}`, { timeout_seconds: 5, code: 'export default 1' });
+    await until('the drift is shown', async () => (await read(it)).drifted.length > 0);
+    expect((await read(it)).drifted).toMatchObject([{ kind: 'function', key: 'hello', field: 'code' }]);
+
+    const content = text(`${code} // again`, 'trigger_type: cron\n    schedule: "0 4 * * *"');
+    await owner.put(`/templates/${of.id}`, { content });
+    const { data: planned } = await owner.put(`/template-instances/${it.id}`, { template_id: of.id, dry_run: true });
+    expect(planned.plan.steps).toMatchObject([
+      { action: 'unchanged' },
+      {
+        action: 'update',
+        kind: 'function',
+        fields: [{ field: 'code' }, { field: 'trigger_type', before: 'http', after: 'cron 0 4 * * * UTC' }],
+      },
+    ]);
+    const before = (await owner.get(`/functions/${idOf('hello')}/versions`)).data.length;
+    await owner.put(`/template-instances/${it.id}`, { template_id: of.id });
+    await until('there is another version', async () => {
+      const { data } = await owner.get(`/functions/${idOf('hello')}/versions`);
+      return data.length === before + 1;
+    });
+    expect((await owner.get(`/functions/${idOf('hello')}`)).data).toMatchObject({
+      schedule: '0 4 * * *',
+      timeout_seconds: 5,
+    });
+    await serves();
+    await eventually(it, 'running');
+    await owner.delete(`/template-instances/${it.id}?keep_data=true`);
+    await until('the function is to go', async () => {
+      const one = await world.repo.get('function', idOf('hello'));
+      return one === undefined || one.meta.deletionRequestedAt !== undefined;
+    });
+    expect((await world.repo.get('database', idOf('db')))?.meta.deletionRequestedAt).toBeUndefined();
   });
 });

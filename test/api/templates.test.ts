@@ -201,10 +201,15 @@ describe('an instance that is asked for', () => {
     expect([refused.status, refused.body.error?.message]).toEqual([status, expect.stringContaining(words)]);
   });
 
-  it('is refused with functions, which there are not yet', async () => {
-    const content = 'apiVersion: setpoint/v1\nkind: Template\nfunctions: [{name: f, runtime: node20, code: x}]\n';
-    const refused = await instantiate(await shop(), content);
-    expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('cannot run yet: f')]);
+  it('is refused where a value makes a schedule wrong', async () => {
+    const content = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'variables: [{name: WHEN, type: string}]',
+      'functions: [{name: f, runtime: node20, code: x, trigger_type: cron, schedule: "${WHEN}"}]',
+    ].join('\n');
+    const refused = await instantiate({ ...(await shop()), variables: { WHEN: 'never' } }, content);
+    expect([refused.status, refused.body.error?.message]).toEqual([400, expect.stringContaining('schedule')]);
   });
 
   it('is refused where two applications would have one domain', async () => {

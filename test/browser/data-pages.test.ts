@@ -52,7 +52,7 @@ beforeAll(async () => {
     await lead(
       world,
       world.clock,
-      templateInstanceController({ buildDeadlineMs: 60_000, ownPorts: [], secrets: world.keyring }),
+      templateInstanceController({ buildDeadlineMs: 60_000, ownPorts: [], runtimeImages: {}, secrets: world.keyring }),
     ),
   );
   [owner, browser] = await Promise.all([world.owner(), openPage()]);

@@ -415,6 +415,7 @@ applications:
     healthcheck_path: /health
     env: {TOKEN: "\${TOKEN}"}
     volumes: [{volume: files, path: /files}]
+functions: [{name: hello, runtime: node20, code: "${image}"}]
 `;
       const { data: template } = await world.must('POST', '/templates', { content: text('web:1', '{name: files}') });
       const { data } = await world.must('POST', `/templates/${template.id}/instantiate`, {
@@ -430,7 +431,8 @@ applications:
           return phase === 'running' && completed === revision && drift.length === 0;
         });
       await reached(1);
-      const web = data.children.find((it: { key: string }) => it.key === 'web').id;
+      const idOf = (key: string): string => data.children.find((it: { key: string }) => it.key === key).id;
+      const [web, hello] = [idOf('web'), idOf('hello')];
       const { data: before } = await world.must('GET', `/applications/${web}/env`);
       await world.must('PUT', `/templates/${template.id}`, {
         content: text('web:2', '{name: files}, {name: more}'),
@@ -443,13 +445,22 @@ applications:
           return it?.type === 'image' && it.image_url === image;
         });
       await imageIs('web:2');
+      const codeIs = (code: string): Promise<void> =>
+        world.until(
+          `the code is ${code}`,
+          async () => (await world.repo.get('function', hello))?.desired.code === code,
+        );
+      await codeIs('web:2');
       await world.must('PUT', `/applications/${web}`, { image_url: 'web:1' });
+      await world.must('PUT', `/functions/${hello}`, { code: 'by hand' });
       await imageIs('web:2');
+      await codeIs('web:2');
       await reached(2);
       await world.must('POST', `${path}/rollback`, { force: ['volumes.more'] });
       await reached(3);
       expect((await world.must('GET', '/volumes')).data).toHaveLength(1);
       await imageIs('web:1');
+      await codeIs('web:1');
       expect((await world.must('GET', `/applications/${web}/env`)).data.env).toEqual(before.env);
       await world.must('DELETE', path);
       await gone(world, 'template_instance', data.id);

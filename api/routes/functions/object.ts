@@ -1,4 +1,3 @@
-import { defined } from '../../../store/defined.ts';
 import { maskEnv, unsealEnv } from '../../workloads/application-env.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import {
@@ -9,8 +8,8 @@ import {
   FunctionUpdate,
   functionVersions,
 } from '../../resources/function.ts';
-import { applyFunctionFields, newFunction, requireFunctionRoom } from '../../workloads/new-function.ts';
-import { enterPlace, placeFrom } from '../../workloads/place.ts';
+import { addFunction, applyFunctionFields } from '../../workloads/new-function.ts';
+import { placeFrom } from '../../workloads/place.ts';
 import { requirePort } from '../../workloads/ports.ts';
 import { deleteEndpoint, eventsEndpoint, listEndpoint, listOfEndpoint, updateEndpoint } from '../resource-endpoints.ts';
 
@@ -46,13 +45,8 @@ export const createFunction = defineEndpoint({
   handle: async (ctx, { body }) => {
     const { view } = ctx;
     const place = placeFrom(view, body);
-    const { project_id: projectId, server_id: serverId } = place.fields;
-    requireFunctionRoom(view, projectId);
-    requirePort(ctx, { projectId, serverId, port: body.exposed_port ?? undefined });
-    const { id, desired } = newFunction(ctx, place.fields, body);
     const unit = ctx.repo.begin();
-    enterPlace(unit, place);
-    const it = unit.create('function', id, desired, defined({ labels: body.labels }));
+    const it = addFunction(ctx, unit, place, body);
     return ctx.commit(unit, () => functions.answerOf(it, view));
   },
 });

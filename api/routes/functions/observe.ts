@@ -14,7 +14,7 @@ import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { referredObjects } from '../../../store/referable.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { badField } from '../../ground/api-error.ts';
-import { Linked, linkTo } from '../../resources/linked.ts';
+import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { orNull } from '../../resources/object-fields.ts';
 import { requireAgent } from '../../workloads/agent-capability.ts';
 import { versionIn } from '../../workloads/function-versions.ts';
@@ -199,7 +199,7 @@ export const listFunctionDependencies = defineEndpoint({
     databases: referredObjects(view, it, 'database').flatMap((id) => linked(view.get('database', id))),
     volumes: [],
     functions: [],
-    template_instance: null,
+    template_instance: instanceLinks(view, it.desired)[0] ?? null,
   }),
 });
 
