@@ -73,6 +73,8 @@ interface AnyInput {
   body?: unknown;
   /** The version that is to be changed; another one is refused with 409. */
   ifMatch?: string;
+  /** How long its answer may take, where that depends on what it asks for. */
+  timeoutMs?: number;
 }
 
 /** What a request of this operation carries. */
@@ -103,7 +105,7 @@ async function send(path: string, token: string | undefined, method: string, inp
   const ask = (): Promise<Response> =>
     fetch(path, {
       method,
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.timeout(input.timeoutMs ?? timeoutMs),
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(input.body !== undefined && { 'content-type': 'application/json' }),

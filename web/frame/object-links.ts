@@ -19,3 +19,12 @@ export function useDatabaseParts(): (it: ObjectOf<'database'>, ...rest: string[]
     return ['projects', it.project_id, environment, 'databases', it.id, ...rest];
   };
 }
+
+/** The parts of a function's address, by its project and environment as those of an application. */
+export function useFunctionParts(): (it: ObjectOf<'function'>, ...rest: string[]) => readonly string[] {
+  const { store } = useConsole();
+  return (it, ...rest) => {
+    const environment = store.get('environment', it.environment_id)?.name ?? it.environment_id;
+    return ['projects', it.project_id, environment, 'functions', it.id, ...rest];
+  };
+}
