@@ -1,6 +1,7 @@
 import { accountDescriptor } from './account/descriptor.ts';
 import { activityDescriptor } from './activity/descriptor.ts';
 import { applicationByIdDescriptor, applicationDescriptor } from './application/descriptor.ts';
+import { applyDescriptor } from './apply/descriptor.ts';
 import { backupsDescriptor } from './backups/descriptor.ts';
 import { databaseByIdDescriptor, databaseDescriptor } from './database/descriptor.ts';
 import { databasesDescriptor } from './database-list/descriptor.ts';
@@ -35,6 +36,7 @@ export const pages: readonly PageDescriptor[] = [
   newDatabaseDescriptor,
   newFunctionDescriptor,
   projectSettingsDescriptor,
+  applyDescriptor,
   membersDescriptor,
   projectDescriptor,
   deploymentDescriptor,

@@ -46,7 +46,7 @@ export function CodeInput({ control, value, onInput, isOff = false, lines = 12 }
   return (
     <div class="code">
       <div class="code-numbers" aria-hidden="true">
-        {Array.from({ length: count }, (_, at) => at + 1).join('\n')}
+        {Array.from({ length: lineCount(value) }, (_, at) => at + 1).join('\n')}
       </div>
       <textarea
         {...control}

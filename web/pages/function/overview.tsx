@@ -47,14 +47,16 @@ export function Overview({ it }: TabProps): VNode {
         </EmptyState>
       )}
       <div class="columns">
-        <Card title="Where it is called" actions={<LinkButton href={href(parts(it, 'try'))}>Try it</LinkButton>}>
-          <Called it={it} />
-        </Card>
+        <div class="stack">
+          <Card title="Where it is called" actions={<LinkButton href={href(parts(it, 'try'))}>Try it</LinkButton>}>
+            <Called it={it} />
+          </Card>
+          <Card title="Conditions">
+            <Conditions of={it.conditions} />
+          </Card>
+        </div>
         <Card title="At a glance">
           <AtAGlance it={it} />
-        </Card>
-        <Card title="Conditions">
-          <Conditions of={it.conditions} />
         </Card>
       </div>
       {!isNew && <VersionsCard it={it} />}

@@ -19,7 +19,8 @@ import type { BodyOf } from '../body-of.ts';
 import { shownPath, useBodyFields } from '../served-fields.ts';
 import { functionSettingsLayout } from './form-layout.ts';
 import type { Fn, TabProps } from './tab-props.ts';
-import { sentTrigger, triggerControls } from './trigger-controls.tsx';
+import { triggerControls } from './trigger-controls.tsx';
+import { sentTrigger } from './trigger-fields.ts';
 
 const formId = 'function-settings';
 

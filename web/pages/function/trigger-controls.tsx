@@ -1,14 +1,9 @@
 import { Combobox } from '../../parts/combobox.tsx';
 import { CronInput } from '../../parts/inputs.tsx';
 import type { CustomControl, Values } from '../../parts/schema-form.tsx';
+import { zoneOf } from './trigger-fields.ts';
 
 const zones = (): readonly string[] => ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')];
-
-/** The time zone of a schedule; UTC where none was chosen. */
-export function zoneOf({ schedule_config: config }: Values): string {
-  const isSet = typeof config === 'object' && config !== null && 'timezone' in config;
-  return isSet && typeof config.timezone === 'string' && config.timezone !== '' ? config.timezone : 'UTC';
-}
 
 /** Controls for a schedule and its time zone: what it means, and when it calls next. */
 export function triggerControls(values: Values): Readonly<Record<string, CustomControl>> {
@@ -26,10 +21,4 @@ export function triggerControls(values: Values): Readonly<Record<string, CustomC
       />
     ),
   };
-}
-
-/** Values as they are sent: of what calls it, the fields of that alone. */
-export function sentTrigger(values: Values, all: Values): Values {
-  const others = all['trigger_type'] === 'cron' ? ['exposed_port'] : ['schedule', 'schedule_config'];
-  return Object.fromEntries(Object.entries(values).filter(([name]) => !others.includes(name)));
 }

@@ -21,6 +21,7 @@ import { ShowAs } from '../../parts/show-as.tsx';
 import { Status } from '../../parts/status.tsx';
 import { bytesText } from '../../parts/units.ts';
 import { shownPath } from '../served-fields.ts';
+import { countText } from '../template/counts.ts';
 import { answerText, byteCount } from './answer-text.ts';
 import type { TabProps } from './tab-props.ts';
 
@@ -136,6 +137,8 @@ export function TryTab({ it }: TabProps): VNode {
             request={{ method: 'POST', path: shownPath(login, `/api/v1/functions/${it.id}/invoke`), body }}
             command={[
               `setpoint fn invoke ${shellQuoted(it.name)}`,
+              ...(method === 'POST' ? [] : [`--method ${method}`]),
+              ...(path === '/' ? [] : [`--path ${shellQuoted(path)}`]),
               ...(content === '' ? [] : [`--data ${shellQuoted(content)}`]),
             ].join(' ')}
           />
@@ -198,7 +201,7 @@ function Answered({ of: { execution, answer } }: { readonly of: Invoked }): VNod
       )}
       {answer !== null && Object.keys(answer.headers).length > 0 && (
         <details class="details">
-          <summary>{Object.keys(answer.headers).length} headers</summary>
+          <summary>{countText(Object.keys(answer.headers).length, 'header')}</summary>
           <Facts of={Object.entries(answer.headers).map(([name, value]) => [name, <code key={name}>{value}</code>])} />
         </details>
       )}

@@ -26,7 +26,7 @@ export function VariablesTab({ it }: TabProps): VNode {
       effect="used by the next version: deploy it after that"
       saved="Saved: the next version has them"
       empty={
-        <EmptyState title="No variables" command="setpoint update function FUNCTION --env NAME=VALUE">
+        <EmptyState title="No variables">
           Variables configure a function without a change of its code. A value can take what another object knows, such
           as {'${databases.db.url}'}. “Text” takes a whole .env file.
         </EmptyState>

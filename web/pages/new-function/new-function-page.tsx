@@ -25,7 +25,8 @@ import { useForm } from '../../parts/use-form.ts';
 import type { BodyOf } from '../body-of.ts';
 import { newFunctionLayout } from '../function/form-layout.ts';
 import { dependenciesHelp, isRuntime, isStarter, runtimes } from '../function/runtimes.ts';
-import { sentTrigger, triggerControls } from '../function/trigger-controls.tsx';
+import { triggerControls } from '../function/trigger-controls.tsx';
+import { sentTrigger } from '../function/trigger-fields.ts';
 import type { PageProps } from '../page.ts';
 import { shownPath, useBodyFields } from '../served-fields.ts';
 
@@ -101,6 +102,7 @@ function Creation({ project, environmentId, fields }: CreationProps): VNode {
   const runtime = isRuntime(form.values['runtime']) ? form.values['runtime'] : 'node20';
   // without a default server one has to be named; where there is one alone, it is that
   const server = form.values['server_id'] ?? (hasDefault || otherServers.length > 0 ? undefined : onlyServer?.id);
+  const onServer = servers.find(({ id }) => id === server)?.name;
   const body: Values = Object.fromEntries(
     Object.entries(sentTrigger({ ...form.values, server_id: server }, form.values)).filter(
       ([, value]) => value !== undefined && value !== '' && value !== null,
@@ -178,6 +180,7 @@ function Creation({ project, environmentId, fields }: CreationProps): VNode {
           'setpoint create function',
           shellQuoted(typeof body['name'] === 'string' ? body['name'] : 'NAME'),
           `--project ${shellQuoted(project.name)}`,
+          ...(onServer === undefined ? [] : [`--on ${shellQuoted(onServer)}`]),
           `--runtime ${runtime}`,
           '--file FILE',
         ].join(' ')}

@@ -125,6 +125,7 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
                 href: href(['projects', project.id, '-', 'new-function']),
               },
               { label: 'From a template', href: href(['templates']) },
+              { label: 'Apply a text', href: href(['projects', project.id, '-', 'apply']) },
               { label: 'Settings', href: href(['projects', project.id, '-', 'settings']) },
               { label: 'Logs of the project', href: href(['logs'], { project: project.id }) },
             ]}
