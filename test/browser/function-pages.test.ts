@@ -117,6 +117,8 @@ it('makes a function with the code of its runtime, and deploys what was written'
   await page.getByRole('status').filter({ hasText: 'A version of greeter is being built' }).waitFor();
   const { data } = await owner.get(`/functions/${made.id}`);
   expect(data).toMatchObject({ code: 'def handler(request):\n  return 1\n  # the end', status: 'deploying' });
+  await open('functions', 'Functions');
+  await page.getByRole('table', { name: 'Functions' }).getByText('Deploying').waitFor();
 });
 
 it('shows each part of a function without a violation of accessibility, also narrow and dark', async () => {

@@ -146,7 +146,7 @@ function Rows({ rows }: { readonly rows: readonly Fn[] }): VNode {
           id: 'status',
           title: 'Status',
           isBare: true,
-          cell: (one) => <Status kind="database" object={one} />,
+          cell: (one) => <Status kind="function" object={one} />,
           sortBy: (one) => shapesByUrgency.indexOf(lookOf('function', one).shape),
         },
         {
