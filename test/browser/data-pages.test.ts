@@ -477,7 +477,7 @@ it('applies a text to a project after its plan, asks about data that is lost, an
   await text.fill('kind: Cloud');
   const ask = page.getByRole('button', { name: 'Show the plan' });
   await ask.click();
-  await page.getByRole('alert').getByText('Cloud').first().waitFor();
+  await page.getByRole('alert').first().waitFor();
   await page.getByLabel('Files').setInputFiles([
     { name: 'b.yaml', mimeType: 'text/yaml', buffer: Buffer.from(declared('Database', 'spare', 'type: mysql')) },
     { name: 'a.yaml', mimeType: 'text/yaml', buffer: Buffer.from(declared('Volume', 'uploads')) },
@@ -485,7 +485,7 @@ it('applies a text to a project after its plan, asks about data that is lost, an
   await expect.poll(() => text.inputValue()).toContain('---');
   await ask.click();
   const steps = page.getByRole('list', { name: 'Steps of the plan' }).getByRole('listitem');
-  await steps.filter({ hasText: 'spare' }).getByText('replaced').waitFor();
+  await steps.filter({ hasText: 'spare' }).getByText('replaced', { exact: true }).waitFor();
   const apply = page.getByRole('button', { name: 'Apply', exact: true });
   expect(await apply.getAttribute('aria-disabled')).toBe('true');
   await steps.getByRole('checkbox').check();
@@ -494,7 +494,7 @@ it('applies a text to a project after its plan, asks about data that is lost, an
 
   await text.fill(declared('Volume', 'uploads'));
   await ask.click();
-  await steps.filter({ hasText: 'uploads' }).getByText('new').waitFor();
+  await steps.filter({ hasText: 'uploads' }).getByText('new', { exact: true }).waitFor();
   await apply.click();
   await page.getByRole('status').getByText('Applied: 1 new').waitFor();
   expect((await owner.get('/volumes?q=uploads')).data).toHaveLength(1);
@@ -526,7 +526,7 @@ it('imports a dump into a database, by its address and by a file that is sent', 
   };
   const fetched = await imports('fetched', async () => {
     await page.getByRole('radio', { name: /At an address/ }).check();
-    await page.getByLabel('Address').fill('https://dumps.example.test/orders.dump');
+    await page.getByLabel('Address', { exact: true }).fill('https://dumps.example.test/orders.dump');
     expect(await violationsOf(page)).toEqual([]);
   });
   expect(fetched).toMatchObject({ kind: 'url', url: 'https://dumps.example.test/orders.dump' });
