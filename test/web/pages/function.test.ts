@@ -31,7 +31,12 @@ describe('the form of a function', () => {
   });
 
   it('sends of what calls it the fields of that alone', () => {
-    const values = { exposed_port: 1, schedule: '0 3 * * *', schedule_config: { timezone: 'Europe/Berlin' }, name: 'a' };
+    const values = {
+      exposed_port: 1,
+      schedule: '0 3 * * *',
+      schedule_config: { timezone: 'Europe/Berlin' },
+      name: 'a',
+    };
     expect(sentTrigger(values, { trigger_type: 'http' })).toEqual({ exposed_port: 1, name: 'a' });
     const { exposed_port: _, ...ofCron } = values;
     expect(sentTrigger(values, { trigger_type: 'cron' })).toEqual(ofCron);

@@ -88,7 +88,10 @@ function Applying({ project }: { readonly project: Project }): VNode {
     planOf: (plan) => plan,
     run: async (force) =>
       setDone(
-        await call(login, 'POST', '/api/v1/apply', { body: { ...body, ...(force.length > 0 && { force }) }, timeoutMs }),
+        await call(login, 'POST', '/api/v1/apply', {
+          body: { ...body, ...(force.length > 0 && { force }) },
+          timeoutMs,
+        }),
       ),
   });
   const isDirty = draft.content !== '' && done === undefined;
@@ -125,8 +128,8 @@ function Applying({ project }: { readonly project: Project }): VNode {
       />
       <Card title="Apply">
         <p>
-          A text says what is to be there: environments, volumes, databases, applications and instances of templates. What
-          that would change is shown before anything is done.
+          A text says what is to be there: environments, volumes, databases, applications and instances of templates.
+          What that would change is shown before anything is done.
         </p>
         {leftOut.length > 0 && <LeftOut of={leftOut} />}
         <Form

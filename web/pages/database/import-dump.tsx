@@ -218,12 +218,18 @@ function SourceFields({ draft, dump, isOfTenant, set }: SourceProps): VNode {
   );
 }
 
-function SendingView({ it: { name, sent, size }, onStop }: { readonly it: Sending; readonly onStop: () => void }): VNode {
+function SendingView({
+  it: { name, sent, size },
+  onStop,
+}: {
+  readonly it: Sending;
+  readonly onStop: () => void;
+}): VNode {
   return (
     <div class="stack-tight">
       <p>
-        {name} is being sent: <span class="numeric">{bytesText(sent)}</span> of {bytesText(size)}. Stay on this page until
-        it is there; nothing is touched before.
+        {name} is being sent: <span class="numeric">{bytesText(sent)}</span> of {bytesText(size)}. Stay on this page
+        until it is there; nothing is touched before.
       </p>
       <progress class="progress" aria-label={`Sent of ${name}`} value={sent} max={size} />
       <div class="actions">

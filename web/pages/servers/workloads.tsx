@@ -97,8 +97,8 @@ export function Workloads({ server }: { readonly server: Server }): VNode {
         sort={{ column: 'status', isDescending: false }}
         empty={
           <EmptyState title="Nothing runs here yet">
-            Applications, databases, functions and volumes are placed on a server when they are made, or by the default server of
-            their environment.
+            Applications, databases, functions and volumes are placed on a server when they are made, or by the default
+            server of their environment.
           </EmptyState>
         }
         columns={[

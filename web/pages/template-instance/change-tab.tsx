@@ -53,11 +53,7 @@ export function ChangeTab({ it }: TabProps): VNode {
   if (templates.reading.state === 'reading' && own === undefined) return <Skeleton label="Reading the templates" />;
   const source = chosen?.source ?? (own === undefined ? 'kept' : 'own');
   const template =
-    source === 'own'
-      ? own
-      : source === 'other'
-        ? templates.objects.find(({ id }) => id === chosen?.id)
-        : undefined;
+    source === 'own' ? own : source === 'other' ? templates.objects.find(({ id }) => id === chosen?.id) : undefined;
   const choice: Choice = {
     templates: byName(templates.objects),
     own,
@@ -168,9 +164,7 @@ function Editor({ it, choice, declared }: EditorProps): VNode {
                 key={field.variable.name}
                 field={field}
                 value={values[field.variable.name]}
-                error={
-                  servedFault(field.variable.name) ?? (isTried ? faults[field.variable.name] : undefined)
-                }
+                error={servedFault(field.variable.name) ?? (isTried ? faults[field.variable.name] : undefined)}
                 onChange={(next) => {
                   planned.drop();
                   setValues({ ...values, [field.variable.name]: next });

@@ -10,7 +10,13 @@ import type { TemplateInstance } from './tab-props.ts';
 import type { Child } from './wave-steps.ts';
 
 /** Asks before an instance goes: with its data, or leaving volumes and databases behind. */
-export function DeleteInstance({ it, onClose }: { readonly it: TemplateInstance; readonly onClose: () => void }): VNode {
+export function DeleteInstance({
+  it,
+  onClose,
+}: {
+  readonly it: TemplateInstance;
+  readonly onClose: () => void;
+}): VNode {
   const { login, store } = useConsole();
   const act = useAct();
   const [keepsData, setKeepsData] = useState(true);

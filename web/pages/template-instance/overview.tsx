@@ -12,7 +12,7 @@ import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { countText } from '../template/counts.ts';
 import { ChildLink } from './child-link.tsx';
-import type { TabProps } from './tab-props.ts';
+import type { TabProps, TemplateInstance } from './tab-props.ts';
 import { waveSteps, wavesOf } from './wave-steps.ts';
 
 /** What an instance is now: the cause first where a part does not come up, then its waves and its parts. */
@@ -38,8 +38,8 @@ export function Overview({ it }: TabProps): VNode {
           actions={<LinkButton href={href(['instances', it.id, 'drift'])}>What was changed</LinkButton>}
         >
           <p>
-            {countText(it.drifted.length, 'field')} of its parts {it.drifted.length === 1 ? 'has' : 'have'} another value
-            than its text declares.
+            {countText(it.drifted.length, 'field')} of its parts {it.drifted.length === 1 ? 'has' : 'have'} another
+            value than its text declares.
           </p>
         </Notice>
       )}

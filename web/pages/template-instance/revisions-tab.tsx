@@ -34,7 +34,8 @@ export function RevisionsTab({ it }: TabProps): VNode {
       </p>
       {it.revisions.length === 0 ? (
         <EmptyState title="No former revision" command={`setpoint upgrade ${shellQuoted(it.name)}`}>
-          A change of its text or of its values makes a revision. The ones before are kept, so that it can return to them.
+          A change of its text or of its values makes a revision. The ones before are kept, so that it can return to
+          them.
         </EmptyState>
       ) : (
         <Table
@@ -112,9 +113,7 @@ function Return({ it, to: { revision }, onClose }: ReturnProps): VNode {
       )}
       {planned.doing.error !== undefined && <ErrorBox error={planned.doing.error} />}
       {planned.plan === undefined && planned.planning.error === undefined && <Skeleton label="Planning" />}
-      {planned.plan !== undefined && (
-        <PlanView plan={planned.plan} forced={planned.forced} onForce={planned.force} />
-      )}
+      {planned.plan !== undefined && <PlanView plan={planned.plan} forced={planned.forced} onForce={planned.force} />}
       <p>It is a change as any other: it goes through the waves, and makes a revision of its own.</p>
       <Command text={`setpoint rollback ${shellQuoted(it.name)} --instance --to ${revision}`} />
     </Dialog>
