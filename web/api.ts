@@ -73,6 +73,8 @@ interface AnyInput {
   body?: unknown;
   /** The version that is to be changed; another one is refused with 409. */
   ifMatch?: string;
+  /** How long its answer may take, where that depends on what it asks for. */
+  timeoutMs?: number;
 }
 
 /** What a request of this operation carries. */
@@ -103,7 +105,7 @@ async function send(path: string, token: string | undefined, method: string, inp
   const ask = (): Promise<Response> =>
     fetch(path, {
       method,
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.timeout(input.timeoutMs ?? timeoutMs),
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(input.body !== undefined && { 'content-type': 'application/json' }),
@@ -138,6 +140,56 @@ export async function call(
 ): Promise<unknown> {
   const { data } = await answerOf(await send(addressOf(tenant, path, input), token, method, input));
   return data;
+}
+
+interface Upload extends Pick<AnyInput, 'path'> {
+  readonly file: File;
+  /** Told again and again how many bytes were sent. */
+  readonly onSent: (bytes: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends a file as a form, however long that takes. It is not sent again by itself.
+ *
+ * @throws Refused; Error if there is no answer, or it was stopped
+ */
+export async function upload<P extends PathOf<'post'>>(
+  sender: Login,
+  path: P,
+  input: Upload & (Operation<'POST', P> extends { parameters: { path: infer V } } ? { path: V } : unknown),
+): Promise<Data<Operation<'POST', P>>>;
+export async function upload({ tenant, token }: Login, path: string, input: Upload): Promise<unknown> {
+  const { file, onSent, signal } = input;
+  const form = new FormData();
+  form.set('file', file);
+  // only this kind of request tells how much was sent
+  const request = new XMLHttpRequest();
+  const answer = new Promise<Response>((resolve, reject) => {
+    request.upload.addEventListener('progress', ({ loaded }) => onSent(Math.min(loaded, file.size)));
+    request.addEventListener('load', () => resolve(responseOf(request)));
+    request.addEventListener('error', () => reject(new Error('The connection ended before all of the file was sent')));
+    request.addEventListener('abort', () => reject(new Error('Sending the file was stopped')));
+  });
+  const stop = (): void => request.abort();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    request.open('POST', addressOf(tenant, path, input));
+    request.setRequestHeader('authorization', `Bearer ${token}`);
+    request.send(form);
+    const { data } = await answerOf(await answer);
+    return data;
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+function responseOf(request: XMLHttpRequest): Response {
+  const after = request.getResponseHeader('retry-after');
+  return new Response(request.responseText, {
+    status: request.status,
+    headers: after === null ? {} : { 'retry-after': after },
+  });
 }
 
 /** One page of a list. @throws Refused; Error if there is no answer */

@@ -9,6 +9,7 @@ import { openPage } from '../harness/browser.ts';
 import type { TestPage } from '../harness/browser.ts';
 import { pixelsBeyond, signIn } from '../harness/console-page.ts';
 import { lead } from '../harness/leading.ts';
+import { agentIsThere } from '../harness/running-instance.ts';
 import { desiredState, ofDatabase } from '../harness/states.ts';
 
 const unlimited = { perMinute: 0, burst: 1 };
@@ -38,6 +39,7 @@ let world: ApiWorld;
 let owner: Client;
 let browser: TestPage;
 let project: string;
+let server: string;
 let destination: string;
 /** A database that runs, has an archive, a schedule and backups. */
 let orders: string;
@@ -62,7 +64,7 @@ beforeAll(async () => {
   browser.page.setDefaultNavigationTimeout(30_000);
   // a test that failed leaves what it entered
   browser.page.on('dialog', (dialog) => void dialog.accept());
-  const server = (await owner.post('/servers', { name: 'one' })).data.id;
+  server = (await owner.post('/servers', { name: 'one' })).data.id;
   project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
   const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
   const keys = { access_key: 'AKIDOFTHETEST', secret_key: 'sesame' };
@@ -134,6 +136,7 @@ const places = (): [path: string, heading: string, read: string][] => [
   [`databases/${orders}/settings`, 'orders', 'Reached from outside'],
   [`databases/${orders}/events`, 'orders', 'Events, backups, restores and changes'],
   [`databases/${orders}/terminal`, 'orders', 'No session'],
+  [`projects/${project}/-/apply`, 'shop', 'What is to be there'],
   [`projects/${project}/-/new-database`, 'New database', 'Show as curl'],
   ['backups', 'Backups', 'The last 30 days'],
   ['backups/schedules', 'Backups', 'Every day at 03:30'],
@@ -416,6 +419,37 @@ describe('a template', () => {
     await made.getByRole('row').filter({ hasText: 'diary-db' }).getByText('Coming up').waitFor();
   });
 
+  it('brings an instance to other values once their plan was looked at, and back, and says what becomes of drift', async () => {
+    const { page } = browser;
+    const [{ id }] = (await owner.get('/template-instances?q=diary')).data;
+    await open(`instances/${id}/change`, 'diary');
+    await page.getByRole('button', { name: 'Change Title' }).click();
+    await page.getByLabel('Title').fill('Yours');
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    const steps = page.getByRole('list', { name: 'Steps of the plan' });
+    await steps.getByRole('listitem').filter({ hasText: 'diary-web' }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Change diary' }).click();
+    await page.getByRole('list', { name: 'Waves' }).waitFor();
+    expect((await owner.get(`/template-instances/${id}`)).data.revision).toBe(2);
+
+    await page.getByRole('link', { name: 'Revisions' }).click();
+    await page.getByRole('button', { name: 'Return to #1' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Return diary to revision 1' });
+    await dialog.getByRole('list', { name: 'Steps of the plan' }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Return to #1' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect((await owner.get(`/template-instances/${id}`)).data.revision).toBe(3);
+
+    await page.getByRole('link', { name: 'Changed by hand' }).click();
+    await page.getByText('every field that its text declares has the declared value').waitFor();
+    await page.getByRole('radio', { name: /Write it back/ }).check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(async () => (await owner.get(`/template-instances/${id}`)).data.drift).toBe('correct');
+    expect(await violationsOf(page)).toEqual([]);
+  });
+
   it('leaves the data of an instance behind unless one says otherwise', async () => {
     const { page } = browser;
     const [instance] = (await owner.get('/template-instances?q=diary')).data;
@@ -431,4 +465,78 @@ describe('a template', () => {
     await page.getByText('Instance diary was deleted').waitFor();
     expect((await owner.get('/volumes?q=diary-files')).data).toMatchObject([{ status: 'available' }]);
   });
+});
+
+it('applies a text to a project after its plan, asks about data that is lost, and exports what is there', async () => {
+  const { page } = browser;
+  await database('spare', { type: 'redis' });
+  await open(`projects/${project}/-/apply`, 'shop');
+  const text = page.getByRole('textbox', { name: 'What is to be there' });
+  const declared = (kind: string, name: string, spec = '') =>
+    `apiVersion: setpoint/v1\nkind: ${kind}\nmetadata: {name: ${name}}\nspec: {${spec}}`;
+  await text.fill('kind: Cloud');
+  const ask = page.getByRole('button', { name: 'Show the plan' });
+  await ask.click();
+  await page.getByRole('alert').first().waitFor();
+  await page.getByLabel('Files').setInputFiles([
+    { name: 'b.yaml', mimeType: 'text/yaml', buffer: Buffer.from(declared('Database', 'spare', 'type: mysql')) },
+    { name: 'a.yaml', mimeType: 'text/yaml', buffer: Buffer.from(declared('Volume', 'uploads')) },
+  ]);
+  await expect.poll(() => text.inputValue()).toContain('---');
+  await ask.click();
+  const steps = page.getByRole('list', { name: 'Steps of the plan' }).getByRole('listitem');
+  await steps.filter({ hasText: 'spare' }).getByText('replaced', { exact: true }).waitFor();
+  const apply = page.getByRole('button', { name: 'Apply', exact: true });
+  expect(await apply.getAttribute('aria-disabled')).toBe('true');
+  await steps.getByRole('checkbox').check();
+  expect(await apply.getAttribute('aria-disabled')).toBeNull();
+  expect(await violationsOf(page)).toEqual([]);
+
+  await text.fill(declared('Volume', 'uploads'));
+  await ask.click();
+  await steps.filter({ hasText: 'uploads' }).getByText('new', { exact: true }).waitFor();
+  await apply.click();
+  await page.getByRole('status').getByText('Applied: 1 new').waitFor();
+  expect((await owner.get('/volumes?q=uploads')).data).toHaveLength(1);
+  await page.getByRole('button', { name: 'Take it into the field' }).click();
+  await expect.poll(() => text.inputValue()).toContain('kind: Database');
+  await ask.click();
+  await page.getByText('Nothing would change').first().waitFor();
+});
+
+it('imports a dump into a database, by its address and by a file that is sent', async () => {
+  const { page } = browser;
+  let bytes = 0;
+  world.agents.uploaded = async function* (_, incoming) {
+    for await (const chunk of incoming) bytes += chunk.length;
+    yield* [];
+  };
+  await agentIsThere(world.store, { server });
+  await world.settled();
+  const imports = async (name: string, choose: () => Promise<void>) => {
+    const id = await database(name);
+    await open(`databases/${id}/restore?from=dump`, name);
+    await choose();
+    await page.getByRole('button', { name: `Import a dump into ${name}` }).click();
+    const dialog = page.getByRole('dialog', { name: `Import a dump into ${name}` });
+    await dialog.getByLabel(`Type ${name} to confirm`).fill(name);
+    await dialog.getByRole('button', { name: `Import into ${name}` }).click();
+    await page.getByText('Restore under way').waitFor();
+    return (await owner.get(`/restores?q=${name}`)).data[0].source;
+  };
+  const fetched = await imports('fetched', async () => {
+    await page.getByRole('radio', { name: /At an address/ }).check();
+    await page.getByLabel('Address', { exact: true }).fill('https://dumps.example.test/orders.dump');
+    expect(await violationsOf(page)).toEqual([]);
+  });
+  expect(fetched).toMatchObject({ kind: 'url', url: 'https://dumps.example.test/orders.dump' });
+  const dumped = 'SELECT 1;\n'.repeat(1000);
+  const sent = await imports('sent', () =>
+    page.getByLabel('File', { exact: true }).setInputFiles({
+      name: 'orders.sql',
+      mimeType: 'application/sql',
+      buffer: Buffer.from(dumped),
+    }),
+  );
+  expect([sent.kind, sent.size_bytes, bytes]).toEqual(['upload', dumped.length, dumped.length]);
 });

@@ -23,6 +23,7 @@ export const allProjects = whole('project', (login) => list(login, '/api/v1/proj
 export const allServers = whole('server', (login) => list(login, '/api/v1/servers', keptObjects));
 export const allApplications = whole('application', (login) => list(login, '/api/v1/applications', keptObjects));
 export const allDatabases = whole('database', (login) => list(login, '/api/v1/databases', keptObjects));
+export const allFunctions = whole('function', (login) => list(login, '/api/v1/functions', keptObjects));
 export const allVolumes = whole('volume', (login) => list(login, '/api/v1/volumes', keptObjects));
 export const allBackups = whole('backup', (login) => list(login, '/api/v1/backups', keptObjects));
 export const allBackupSchedules = whole('backup_schedule', (login) =>
@@ -51,6 +52,17 @@ export function databasesOf(projectId: string): Collection<'database'> {
     read: async (login) => ({
       kind: 'database',
       objects: await list(login, '/api/v1/databases', keptObjects, { query: { projectId } }),
+      covers: (it) => it.project_id === projectId,
+    }),
+  };
+}
+
+export function functionsOf(projectId: string): Collection<'function'> {
+  return {
+    name: `function of ${projectId}`,
+    read: async (login) => ({
+      kind: 'function',
+      objects: await list(login, '/api/v1/functions', keptObjects, { query: { projectId } }),
       covers: (it) => it.project_id === projectId,
     }),
   };

@@ -15,7 +15,15 @@ export type SimpleDatabaseVerb = (typeof simpleDatabaseVerbs)[number];
 type AnyVerb = keyof typeof databaseVerbs.verbs;
 
 /** Verbs that replace or remove data: those of admins of the project. */
-const ofAdmins: ReadonlySet<AnyVerb> = new Set(['restore', 'recover', 'clone', 'switch', 'delete']);
+const ofAdmins: ReadonlySet<AnyVerb> = new Set([
+  'restore',
+  'import',
+  'import_file',
+  'recover',
+  'clone',
+  'switch',
+  'delete',
+]);
 
 /** Why a verb is not offered: its state first, by the table that the API refuses by, then the role of the reader. */
 export function whyNotDatabaseVerb(verb: AnyVerb, it: Database, rank: Rank | undefined): string | undefined {

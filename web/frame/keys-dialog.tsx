@@ -11,6 +11,7 @@ const rows: readonly (readonly [keys: readonly string[], what: string])[] = [
   [['j', 'k'], 'Next and previous row of a list'],
   [['Enter'], 'Open the row'],
   [['d', 'r', 'l', 't', 'e'], 'Of an application: deploy, restart, logs, terminal, environment'],
+  [['l', 'e'], 'Of a function: logs, code'],
 ];
 
 /** What keys do, and the switch that leaves single ones to the browser. */

@@ -13,6 +13,7 @@ export const places: Readonly<Record<string, { readonly path: string; readonly w
   s: { path: 'servers', word: 'Servers' },
   l: { path: 'logs', word: 'Logs' },
   d: { path: 'databases', word: 'Databases' },
+  f: { path: 'functions', word: 'Functions' },
   b: { path: 'backups', word: 'Backups' },
   t: { path: 'templates', word: 'Templates' },
 };

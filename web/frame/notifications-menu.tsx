@@ -5,6 +5,7 @@ import { call, page } from '../api.ts';
 import type { Notification } from '../model.ts';
 import { useConsole, useHref } from './context.ts';
 import { Icon } from './icon.tsx';
+import { partsOfObject } from './object-links.ts';
 import { Popup } from './popup.tsx';
 import { followStream } from './stream.ts';
 import { relativeTime } from '../parts/relative-time.ts';
@@ -84,7 +85,7 @@ export function NotificationsMenu(): VNode {
 
 function Text({ of, close }: { of: Notification; close: () => void }): VNode {
   const href = useHref();
-  const about = of.resource === null ? undefined : pathOf(of.resource);
+  const about = of.resource === null ? undefined : partsOfObject(of.resource);
   return (
     <div class="grow">
       <p class={of.read ? '' : 'strong'}>
@@ -101,20 +102,4 @@ function Text({ of, close }: { of: Notification; close: () => void }): VNode {
       <p class="small quiet">{relativeTime(of.created_at, Date.now())}</p>
     </div>
   );
-}
-
-/** The page of what a notification is about; `undefined` if it has none. */
-function pathOf({ kind, id }: NonNullable<Notification['resource']>): readonly string[] | undefined {
-  switch (kind) {
-    case 'application':
-      return ['applications', id];
-    case 'deployment':
-      return ['deployments', id];
-    case 'project':
-      return ['projects', id];
-    case 'server':
-      return ['servers', id];
-    default:
-      return undefined;
-  }
 }

@@ -19,3 +19,31 @@ export function useDatabaseParts(): (it: ObjectOf<'database'>, ...rest: string[]
     return ['projects', it.project_id, environment, 'databases', it.id, ...rest];
   };
 }
+
+/** The parts of a function's address, by its project and environment as those of an application. */
+export function useFunctionParts(): (it: ObjectOf<'function'>, ...rest: string[]) => readonly string[] {
+  const { store } = useConsole();
+  return (it, ...rest) => {
+    const environment = store.get('environment', it.environment_id)?.name ?? it.environment_id;
+    return ['projects', it.project_id, environment, 'functions', it.id, ...rest];
+  };
+}
+
+/** The places of kinds whose objects have a page by their id. */
+const placesOfKinds: Readonly<Record<string, string>> = {
+  application: 'applications',
+  database: 'databases',
+  deployment: 'deployments',
+  function: 'functions',
+  project: 'projects',
+  restore: 'restores',
+  server: 'servers',
+  template: 'templates',
+  template_instance: 'instances',
+};
+
+/** The parts of the address of an object by its kind and id; `undefined` if it has no page. */
+export function partsOfObject({ kind, id }: { kind: string; id: string }): readonly string[] | undefined {
+  const place = placesOfKinds[kind];
+  return place === undefined ? undefined : [place, id];
+}

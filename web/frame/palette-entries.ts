@@ -18,6 +18,7 @@ export interface Known {
   readonly environments: ReadonlyMap<string, Environment>;
   readonly applications: readonly Application[];
   readonly databases: readonly ObjectOf<'database'>[];
+  readonly functions: readonly ObjectOf<'function'>[];
   readonly templates: readonly ObjectOf<'template'>[];
   readonly servers: readonly Server[];
   readonly places: readonly { readonly word: string; readonly path: string }[];
@@ -26,6 +27,7 @@ export interface Known {
 
 const shownEntries = 20;
 const databaseTabs = ['backups', 'restore', 'logs', 'settings', 'terminal'] as const;
+const functionTabs = ['code', 'try', 'executions', 'logs', 'variables', 'settings'] as const;
 const tabs = ['logs', 'deployments', 'environment', 'settings', 'terminal'] as const;
 
 /** Entries for what was typed, the best first: every word must begin a word of the entry, or be part of its name. */
@@ -56,6 +58,20 @@ export function entriesFor(typed: string, known: Known): Entry[] {
         text: `${tab[0]?.toUpperCase()}${tab.slice(1)} of ${one.name}`,
         about,
         does: { go: ['databases', one.id, tab] },
+      });
+  }
+  for (const one of known.functions) {
+    const about = [names.get(one.project_id), known.environments.get(one.environment_id)?.name, 'function']
+      .filter(Boolean)
+      .join(' / ');
+    offer({ id: one.id, text: one.name, about, does: { go: ['functions', one.id] } });
+    if (words.length < 2) continue;
+    for (const tab of functionTabs)
+      offer({
+        id: `${tab} ${one.id}`,
+        text: tab === 'try' ? `Try ${one.name}` : `${tab[0]?.toUpperCase()}${tab.slice(1)} of ${one.name}`,
+        about,
+        does: { go: ['functions', one.id, tab] },
       });
   }
   for (const one of known.applications) {

@@ -5,7 +5,7 @@ import type { Application } from '../model.ts';
 import { byName } from '../model.ts';
 import { pages } from '../pages/pages.ts';
 import { useVerb } from './application-verbs.ts';
-import { allApplications, allDatabases, allProjects, allServers, allTemplates } from './collections.ts';
+import { allApplications, allDatabases, allFunctions, allProjects, allServers, allTemplates } from './collections.ts';
 import { useConsole, useHref, useList } from './context.ts';
 import { entriesFor } from './palette-entries.ts';
 import type { Entry } from './palette-entries.ts';
@@ -15,6 +15,7 @@ const askAfterMs = 150;
 const places = [
   { word: 'Projects', path: 'projects' },
   { word: 'Databases', path: 'databases' },
+  { word: 'Functions', path: 'functions' },
   { word: 'Backups', path: 'backups' },
   { word: 'Templates', path: 'templates' },
   { word: 'Logs', path: 'logs' },
@@ -43,6 +44,7 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
       ...new Map([...useList(allApplications, 'application').objects, ...found].map((one) => [one.id, one])).values(),
     ],
     databases: byName(useList(allDatabases, 'database').objects),
+    functions: byName(useList(allFunctions, 'function').objects),
     templates: byName(useList(allTemplates, 'template').objects),
     servers: byName(useList(allServers, 'server').objects),
     places: places.filter(({ path }) => pageAt(pages, `/${path}`) !== undefined),

@@ -9,6 +9,7 @@ import {
   ScrollText,
   Server,
   Settings,
+  SquareFunction,
 } from 'lucide-static';
 import { byName } from '../model.ts';
 import { pages } from '../pages/pages.ts';
@@ -29,6 +30,7 @@ interface RailPlace {
 const places: readonly RailPlace[] = [
   { place: 'projects', path: 'projects', word: 'Projects', icon: FolderKanban },
   { place: 'databases', path: 'databases', word: 'Databases', icon: Database },
+  { place: 'functions', path: 'functions', word: 'Functions', icon: SquareFunction },
   { place: 'volumes', path: 'volumes', word: 'Volumes', icon: Boxes },
   { place: 'backups', path: 'backups', word: 'Backups', icon: Archive },
   { place: 'templates', path: 'templates', word: 'Templates', icon: LayoutTemplate },

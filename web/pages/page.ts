@@ -17,6 +17,7 @@ export interface PageDescriptor {
   readonly place:
     | 'projects'
     | 'databases'
+    | 'functions'
     | 'volumes'
     | 'backups'
     | 'templates'

@@ -1,15 +1,19 @@
 import { accountDescriptor } from './account/descriptor.ts';
 import { activityDescriptor } from './activity/descriptor.ts';
 import { applicationByIdDescriptor, applicationDescriptor } from './application/descriptor.ts';
+import { applyDescriptor } from './apply/descriptor.ts';
 import { backupsDescriptor } from './backups/descriptor.ts';
 import { databaseByIdDescriptor, databaseDescriptor } from './database/descriptor.ts';
 import { databasesDescriptor } from './database-list/descriptor.ts';
 import { deploymentByIdDescriptor, deploymentDescriptor } from './deployment/descriptor.ts';
+import { functionByIdDescriptor, functionDescriptor } from './function/descriptor.ts';
+import { functionsDescriptor } from './function-list/descriptor.ts';
 import { galleryDescriptor } from './gallery/descriptor.ts';
 import { inviteDescriptor } from './invite/descriptor.ts';
 import { logsDescriptor } from './logs/descriptor.ts';
 import { newApplicationDescriptor } from './new-application/descriptor.ts';
 import { newDatabaseDescriptor } from './new-database/descriptor.ts';
+import { newFunctionDescriptor } from './new-function/descriptor.ts';
 import { newTemplateDescriptor } from './new-template/descriptor.ts';
 import { membersDescriptor } from './members/descriptor.ts';
 import { notificationsDescriptor } from './notifications/descriptor.ts';
@@ -30,7 +34,9 @@ export const pages: readonly PageDescriptor[] = [
   projectsDescriptor,
   newApplicationDescriptor,
   newDatabaseDescriptor,
+  newFunctionDescriptor,
   projectSettingsDescriptor,
+  applyDescriptor,
   membersDescriptor,
   projectDescriptor,
   deploymentDescriptor,
@@ -40,6 +46,9 @@ export const pages: readonly PageDescriptor[] = [
   databaseDescriptor,
   databasesDescriptor,
   databaseByIdDescriptor,
+  functionDescriptor,
+  functionsDescriptor,
+  functionByIdDescriptor,
   backupsDescriptor,
   restoreDescriptor,
   templatesDescriptor,

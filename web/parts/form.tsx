@@ -14,6 +14,8 @@ interface FormProps {
   readonly error?: Refusal | undefined;
   readonly id?: string | undefined;
   readonly foot?: ComponentChildren;
+  /** Uses the whole width, as code does. */
+  readonly isWide?: boolean | undefined;
   /** Returns whether it was sent; if not, the first wrong field gets the focus. */
   readonly onSubmit: () => boolean;
   readonly onCancel?: (() => void) | undefined;
@@ -21,13 +23,13 @@ interface FormProps {
 
 /** A form. What the server refuses as a whole stands at its top; what it says of a field stands at the field. */
 export function Form(props: FormProps): VNode {
-  const { label, children, verb, busy, why, error, id, foot, onSubmit, onCancel } = props;
+  const { label, children, verb, busy, why, error, id, foot, isWide = false, onSubmit, onCancel } = props;
   const element = useRef<HTMLFormElement>(null);
   return (
     <form
       ref={element}
       id={id}
-      class="form"
+      class={isWide ? 'form form-wide' : 'form'}
       aria-label={label}
       noValidate
       onSubmit={(event) => {

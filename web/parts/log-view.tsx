@@ -7,6 +7,7 @@ import { LogRows } from './log-rows.ts';
 import { LogSearch } from './log-search.ts';
 import type { LogLine, LogRing } from './log-ring.ts';
 import { clockTime, durationText } from './relative-time.ts';
+import { saveAs } from './save-as.ts';
 
 interface LogViewProps {
   readonly label: string;
@@ -189,7 +190,7 @@ export function LogView(props: LogViewProps): VNode {
   };
   const steps = stepsOf(ring);
   const save = (): void => {
-    if (onDownload === undefined) saveText(fileName, ring.asText());
+    if (onDownload === undefined) saveAs(fileName, ring.asText());
     else onDownload();
   };
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -405,12 +406,4 @@ function columnsOf(element: HTMLElement, showsTime: boolean, hasSources: boolean
   const isNarrow = matchMedia('(max-width: 640px)').matches; // as the style sheet hides time and source there
   const taken = 7 + (showsTime && !isNarrow ? 14 : 0) + (hasSources && !isNarrow ? 12 : 0) + 1;
   return width === 0 ? 80 : Math.max(10, Math.floor(element.clientWidth / width) - taken);
-}
-
-function saveText(name: string, text: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -45,6 +45,19 @@ const looks = {
     error: broken,
     deleting: beingDeleted,
   },
+  function_version: {
+    building: { word: 'Building', shape: 'busy' },
+    ready: { word: 'Ready', shape: 'good' },
+    failed,
+    deleting: beingDeleted,
+  },
+  execution: {
+    running: { word: 'Running', shape: 'busy' },
+    succeeded: { word: 'Succeeded', shape: 'good' },
+    failed,
+    timed_out: { word: 'Timed out', shape: 'bad' },
+    missed: { word: 'Missed', shape: 'warn' },
+  },
   deployment: {
     queued: { word: 'Queued', shape: 'waiting' },
     building: { word: 'Building', shape: 'busy' },
@@ -157,6 +170,7 @@ const looks = {
   },
   template_child: {
     waiting,
+    outdated: { word: 'To be changed', shape: 'waiting' },
     starting: { word: 'Coming up', shape: 'busy' },
     up: { word: 'Up', shape: 'good' },
     stopped,
@@ -219,11 +233,25 @@ function ofApplication(status: string, object: WithStatus): Look | undefined {
 function ofOther(kind: StatusKind, status: string, object: WithStatus): Look | undefined {
   if (kind === 'deployment' && status === 'succeeded' && object['serving'] === true)
     return { word: 'Serving', shape: 'good' };
+  if (kind === 'function_version' && status === 'ready' && object['is_active'] === true)
+    return { word: 'Serving', shape: 'good' };
+  if (kind === 'function' && status === 'running') return ofRunningFunction(object);
   if (kind === 'database' && status === 'provisioning' && conditionOf(object, 'Restoring')?.status === 'true')
     return { word: 'Being restored', shape: 'busy' };
   if (kind === 'volume' && status === 'error' && conditionOf(object, 'DataLost')?.status === 'true')
     return { word: 'Lost', shape: 'bad' };
   return undefined;
+}
+
+function ofRunningFunction(object: WithStatus): Look | undefined {
+  switch (conditionOf(object, 'Ready')?.reason) {
+    case 'VersionFailed':
+      return { word: 'Running, newest version failed', shape: 'warn' };
+    case 'Stopping':
+      return stopping;
+    default:
+      return undefined;
+  }
 }
 
 /** The worst first, as a list of what needs a look shows it. */

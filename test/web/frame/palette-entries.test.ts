@@ -19,6 +19,7 @@ const known: Known = {
   environments: new Map(),
   applications: [application('api'), application('web'), application('old-api', { status: 'stopped', run: 'stopped' })],
   databases: [{ id: 'd', name: 'orders', project_id: 'p', environment_id: 'e' } as ObjectOf<'database'>],
+  functions: [{ id: 'f', name: 'greeter', project_id: 'p', environment_id: 'e' } as ObjectOf<'function'>],
   templates: [{ id: 't', name: 'wordpress', display_name: 'WordPress' } as ObjectOf<'template'>],
   servers: [],
   places: [{ word: 'Projects', path: 'projects' }],

@@ -1,7 +1,6 @@
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { Button, IconButton } from '../../parts/button.tsx';
-import { EmptyState } from '../../parts/empty-state.tsx';
 import { isName } from './env-text.ts';
 import type { Variables } from './env-text.ts';
 
@@ -11,6 +10,8 @@ interface VariableTableProps {
   readonly isRevealed: boolean;
   readonly isMasked: boolean;
   readonly why: string | undefined;
+  /** In place of a table without variables. */
+  readonly empty: ComponentChildren;
   readonly onChange: (draft: Variables) => void;
 }
 
@@ -19,7 +20,7 @@ const reference = /\$\{[^}]+\}/;
 
 /** Variables by name; what was changed, added or removed stays in its place until it is saved. */
 export function VariableTable(props: VariableTableProps): VNode {
-  const { base, draft, isRevealed, isMasked, why, onChange } = props;
+  const { base, draft, isRevealed, isMasked, why, empty, onChange } = props;
   const [filter, setFilter] = useState('');
   const names = [...new Set([...Object.keys(base), ...Object.keys(draft)])]
     .filter((name) => name.toLowerCase().includes(filter.toLowerCase()))
@@ -38,12 +39,7 @@ export function VariableTable(props: VariableTableProps): VNode {
           onInput={({ currentTarget }) => setFilter(currentTarget.value)}
         />
       )}
-      {names.length === 0 && filter === '' && (
-        <EmptyState title="No variables" command="setpoint env set APPLICATION NAME=VALUE">
-          Variables configure an application without a change of its image. A value can take what another object knows,
-          such as {'${databases.db.url}'}. “Text” takes a whole .env file.
-        </EmptyState>
-      )}
+      {names.length === 0 && filter === '' && empty}
       {names.length > 0 && (
         <ul class="variables" aria-label="Variables">
           {names.map((name) => (

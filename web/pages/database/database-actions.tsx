@@ -53,6 +53,11 @@ export function DatabaseActions({ it }: { readonly it: Database }): VNode {
             why: why('restore'),
             onSelect: () => console.router.go(href(parts(it, 'restore'))),
           },
+          {
+            label: labelOfDatabaseVerb('import'),
+            why: why('import'),
+            onSelect: () => console.router.go(href(parts(it, 'restore'), { from: 'dump' })),
+          },
           { label: labelOfDatabaseVerb('rotate'), why: why('rotate'), onSelect: () => setAsked('rotate') },
           {
             label: labelOfDatabaseVerb('terminal'),

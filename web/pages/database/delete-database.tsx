@@ -15,9 +15,8 @@ export function DeleteDatabase({ it, onClose }: { readonly it: Database; readonl
   const { login, store } = useConsole();
   const act = useAct();
   const path = { id: it.id };
-  const users =
-    useRead(() => call(login, 'GET', '/api/v1/databases/{id}/dependencies', { path }), [it.id]).data?.applications ??
-    [];
+  const used = useRead(() => call(login, 'GET', '/api/v1/databases/{id}/dependencies', { path }), [it.id]).data;
+  const users = [...(used?.applications ?? []), ...(used?.functions ?? [])];
   const backups = useRead(
     () => list(login, '/api/v1/databases/{id}/backups', countedBackups, { path, query: { status: ['completed'] } }),
     [it.id],

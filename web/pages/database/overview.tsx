@@ -84,6 +84,10 @@ function AtAGlance({ it }: { readonly it: Database }): VNode {
     () => call(login, 'GET', '/api/v1/databases/{id}/dependencies', { path: { id: it.id } }),
     [it.id, it.resource_version],
   ).data;
+  const usedBy = [
+    ...(users?.applications ?? []).map(({ id, name }) => ({ id, name, kind: 'applications' })),
+    ...(users?.functions ?? []).map(({ id, name }) => ({ id, name, kind: 'functions' })),
+  ];
   const parameters = Object.entries(it.parameters);
   return (
     <Facts
@@ -101,12 +105,12 @@ function AtAGlance({ it }: { readonly it: Database }): VNode {
           'Used by',
           users === undefined
             ? undefined
-            : users.applications.length === 0
+            : usedBy.length === 0
               ? 'no application'
-              : users.applications.map(({ id, name }, at) => (
+              : usedBy.map(({ id, name, kind }, at) => (
                   <span key={id}>
                     {at > 0 && ', '}
-                    <a href={href(['applications', id])}>{name}</a>
+                    <a href={href([kind, id])}>{name}</a>
                   </span>
                 )),
         ],

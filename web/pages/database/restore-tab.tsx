@@ -6,6 +6,7 @@ import { isUnderWay } from '../backups/restore-steps.ts';
 import { RestoresTable } from '../backups/restores-table.tsx';
 import { RestoreView } from '../backups/restore-view.tsx';
 import { newestFirst } from '../backups/use-backups-of.ts';
+import { ImportDump } from './import-dump.tsx';
 import { RestoreFlow } from './restore-flow.tsx';
 import type { TabProps } from './tab-props.ts';
 
@@ -18,7 +19,7 @@ export function RestoreTab({ it, query }: TabProps): VNode {
   return (
     <div class="stack">
       {current === undefined ? (
-        <RestoreFlow it={it} backupId={query.get('backup') ?? undefined} />
+        <Beginnings it={it} query={query} />
       ) : (
         <Card title="Restore under way">
           <RestoreView it={current} />
@@ -30,5 +31,22 @@ export function RestoreTab({ it, query }: TabProps): VNode {
         </Card>
       )}
     </div>
+  );
+}
+
+/** The two ways in which other data comes into a database; the one that the address names stands first. */
+function Beginnings({ it, query }: TabProps): VNode {
+  const flow = <RestoreFlow it={it} backupId={query.get('backup') ?? undefined} />;
+  const dump = <ImportDump it={it} />;
+  return query.get('from') === 'dump' ? (
+    <>
+      {dump}
+      {flow}
+    </>
+  ) : (
+    <>
+      {flow}
+      {dump}
+    </>
   );
 }

@@ -2,10 +2,12 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { Button } from '../../parts/button.tsx';
 import { Card } from '../../parts/card.tsx';
+import { CodeInput, codeKeys } from '../../parts/code-input.tsx';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Dialog, Drawer } from '../../parts/dialog.tsx';
 import { fieldChanges } from '../../parts/field-changes.ts';
 import { Field, FieldGroup } from '../../parts/field.tsx';
+import { FileDrop } from '../../parts/file-drop.tsx';
 import { Form } from '../../parts/form.tsx';
 import { CronInput, Radios, SecretInput, Select, TextInput } from '../../parts/inputs.tsx';
 import { SaveBar } from '../../parts/save-bar.tsx';
@@ -24,6 +26,8 @@ export function FormsPart(): VNode {
   const [secret, setSecret] = useState<string>();
   const [zone, setZone] = useState('Europe/Berlin');
   const [choice, setChoice] = useState('b');
+  const [code, setCode] = useState('if (isCold) {\n  start();\n}');
+  const [file, setFile] = useState('Drop it here, too.');
   const [toasts, setToasts] = useState<readonly Toast[]>([]);
   const form = useForm(sampleFields, initial, () => Promise.reject(new Error('The server does not take a sample')));
   const closed = (): void => setOpen(undefined);
@@ -83,6 +87,10 @@ export function FormsPart(): VNode {
         <Field label="When">
           {(control) => <CronInput control={control} value={cron} zone={zone} onInput={setCron} />}
         </Field>
+        <Field label="Code" help={codeKeys}>
+          {(control) => <CodeInput control={control} value={code} lines={4} onInput={setCode} />}
+        </Field>
+        <FileDrop label="A file" help={file} onFiles={([first]) => setFile(first?.name ?? '')} />
         <FieldGroup label="One of a few" help="Each with what it means.">
           <Radios
             name="few"

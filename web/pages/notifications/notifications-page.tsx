@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { call, page } from '../../api.ts';
+import { partsOfObject } from '../../frame/object-links.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
 import { followStream } from '../../frame/stream.ts';
 import { useAct } from '../../frame/use-act.ts';
@@ -147,20 +148,13 @@ export function NotificationsPage({ query }: PageProps): VNode {
   );
 }
 
-const pathsOf: Readonly<Record<string, string>> = {
-  application: 'applications',
-  deployment: 'deployments',
-  project: 'projects',
-  server: 'servers',
-};
-
 function Title({ of }: { readonly of: Notification }): VNode {
   const href = useHref();
-  const path = of.resource === null ? undefined : pathsOf[of.resource.kind];
+  const parts = of.resource === null ? undefined : partsOfObject(of.resource);
   const weight = of.read ? '' : 'strong';
-  if (path === undefined || of.resource === null) return <span class={weight}>{of.title}</span>;
+  if (parts === undefined) return <span class={weight}>{of.title}</span>;
   return (
-    <a class={weight} href={href([path, of.resource.id])}>
+    <a class={weight} href={href(parts)}>
       {of.title}
     </a>
   );

@@ -4,7 +4,7 @@ export const projectDescriptor: PageDescriptor = {
   path: 'projects/:projectId/:environment?',
   title: 'Project',
   place: 'projects',
-  kinds: ['project', 'environment', 'application', 'database', 'volume', 'server'],
+  kinds: ['project', 'environment', 'application', 'database', 'function', 'volume', 'server'],
   load: async () => (await import('./project-page.tsx')).ProjectPage,
 };
 

@@ -8,6 +8,7 @@ import {
   allServers,
   databasesOf,
   environmentsOf,
+  functionsOf,
   volumesOf,
 } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -32,7 +33,7 @@ import { lookOf, lookOfStatus, shapesByUrgency, statusesOf } from '../../parts/s
 import type { PageProps } from '../page.ts';
 import { CloneEnvironment, DeleteEnvironment, NewEnvironment, useMakeDefault } from './environment-dialogs.tsx';
 import { projectTabs } from './project-tabs.ts';
-import { ApplicationCard, DatabaseCard, VolumeCard } from './workload.tsx';
+import { ApplicationCard, DatabaseCard, FunctionCard, VolumeCard } from './workload.tsx';
 
 /** A project: its environments side by side, with what runs in each. */
 export function ProjectPage({ params, query }: PageProps): VNode {
@@ -118,7 +119,13 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
                 why: cannotCreate,
                 href: href(['projects', project.id, '-', 'new-database']),
               },
+              {
+                label: 'New function',
+                why: cannotCreate,
+                href: href(['projects', project.id, '-', 'new-function']),
+              },
               { label: 'From a template', href: href(['templates']) },
+              { label: 'Apply a text', href: href(['projects', project.id, '-', 'apply']) },
               { label: 'Settings', href: href(['projects', project.id, '-', 'settings']) },
               { label: 'Logs of the project', href: href(['logs'], { project: project.id }) },
             ]}
@@ -204,10 +211,11 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
     .filter((it) => status === '' || it.status === status)
     .toSorted((a, b) => urgency(a) - urgency(b));
   const databases = byName(useList(databasesOf(project.id), 'database').objects.filter((it) => isHere(it)));
+  const functions = byName(useList(functionsOf(project.id), 'function').objects.filter((it) => isHere(it)));
   const volumes = byName(
     useList(volumesOf(project.id), 'volume').objects.filter((it) => isHere(it) && it.database_id === null),
   );
-  const others = status === '' ? databases.length + volumes.length : 0;
+  const others = status === '' ? databases.length + functions.length + volumes.length : 0;
   const isFiltered = filter !== '' || status !== '';
   const title = environment.display_name ?? environment.name;
   const why = (verb: keyof typeof environmentVerbs.verbs): string | undefined =>
@@ -224,7 +232,7 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
             </span>
           )}
         </h2>
-        <span class="quiet numeric">{applications.length + databases.length}</span>
+        <span class="quiet numeric">{applications.length + databases.length + functions.length}</span>
         <span class="grow" />
         {environment.status === 'deleting' && <Status kind="environment" object={environment} />}
         <Menu
@@ -239,6 +247,10 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
             {
               label: 'New database here',
               href: href(['projects', project.id, '-', 'new-database'], { environment: environment.id }),
+            },
+            {
+              label: 'New function here',
+              href: href(['projects', project.id, '-', 'new-function'], { environment: environment.id }),
             },
             { label: 'Make the default', why: why('set_default'), onSelect: makeDefault },
             { label: 'Clone', why: why('clone'), onSelect: () => setAsked('clone') },
@@ -260,6 +272,7 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
             <ApplicationCard key={it.id} it={it} />
           ))}
           {status === '' && databases.map((it) => <DatabaseCard key={it.id} it={it} />)}
+          {status === '' && functions.map((it) => <FunctionCard key={it.id} it={it} />)}
           {status === '' && volumes.map((it) => <VolumeCard key={it.id} it={it} />)}
         </ul>
       )}
@@ -267,7 +280,7 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
       {asked === 'delete' && (
         <DeleteEnvironment
           environment={environment}
-          contents={[...applications, ...databases, ...volumes].map(({ name }) => name)}
+          contents={[...applications, ...databases, ...functions, ...volumes].map(({ name }) => name)}
           onClose={() => setAsked(undefined)}
         />
       )}
@@ -306,6 +319,9 @@ function Nothing({ project, environment, isFiltered }: NothingProps): VNode {
           <LinkButton href={href(['templates'])}>From a template</LinkButton>
           <LinkButton href={href(['projects', project.id, '-', 'new-database'], { environment: environment.id })}>
             Database
+          </LinkButton>
+          <LinkButton href={href(['projects', project.id, '-', 'new-function'], { environment: environment.id })}>
+            Function
           </LinkButton>
         </>
       }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { projectVerbs } from '#rules/project.ts';
 import { whyNot } from '#rules/verb-table.ts';
 import { call } from '../../api.ts';
-import { allApplications, allProjects, databasesOf, volumesOf } from '../../frame/collections.ts';
+import { allApplications, allProjects, databasesOf, functionsOf, volumesOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { whyBelow } from '../../frame/rights.ts';
 import { useRank } from '../../frame/use-rank.ts';
@@ -164,6 +164,7 @@ function Deletion({ project }: { project: Project }): VNode {
     all.filter((it) => it.project_id === project.id);
   const applications = own(useList(allApplications, 'application').objects);
   const databases = own(useList(databasesOf(project.id), 'database').objects);
+  const functions = own(useList(functionsOf(project.id), 'function').objects);
   const volumes = own(useList(volumesOf(project.id), 'volume').objects);
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() =>
@@ -180,7 +181,7 @@ function Deletion({ project }: { project: Project }): VNode {
         </Button>
       }
     >
-      <p class="quiet">It goes with all environments, applications, databases and volumes in it.</p>
+      <p class="quiet">It goes with all environments, applications, databases, functions and volumes in it.</p>
       {asks && (
         <Confirm
           title={`Delete ${project.name}`}
@@ -189,6 +190,7 @@ function Deletion({ project }: { project: Project }): VNode {
             `The project ${project.name} with its environments`,
             ...applications.map(({ name }) => `The application ${name}`),
             ...databases.map(({ name }) => `The database ${name} with its data`),
+            ...functions.map(({ name }) => `The function ${name}`),
             ...volumes.map(({ name }) => `The volume ${name} with its data`),
           ]}
           stays={['Servers, and projects beside it', 'Backups at their destinations']}

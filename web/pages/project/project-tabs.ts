@@ -7,6 +7,7 @@ export function projectTabs(href: Href, projectId: string, count?: number): Tab[
   return [
     { href: href(['projects', projectId]), label: 'Environments', ...(count !== undefined && { count }) },
     { href: href(['projects', projectId, '-', 'members']), label: 'Members' },
+    { href: href(['projects', projectId, '-', 'apply']), label: 'Apply' },
     { href: href(['projects', projectId, '-', 'settings']), label: 'Settings' },
   ];
 }

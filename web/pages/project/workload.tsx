@@ -7,7 +7,13 @@ import {
   useDatabaseVerb,
   whyNotDatabaseVerb,
 } from '../../frame/database-verbs.ts';
-import { useApplicationParts, useDatabaseParts } from '../../frame/object-links.ts';
+import {
+  labelOfFunctionVerb,
+  simpleFunctionVerbs,
+  useFunctionVerb,
+  whyNotFunctionVerb,
+} from '../../frame/function-verbs.ts';
+import { useApplicationParts, useDatabaseParts, useFunctionParts } from '../../frame/object-links.ts';
 import { useRank } from '../../frame/use-rank.ts';
 import { waitsFor } from '../../frame/waits-for.ts';
 import type { Application, ObjectOf } from '../../model.ts';
@@ -16,6 +22,7 @@ import { Menu } from '../../parts/menu.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { engineName } from '../database/engine-name.ts';
+import { runtimes } from '../function/runtimes.ts';
 
 /** An application in its environment: how it is, what it waits for, where it is reached. */
 export function ApplicationCard({ it }: { it: Application }): VNode {
@@ -101,6 +108,58 @@ export function DatabaseCard({ it }: { it: ObjectOf<'database'> }): VNode {
         <span>
           {engineName(it.type)} {it.version}
         </span>
+        <span>
+          changed <Time at={it.updated_at} />
+        </span>
+      </p>
+    </li>
+  );
+}
+
+/** A function in its environment: how it is, what calls it, what it waits for. */
+export function FunctionCard({ it }: { it: ObjectOf<'function'> }): VNode {
+  const href = useHref();
+  const parts = useFunctionParts();
+  const rank = useRank(it.project_id);
+  const doVerb = useFunctionVerb();
+  const cause = waitsFor(it);
+  return (
+    <li class="workload">
+      <div class="workload-head">
+        <Status kind="function" object={it} />
+        <a class="workload-name" href={href(parts(it))}>
+          {it.name}
+        </a>
+        <Menu
+          label={`Actions of ${it.name}`}
+          icon="more"
+          tone="plain"
+          entries={[
+            ...simpleFunctionVerbs.map((verb) => ({
+              label: labelOfFunctionVerb(verb),
+              why: whyNotFunctionVerb(verb, it, rank),
+              onSelect: () => void doVerb(verb, it),
+            })),
+            'line' as const,
+            { label: 'Code', href: href(parts(it, 'code')) },
+            { label: 'Try it', href: href(parts(it, 'try')) },
+            { label: 'Logs', href: href(parts(it, 'logs')) },
+          ]}
+        />
+      </div>
+      {cause !== '' && <p class="workload-cause">{cause}</p>}
+      <p class="workload-facts">
+        {it.url !== null && (
+          <a class="row" href={it.url} target="_blank" rel="noreferrer">
+            {new URL(it.url).host} <Icon name="external" />
+          </a>
+        )}
+        <span>Function of {runtimes[it.runtime].label}</span>
+        {it.next_run_at !== null && (
+          <span>
+            next <Time at={it.next_run_at} />
+          </span>
+        )}
         <span>
           changed <Time at={it.updated_at} />
         </span>

@@ -12,6 +12,6 @@ export const serverDescriptor: PageDescriptor = {
   path: 'servers/:id/:tab?',
   title: 'Server',
   place: 'servers',
-  kinds: ['server', 'application', 'database', 'volume', 'project', 'ssh_key'],
+  kinds: ['server', 'application', 'database', 'function', 'volume', 'project', 'ssh_key'],
   load: async () => (await import('./server-page.tsx')).ServerPage,
 };

@@ -24,6 +24,7 @@ interface Row {
 const words: Readonly<Partial<Record<StatusKind, string>>> = {
   application: 'Application',
   database: 'Database',
+  function: 'Function',
   volume: 'Volume',
 };
 const mostOfKind = 1000;
@@ -42,6 +43,10 @@ export function Workloads({ server }: { readonly server: Server }): VNode {
     () => list(login, '/api/v1/volumes', mostOfKind, { query: { serverId: server.id } }),
     [server.id],
   );
+  const functions = useRead(
+    () => list(login, '/api/v1/functions', mostOfKind, { query: { serverId: server.id } }),
+    [server.id],
+  );
   const rows: Row[] = [
     ...applications.map((one): Row => ({
       id: one.id,
@@ -57,7 +62,15 @@ export function Workloads({ server }: { readonly server: Server }): VNode {
       kind: 'database',
       object: store.get('database', one.id) ?? one,
       projectId: one.project_id,
-      href: undefined,
+      href: href(['databases', one.id]),
+    })),
+    ...(functions.data ?? []).map((one): Row => ({
+      id: one.id,
+      name: one.name,
+      kind: 'function',
+      object: store.get('function', one.id) ?? one,
+      projectId: one.project_id,
+      href: href(['functions', one.id]),
     })),
     ...(volumes.data ?? []).map((one): Row => ({
       id: one.id,
@@ -76,6 +89,7 @@ export function Workloads({ server }: { readonly server: Server }): VNode {
     <div class="stack">
       {databases.error !== undefined && <ErrorBox error={databases.error} onRetry={databases.again} />}
       {volumes.error !== undefined && <ErrorBox error={volumes.error} onRetry={volumes.again} />}
+      {functions.error !== undefined && <ErrorBox error={functions.error} onRetry={functions.again} />}
       <Table
         label={`Workloads on ${server.name}`}
         rows={rows}
@@ -83,8 +97,8 @@ export function Workloads({ server }: { readonly server: Server }): VNode {
         sort={{ column: 'status', isDescending: false }}
         empty={
           <EmptyState title="Nothing runs here yet">
-            Applications, databases and volumes are placed on a server when they are made, or by the default server of
-            their environment.
+            Applications, databases, functions and volumes are placed on a server when they are made, or by the default
+            server of their environment.
           </EmptyState>
         }
         columns={[

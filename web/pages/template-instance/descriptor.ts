@@ -1,9 +1,9 @@
 import type { PageDescriptor } from '../page.ts';
 
 export const templateInstanceDescriptor: PageDescriptor = {
-  path: 'instances/:id',
+  path: 'instances/:id/:tab?',
   title: 'Instance of a template',
   place: 'templates',
-  kinds: ['template_instance', 'project', 'environment', 'server'],
+  kinds: ['template_instance', 'template', 'project', 'environment', 'server'],
   load: async () => (await import('./template-instance-page.tsx')).TemplateInstancePage,
 };

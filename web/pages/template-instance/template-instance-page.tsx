@@ -1,36 +1,38 @@
-import type { VNode } from 'preact';
+import type { ComponentType, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { templateInstanceVerbs } from '#rules/template-instance.ts';
 import { whyNot } from '#rules/verb-table.ts';
-import { call } from '../../api.ts';
 import { allProjects, allServers, allTemplateInstances, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { whyBelow } from '../../frame/rights.ts';
-import { useAct } from '../../frame/use-act.ts';
 import { useRank } from '../../frame/use-rank.ts';
-import { waitsFor } from '../../frame/waits-for.ts';
-import type { ObjectOf } from '../../model.ts';
 import { Actions } from '../../parts/actions.tsx';
-import { Card, Facts } from '../../parts/card.tsx';
-import { Conditions } from '../../parts/conditions.tsx';
-import { Confirm } from '../../parts/confirm.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Gone } from '../../parts/gone.tsx';
-import { Checkbox } from '../../parts/inputs.tsx';
-import { Notice } from '../../parts/notice.tsx';
 import { Page } from '../../parts/page.tsx';
-import { shellQuoted } from '../../parts/request-text.ts';
 import { Skeleton } from '../../parts/skeleton.tsx';
-import { Status, StatusWord } from '../../parts/status.tsx';
-import { lookOfStatus } from '../../parts/status-words.ts';
-import { Steps } from '../../parts/steps.tsx';
-import { Table } from '../../parts/table.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Status } from '../../parts/status.tsx';
 import type { PageProps } from '../page.ts';
-import { waveSteps, wavesOf } from './wave-steps.ts';
-import type { Child } from './wave-steps.ts';
+import { ChangeTab } from './change-tab.tsx';
+import { DeleteInstance } from './delete-instance.tsx';
+import { DriftTab } from './drift-tab.tsx';
+import { Overview } from './overview.tsx';
+import { RevisionsTab } from './revisions-tab.tsx';
+import type { TabProps, TemplateInstance } from './tab-props.ts';
 
-type TemplateInstance = ObjectOf<'template_instance'>;
+interface TabRow {
+  readonly tab: string;
+  readonly label: string;
+  readonly shows: ComponentType<TabProps>;
+  readonly count?: (it: TemplateInstance) => number | undefined;
+}
+
+const tabs: readonly TabRow[] = [
+  { tab: '', label: 'Overview', shows: Overview },
+  { tab: 'change', label: 'Change it', shows: ChangeTab },
+  { tab: 'drift', label: 'Changed by hand', shows: DriftTab, count: ({ drifted }) => drifted.length || undefined },
+  { tab: 'revisions', label: 'Revisions', shows: RevisionsTab, count: ({ revisions }) => revisions.length + 1 },
+];
 
 /** What was made of a template: its waves, and the state of each child. */
 export function TemplateInstancePage({ params }: PageProps): VNode {
@@ -43,7 +45,7 @@ export function TemplateInstancePage({ params }: PageProps): VNode {
     if (it !== undefined) setSeen({ name: it.name });
     else if (seen !== undefined) setSeen({ ...seen, goneAt: new Date().toISOString() });
   }, [it === undefined]);
-  if (it !== undefined) return <Found it={it} />;
+  if (it !== undefined) return <Found it={it} tab={params['tab'] ?? ''} />;
   const isGone = seen !== undefined || reading.state === 'ready';
   return (
     <Page title={seen?.name ?? 'Instance of a template'}>
@@ -60,19 +62,23 @@ export function TemplateInstancePage({ params }: PageProps): VNode {
   );
 }
 
-function Found({ it }: { readonly it: TemplateInstance }): VNode {
-  const { store } = useConsole();
+interface FoundProps extends TabProps {
+  readonly tab: string;
+}
+
+function Found({ it, tab }: FoundProps): VNode {
+  const { router } = useConsole();
   const href = useHref();
   const rank = useRank(it.project_id);
   const [asks, setAsks] = useState(false);
   useList(allProjects, 'project');
   useList(allServers, 'server');
   useList(environmentsOf(it.project_id), 'environment');
-  const project = store.get('project', it.project_id);
-  const environment = store.get('environment', it.environment_id);
-  const server = store.get('server', it.server_id);
-  const cause = waitsFor(it);
-  const isBroken = it.status === 'failed' || it.status === 'degraded';
+  const shown = tabs.find((one) => one.tab === tab) ?? tabs[0];
+  const to = (name: string): string => href(['instances', it.id, ...(name === '' ? [] : [name])]);
+  const why = (verb: keyof typeof templateInstanceVerbs.verbs): string | undefined =>
+    whyNot(templateInstanceVerbs, verb, it) ?? whyBelow(rank, 'admin');
+  const Shows = shown?.shows ?? Overview;
   return (
     <Page
       title={it.name}
@@ -81,165 +87,29 @@ function Found({ it }: { readonly it: TemplateInstance }): VNode {
         { label: 'Instances', href: href(['instances']) },
       ]}
       status={<Status kind="template_instance" object={it} />}
+      tabs={tabs.map(({ tab: name, label, count }) => ({
+        href: to(name),
+        label,
+        count: count?.(it),
+      }))}
+      current={to(shown?.tab ?? '')}
       actions={
         <Actions
           label={`Actions of ${it.name}`}
           hasPrimary={false}
           actions={[
             {
-              label: 'Delete',
-              why: whyNot(templateInstanceVerbs, 'delete', it) ?? whyBelow(rank, 'admin'),
-              isDanger: true,
-              onSelect: () => setAsks(true),
+              label: templateInstanceVerbs.verbs.upgrade.label,
+              why: why('upgrade'),
+              onSelect: () => router.go(to('change')),
             },
+            { label: 'Delete', why: why('delete'), isDanger: true, onSelect: () => setAsks(true) },
           ]}
         />
       }
     >
-      {cause !== '' && (
-        <Notice shape={isBroken ? 'bad' : 'busy'}>
-          <p>{cause}</p>
-          {isBroken && <p class="small">Mend that part as any other: what waits for it follows by itself.</p>}
-        </Notice>
-      )}
-      <Card title="Waves">
-        <Steps label="Waves" steps={waveSteps(it.children)} />
-        <Children it={it} />
-      </Card>
-      <div class="columns">
-        <Card title="At a glance">
-          <Facts
-            of={[
-              [
-                'Template',
-                <a key="template" href={href(['templates', it.template_id])}>
-                  {it.template_name}
-                </a>,
-              ],
-              [
-                'Project',
-                project === undefined ? undefined : (
-                  <a href={href(['projects', project.id])}>{project.display_name ?? project.name}</a>
-                ),
-              ],
-              [
-                'Environment',
-                environment === undefined ? undefined : (
-                  <a href={href(['projects', it.project_id, environment.name])}>{environment.name}</a>
-                ),
-              ],
-              ['Server', server === undefined ? undefined : <a href={href(['servers', server.id])}>{server.name}</a>],
-              ['Up', `${it.ready_children} of ${it.children.length}`],
-              [
-                'Variables',
-                it.variables.length === 0
-                  ? 'none'
-                  : it.variables.map(({ name, generated }) => (generated ? `${name} (made)` : name)).join(', '),
-              ],
-              ['Made', <Time key="made" at={it.created_at} />],
-            ]}
-          />
-        </Card>
-        <Card title="Conditions">
-          <Conditions of={it.conditions} />
-        </Card>
-      </div>
+      <Shows key={it.id} it={it} />
       {asks && <DeleteInstance it={it} onClose={() => setAsks(false)} />}
     </Page>
-  );
-}
-
-function Children({ it }: { readonly it: TemplateInstance }): VNode {
-  const waves = wavesOf(it.children).map(([wave]) => wave);
-  return (
-    <Table
-      label="What it made"
-      rows={it.children}
-      keyOf={({ id }) => id}
-      empty={<p class="quiet">It makes nothing.</p>}
-      columns={[
-        {
-          id: 'name',
-          title: 'Name',
-          isPrimary: true,
-          cell: (one) => <ChildLink it={one} />,
-          sortBy: ({ name }) => name,
-        },
-        { id: 'kind', title: 'Kind', cell: ({ kind }) => kind, sortBy: ({ kind }) => kind },
-        { id: 'wave', title: 'Wave', isNumber: true, cell: ({ wave }) => waves.indexOf(wave) + 1 },
-        {
-          id: 'state',
-          title: 'State',
-          isBare: true,
-          cell: ({ state }) => <StatusWord look={lookOfStatus('template_child', state)} />,
-        },
-        { id: 'message', title: 'Why', cell: ({ message }) => message },
-      ]}
-    />
-  );
-}
-
-function ChildLink({ it }: { readonly it: Child }): VNode {
-  const href = useHref();
-  const { kind, id, name, state } = it;
-  if (state === 'waiting' || state === 'gone') return <span class="strong">{name}</span>;
-  const to =
-    kind === 'application'
-      ? href(['applications', id])
-      : kind === 'database'
-        ? href(['databases', id])
-        : href(['volumes'], { q: name });
-  return (
-    <a class="strong" href={to}>
-      {name}
-    </a>
-  );
-}
-
-/** Asks before an instance goes: with its data, or leaving volumes and databases behind. */
-function DeleteInstance({ it, onClose }: { readonly it: TemplateInstance; readonly onClose: () => void }): VNode {
-  const { login, store } = useConsole();
-  const act = useAct();
-  const [keepsData, setKeepsData] = useState(true);
-  const made = it.children.filter(({ state }) => state !== 'waiting' && state !== 'gone');
-  const withData = made.filter(({ kind }) => kind !== 'application');
-  const textOf = ({ kind, name }: Child): string =>
-    kind === 'application'
-      ? `Application ${name}`
-      : `${kind === 'database' ? 'Database' : 'Volume'} ${name} with its data`;
-  const goes = made.filter(({ kind }) => kind === 'application' || !keepsData);
-  const remove = async (): Promise<void> => {
-    const isDone = await act.run(() =>
-      store.answer('template_instance', () =>
-        call(login, 'DELETE', '/api/v1/template-instances/{id}', {
-          path: { id: it.id },
-          query: { keep_data: keepsData ? 'true' : 'false' },
-        }),
-      ),
-    );
-    if (isDone) onClose();
-  };
-  return (
-    <Confirm
-      title={`Delete instance ${it.name}`}
-      verb={`Delete ${it.name}`}
-      goes={[`The instance ${it.name}`, ...goes.map(textOf)]}
-      stays={[
-        ...(keepsData ? withData.map(textOf) : ['Backups in their destinations, as long as they are kept']),
-        `The template ${it.template_name}`,
-      ]}
-      type={!keepsData && withData.length > 0 ? it.name : undefined}
-      command={`setpoint delete instance ${shellQuoted(it.name)}${keepsData ? ' --keep-data' : ''}`}
-      busy={act.busy}
-      error={act.error}
-      onConfirm={() => void remove()}
-      onClose={onClose}
-    >
-      {withData.length > 0 && (
-        <Checkbox checked={keepsData} onChange={setKeepsData}>
-          Keep volumes and databases: they then belong to nobody
-        </Checkbox>
-      )}
-    </Confirm>
   );
 }

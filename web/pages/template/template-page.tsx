@@ -6,7 +6,6 @@ import { call } from '../../api.ts';
 import { allProjects, allTemplateInstances, allTemplates } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
-import { useRead } from '../../frame/use-read.ts';
 import type { ObjectOf } from '../../model.ts';
 import { byName } from '../../model.ts';
 import { Actions } from '../../parts/actions.tsx';
@@ -18,6 +17,7 @@ import { ErrorBox } from '../../parts/error-box.tsx';
 import { Gone } from '../../parts/gone.tsx';
 import { Page } from '../../parts/page.tsx';
 import { shellQuoted } from '../../parts/request-text.ts';
+import { saveAs } from '../../parts/save-as.ts';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { Time } from '../../parts/time.tsx';
 import type { PageProps } from '../page.ts';
@@ -26,6 +26,7 @@ import { InstantiateForm } from './instantiate-form.tsx';
 import { makesText, ReportView, Variables, Waves } from './template-report.tsx';
 import type { Report } from './template-report.tsx';
 import { TemplateText } from './template-text.tsx';
+import { useTextOf } from './use-text-of.ts';
 
 type Template = ObjectOf<'template'>;
 
@@ -71,7 +72,7 @@ function Found({ it, tab, query }: FoundProps): VNode {
   const title = it.display_name ?? it.name;
   const save = async (): Promise<void> => {
     const file = await call(login, 'GET', '/api/v1/templates/{id}/export', { path: { id: it.id } });
-    saveAs(`${it.name}.template.json`, JSON.stringify(file, undefined, 2));
+    saveAs(`${it.name}.template.json`, JSON.stringify(file, undefined, 2), 'application/json');
   };
   const to = (name: string): string => href(['templates', it.id, ...(name === '' ? [] : [name])]);
   return (
@@ -114,27 +115,6 @@ function Found({ it, tab, query }: FoundProps): VNode {
       {asks && <DeleteTemplate it={it} onClose={() => setAsks(false)} />}
     </Page>
   );
-}
-
-/** The text of a template, which lists leave out, and what it declares. */
-function useTextOf(it: Template) {
-  const { login } = useConsole();
-  return useRead(async () => {
-    const whole = await call(login, 'GET', '/api/v1/templates/{id}', { path: { id: it.id } });
-    const content = whole.content ?? '';
-    const report = await call(login, 'POST', '/api/v1/templates/validate', { body: { content } });
-    return { content, report };
-  }, [it.id, it.generation]);
-}
-
-/** Saves a text as a file of the reader. */
-function saveAs(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }
 
 interface TabProps extends FoundProps {

@@ -1,0 +1,22 @@
+import { call } from '../../api.ts';
+import { useConsole } from '../../frame/context.ts';
+import { useRead } from '../../frame/use-read.ts';
+import type { Read } from '../../frame/use-read.ts';
+import type { ObjectOf } from '../../model.ts';
+import type { Report } from './template-report.tsx';
+
+interface TextOf {
+  readonly content: string;
+  readonly report: Report;
+}
+
+/** The text of a template, which lists leave out, and what it declares. */
+export function useTextOf({ id, generation }: Pick<ObjectOf<'template'>, 'id' | 'generation'>): Read<TextOf> {
+  const { login } = useConsole();
+  return useRead(async () => {
+    const whole = await call(login, 'GET', '/api/v1/templates/{id}', { path: { id } });
+    const content = whole.content ?? '';
+    const report = await call(login, 'POST', '/api/v1/templates/validate', { body: { content } });
+    return { content, report };
+  }, [id, generation]);
+}
