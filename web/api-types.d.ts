@@ -950,6 +950,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/backups/{id}/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore a backup for trial: beside what is there, read to its end, and removed again */
+        post: operations["verifyBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/backups/volume/{id}/clone": {
         parameters: {
             query?: never;
@@ -3826,6 +3843,9 @@ export interface components {
             completed_at: string | null;
             /** @description When the bucket was last found to have the object */
             verified_at: string | null;
+            /** @description When all of it was last restored and read */
+            proven_at: string | null;
+            verification: components["schemas"]["BackupVerification"];
             /** @description From then on its object is removed, unless it is the last good one; null: it stays */
             expires_at: string | null;
             error: {
@@ -3839,6 +3859,17 @@ export interface components {
             /** @description Since it began */
             bytes_per_second: number;
         };
+        /** @description What the last trial showed; null: it was never restored */
+        BackupVerification: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            restore_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
         Events: {
             /** @enum {string} */
             type: "normal" | "warning";
@@ -3883,9 +3914,25 @@ export interface components {
             last_run_at: string | null;
             last_backup_id: string | null;
             last_success_at: string | null;
+            /** @description How often its newest backup is restored for trial; null: never */
+            verify_every: string | null;
+            /** @description null: never, or once a backup of it is good */
+            next_verify_at: string | null;
+            verification: components["schemas"]["ScheduleVerification"];
             /** @description Backups that were left out since it was made */
             missed: number;
         };
+        /** @description What the last trial showed; null: there was none yet */
+        ScheduleVerification: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            backup_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
         Restore: {
             id: string;
             generation: number;
@@ -3909,6 +3956,8 @@ export interface components {
             /** @description null: it is an import, whose source says of what */
             backup_id: string | null;
             source: components["schemas"]["RestoreSource"];
+            /** @description What was restored is removed once all of it was read */
+            is_drill: boolean;
             database_id: string | null;
             /** @description The new volume, which it is restored into */
             volume_id: string;
@@ -9424,6 +9473,8 @@ export interface operations {
                     timezone?: string | null;
                     retention_count?: number | null;
                     is_paused?: boolean | null;
+                    /** @description After so long, such as 7d or 2w, the newest backup is restored beside what is there, read, and removed; null: never */
+                    verify_every?: string | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -9529,6 +9580,8 @@ export interface operations {
                     /** @description Good backups that stay; by default 7 */
                     retention_count?: number;
                     is_paused?: boolean;
+                    /** @description After so long, such as 7d or 2w, the newest backup is restored beside what is there, read, and removed; null: never */
+                    verify_every?: string | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -10051,6 +10104,52 @@ export interface operations {
                 };
             };
         };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    verifyBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             /** @description Done */
             201: {

@@ -15,6 +15,7 @@ import {
   backupSchedules,
   BackupScheduleUpdate,
 } from '../resources/backup-schedule.ts';
+import { assign } from '../resources/object-fields.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { destinationFor, requireBackupRoom, requireBackups, requireOwnVolume } from '../workloads/backing-up.ts';
 import { referred } from '../workloads/references.ts';
@@ -56,6 +57,7 @@ export const createBackupSchedule = defineEndpoint({
       timezone: body.timezone ?? 'UTC',
       retention_count: body.retention_count ?? 7,
       is_paused: body.is_paused ?? false,
+      ...defined({ verify_every: body.verify_every ?? undefined }),
     };
     requireRule(ctx, desired);
     const unit = ctx.repo.begin();
@@ -75,12 +77,13 @@ export const updateBackupSchedule = defineEndpoint({
   response: BackupSchedule,
   settle: backupSchedules.settle,
   handle: async (ctx, { it, body }) => {
-    const { labels, destination_id: destinationId, ...settings } = body;
+    const { labels, destination_id: destinationId, verify_every: every, ...settings } = body;
     const unit = ctx.repo.begin();
     const destination = destinationId === undefined ? undefined : destinationFor(ctx.view, destinationId);
     if (destination !== undefined) unit.require(destination);
     const changed = unit.change(it, (draft) => {
       Object.assign(draft, settings);
+      assign(draft, 'verify_every', every);
       draft.destination_id = destination?.meta.id ?? draft.destination_id;
     });
     requireRule(ctx, changed.desired);

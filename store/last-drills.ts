@@ -1,0 +1,20 @@
+import type { DeepReadonly } from './deep-readonly.ts';
+import { drillIntervalMs } from './drill-interval.ts';
+import type { ObservedOf } from './kinds/kinds.ts';
+import type { ReadonlyResource } from './resource.ts';
+
+/** The last drill of one thing that a schedule backs up. */
+export type LastDrill = DeepReadonly<NonNullable<ObservedOf<'backup_schedule'>['drills']>[number]>;
+
+/** What the last drills of a schedule have shown: of several things that it backs up, one that is not proven counts. */
+export function shownResult(drills: readonly LastDrill[]): LastDrill['result'] {
+  const ended = drills.flatMap(({ result }) => result ?? []).toSorted((a, b) => (a.at < b.at ? 1 : -1));
+  return ended.find(({ status }) => status === 'not_proven') ?? ended[0];
+}
+
+/** When the next drill is due; `undefined`: none is wanted, or the first one waits for a good backup. */
+export function nextDrillAt({ desired, observed }: ReadonlyResource<'backup_schedule'>): Date | undefined {
+  const { verify_every: every } = desired;
+  const [first] = (observed?.drills ?? []).map(({ begun_at }) => Date.parse(begun_at)).toSorted((a, b) => a - b);
+  return every === undefined || first === undefined ? undefined : new Date(first + drillIntervalMs(every));
+}
