@@ -1,7 +1,6 @@
 import type { DeepReadonly } from './deep-readonly.ts';
 import { drillIntervalMs } from './drill-interval.ts';
-import type { ObservedOf } from './kinds/kinds.ts';
-import type { ReadonlyResource } from './resource.ts';
+import type { DesiredOf, ObservedOf } from './kinds/kinds.ts';
 
 /** The last drill of one thing that a schedule backs up. */
 export type LastDrill = DeepReadonly<NonNullable<ObservedOf<'backup_schedule'>['drills']>[number]>;
@@ -13,8 +12,11 @@ export function shownResult(drills: readonly LastDrill[]): LastDrill['result'] {
 }
 
 /** When the next drill is due; `undefined`: none is wanted, or the first one waits for a good backup. */
-export function nextDrillAt({ desired, observed }: ReadonlyResource<'backup_schedule'>): Date | undefined {
-  const { verify_every: every } = desired;
-  const [first] = (observed?.drills ?? []).map(({ begun_at }) => Date.parse(begun_at)).toSorted((a, b) => a - b);
-  return every === undefined || first === undefined ? undefined : new Date(first + drillIntervalMs(every));
+export function nextDrillAt(
+  { verify_every: every }: Pick<DeepReadonly<DesiredOf<'backup_schedule'>>, 'verify_every'>,
+  drills: readonly LastDrill[] = [],
+): string | undefined {
+  const [first] = drills.map(({ begun_at }) => begun_at).toSorted();
+  if (every === undefined || first === undefined) return undefined;
+  return new Date(Date.parse(first) + drillIntervalMs(every)).toISOString();
 }

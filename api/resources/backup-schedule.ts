@@ -129,7 +129,7 @@ export const backupSchedules = defineResource({
       verification: verificationOf(it),
       ...orNull({
         verify_every: desired.verify_every,
-        next_verify_at: nextDrillAt(it)?.toISOString(),
+        next_verify_at: nextDrillAt(desired, observed?.drills),
         database_id: desired.of.kind === 'database' ? desired.of.id : undefined,
         volume_id: desired.of.kind === 'volume' ? desired.of.id : undefined,
         application_id: desired.of.kind === 'application' ? desired.of.id : undefined,

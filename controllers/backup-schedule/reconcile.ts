@@ -1,4 +1,5 @@
 import { newBackup } from '../../store/new-backup.ts';
+import { nextDrillAt } from '../../store/last-drills.ts';
 import { isDrill, newDrill } from '../../store/new-drill.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -61,11 +62,15 @@ export const backupScheduleController: Controller<'backup_schedule'> = {
     for (const drill of drills) await begin(world, drill, ctx);
     const now = observedAfter(world, due, made, drills);
     await announce(world, due, now, ctx);
-    const next = Date.parse(now.next_run_at ?? '') - world.now.getTime() || lookMs;
+    const comes = [now.next_run_at, nextDrillAt(it.desired, now.drills)]
+      .map((at) => Date.parse(at ?? '') - world.now.getTime())
+      // a drill that is due waits for a backup, which wakes it
+      .filter((ms, at) => (at === 0 ? !Number.isNaN(ms) : ms > 0));
+    const next = Math.min(lookMs, ...comes);
     return {
       observed: now,
       conditions: conditionsOf(now, world),
-      next: { again: Math.min(Math.max(next, 1), lookMs), because: 'its next time to come' },
+      next: { again: Math.max(next, 1), because: 'its next time to come' },
     };
   },
 };

@@ -69,6 +69,23 @@ export function SchedulesTable({ rows }: { readonly rows: readonly Schedule[] })
             cell: ({ last_success_at: at }) => (at === null ? 'none yet' : <Time at={at} />),
             sortBy: ({ last_success_at: at }) => at ?? '',
           },
+          {
+            id: 'proven',
+            title: 'Restored for trial',
+            cell: ({ verify_every: every, verification: last }) =>
+              last === null ? (
+                every === null ? (
+                  'never'
+                ) : (
+                  'not yet'
+                )
+              ) : (
+                <span>
+                  {last.status === 'proven' ? 'proven' : 'not proven'} <Time at={last.at} />
+                </span>
+              ),
+            sortBy: ({ verification: last }) => last?.at ?? '',
+          },
           { id: 'kept', title: 'Kept', isNumber: true, cell: ({ retention_count: count }) => count },
           {
             id: 'missed',
