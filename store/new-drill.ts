@@ -36,9 +36,14 @@ export function newDrill(
 
 type Restore = ReadonlyResource<'restore'>;
 
+/** The restores of an object, or on a server, that have not ended. */
+export function goingOn(view: Pick<TenantView, 'by'>, index: 'of' | 'server', id: string): Restore[] {
+  return view.by('restore', index, id).filter(({ observed }) => !hasRestoreEnded(observed?.phase));
+}
+
 /** The restores of a database or a volume that have not ended: at most one that is no drill. */
 export function goingOf(view: Pick<TenantView, 'by'>, of: string): { restore: Restore | undefined; drills: Restore[] } {
-  const going = view.by('restore', 'of', of).filter(({ observed }) => !hasRestoreEnded(observed?.phase));
+  const going = goingOn(view, 'of', of);
   return {
     restore: going.find((it) => !isDrill(it)),
     drills: going.filter(isDrill),

@@ -46,7 +46,7 @@ export const restoreVolumeBackup = defineEndpoint({
     const volumeId = ctx.random.id();
     const unit = ctx.repo.begin();
     unit.require(it);
-    endDrills(unit, view, volume.meta.id);
+    endDrills(unit, view, { id: volume.meta.id, server: volume.desired.server_id });
     // two at once: the second one finds another version of the volume
     unit.change(volume, (draft) => void (draft.restore_token = volumeId));
     unit.create('volume', volumeId, besideVolume(volume.desired, volumeId));
@@ -79,6 +79,7 @@ export const cloneVolumeBackup = defineEndpoint({
     const volumeId = ctx.random.id();
     const unit = ctx.repo.begin();
     unit.require(it);
+    endDrills(unit, view, { server: place.fields.server_id });
     enterPlace(unit, place);
     if (application !== undefined) unit.require(application.it);
     const desired = { ...place.fields, name: body.name ?? it.desired.name };

@@ -2,7 +2,7 @@ import { defined } from '../../store/defined.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { BackedUp } from '../../store/new-backup.ts';
-import { goingOf, newDrill } from '../../store/new-drill.ts';
+import { goingOf, goingOn, isDrill, newDrill } from '../../store/new-drill.ts';
 import { isStaying } from '../../store/resource.ts';
 import { misfitOf } from '../../store/restorable.ts';
 import type { RestoreSource } from '../../store/kinds/restore.ts';
@@ -50,9 +50,12 @@ export function requireRestorable(view: TenantView, { meta, desired }: Database)
   requireVolumeRoom(view, desired.project_id, { adding: 1 });
 }
 
-/** What a user asks for goes before a trial of a database or a volume. */
-export function endDrills(unit: Unit, view: TenantView, of: string): void {
-  for (const drill of goingOf(view, of).drills) unit.change(drill, (draft) => void (draft.cancel_requested = true));
+/** What a user asks for on a server goes before the drill that reads there, and ends those of the same object. */
+export function endDrills(unit: Unit, view: TenantView, { id, server }: { id?: string; server: string }): void {
+  const isInTheWay = ({ desired, observed }: ReadonlyResource<'restore'>): boolean =>
+    desired.of.id === id || observed?.started_at !== undefined;
+  for (const drill of goingOn(view, 'server', server).filter((it) => isDrill(it) && isInTheWay(it)))
+    unit.change(drill, (draft) => void (draft.cancel_requested = true));
 }
 
 /** Restores a backup beside what it is of, and removes what was restored once all of it was read. @throws ApiError CONFLICT */
@@ -110,7 +113,7 @@ async function beside(
   requireRestorable(view, database);
   const volumeId = ctx.random.id();
   const unit = ctx.repo.begin();
-  endDrills(unit, view, database.meta.id);
+  endDrills(unit, view, { id: database.meta.id, server: database.desired.server_id });
   // two at once: the second one finds another version of the database
   const { meta, desired } = unit.change(database, (draft) => void (draft.restore_token = volumeId));
   unit.create('volume', volumeId, volumeOf(meta.id, desired));
@@ -146,6 +149,7 @@ export async function intoNew(
   const stopped = { ...desired, run: 'stopped' as const };
   const unit = ctx.repo.begin();
   unit.require(backup);
+  endDrills(unit, view, { server: place.fields.server_id });
   enterPlace(unit, place);
   unit.create('database', id, stopped);
   unit.create('volume', emptyId, volumeOf(id, stopped));

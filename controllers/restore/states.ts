@@ -404,8 +404,9 @@ export function conditionsOf(
   now: Observed,
   waits: Because | undefined,
 ): ConditionInput[] {
-  const ready = readyOf(now, server, waits);
-  const isProven = isDrill(restore) && now.phase === 'completed';
+  const phase = isDrill(restore) && now.phase === 'switching' ? ('verifying' as const) : now.phase;
+  const ready = readyOf({ ...now, phase }, server, waits);
+  const isProven = isDrill(restore) && phase === 'completed';
   return [isProven ? { ...ready, message: provenWords } : ready, ...agentTooOld([task?.observed?.error, side?.observed?.error])];
 }
 

@@ -41,7 +41,7 @@ export const rotateDatabasePassword = defineEndpoint({
     requireRotatable(ctx.view, it);
     const unit = ctx.repo.begin();
     // a trial of a backup is begun with the former password
-    endDrills(unit, ctx.view, it.meta.id);
+    endDrills(unit, ctx.view, { id: it.meta.id, server: it.desired.server_id });
     const next = unit.change(it, (draft) => changePassword(ctx, it, draft, body.password ?? undefined));
     return ctx.commit(unit, () => answerOf(next, ctx.view));
   },

@@ -775,8 +775,7 @@ describe('a restore of it shows whether it is proven', () => {
     ['a restore that failed', false, { phase: 'failed', error: failedWith('not_serving') }, undefined, false],
   ])('%s', async (_, isDrill, observed, status, isTold) => {
     await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
-    const it = await asked(rig, {
-      backup: { found: { folder: `${folder}/${id('first')}`, ...result, finished_at: now } },
+    const it = await completed(rig, {
       also: (unit) =>
         unit.create(
           'restore',

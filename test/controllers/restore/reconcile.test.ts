@@ -88,7 +88,7 @@ async function asked(
     }),
   );
   if (behind) {
-    const first = { is_drill: true as const, requested_at: '2029-12-31T23:59:00.000Z', volume_id: id('other fresh') };
+    const first = { is_drill: true as const, requested_at: '2025-12-31T23:59:00.000Z', volume_id: id('other fresh') };
     unit.create('volume', id('other fresh'), desiredState('volume', { ...of, name: 'other fresh' }));
     unit.create(
       'restore',
@@ -628,21 +628,23 @@ describe('a drill', () => {
     expect(it.told()).toEqual([]);
   });
 
-  test('waits for the one before it on its server until that one is gone', async () => {
+  test('waits for the one before it on its server until nothing of that one is left', async () => {
     await using rig = await openRig({ controllers });
     const it = await asked(rig, { isDrill: true, behind: true });
+    const before = (await rig.repo.get('restore', id('before')))!;
+    const begun = { phase: 'restoring' as const, started_at: at, observedGeneration: 1, conditions: [] };
+    await rig.repo.observe(before, begun, []);
     await it.fresh('available');
     expect(it.condition()?.[2]).toBe('It waits for the drill before it on its server to end');
     await it.pass(hour);
     expect([it.phase(), it.side()]).toEqual(['pending', undefined]);
     await rig.repo.change('restore', id('before'), (draft) => void (draft.cancel_requested = true));
-    await rig.rest();
-    const other = (await rig.repo.get('volume', id('other fresh')))!;
-    if (other.meta.finalizers.length > 0) {
-      const release = rig.repo.begin();
-      release.release(other, 'volume');
-      await commit(release);
-    }
+    await it.pass(2 * minute);
+    expect(it.view.get('restore', id('before'))?.observed?.phase).toBe('failed');
+    expect([it.phase(), it.side()]).toEqual(['pending', undefined]);
+    const release = rig.repo.begin();
+    release.release((await rig.repo.get('volume', id('other fresh')))!, 'volume');
+    await commit(release);
     await it.pass(2 * minute);
     expect([it.phase(), it.side()?.desired.service]).toEqual(['preparing', drillService]);
   });
