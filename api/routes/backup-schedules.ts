@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { defined } from '../../store/defined.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { newBackup } from '../../store/new-backup.ts';
-import { cronFault } from '../../time/cron.ts';
+import { recurrenceFault } from '../../time/recurrence.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
@@ -170,7 +170,7 @@ function requireRule(
   { clock }: RequestContext,
   { cron_expression: expression, timezone }: Pick<DesiredOf<'backup_schedule'>, 'cron_expression' | 'timezone'>,
 ): void {
-  const fault = cronFault({ expression, timezone }, clock.now());
+  const fault = recurrenceFault({ expression, timezone }, clock.now());
   if (fault === undefined) return;
   throw badField(fault.field === 'timezone' ? 'timezone' : 'cron_expression', 'invalid', fault.message);
 }

@@ -8,7 +8,7 @@ import { shownResult } from '../../store/last-drills.ts';
 import type { LastDrill } from '../../store/last-drills.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
-import { instantsBetween, nextInstant } from '../../time/cron.ts';
+import { nextRecurrence, recurrencesBetween } from '../../time/recurrence.ts';
 import type { BackedUp } from '../../store/new-backup.ts';
 import type { CronRule } from '../../time/cron.ts';
 
@@ -54,7 +54,7 @@ export function dueOf({ schedule, targets, backups, now }: World): Due {
   if (isIdle({ schedule, targets })) return { ...nothing, handledUntil: handled };
   // what was left out meanwhile is not caught up
   if (schedule.observed?.is_idle === true) return { ...nothing, handledUntil: now };
-  const instants = instantsBetween(ruleOf(schedule), handled, now);
+  const instants = recurrencesBetween(ruleOf(schedule), handled, now);
   const last = instants.at(-1);
   if (last === undefined) return { ...nothing, handledUntil: handled };
   const isBusy = backups.some(({ observed }) => !hasBackupEnded(observed?.phase));
@@ -157,7 +157,7 @@ export function observedAfter(
         ? ('overdue' as const)
         : ('active' as const),
     handled_until: due.handledUntil.toISOString(),
-    next_run_at: idle ? undefined : nextInstant(ruleOf(schedule), due.handledUntil)?.toISOString(),
+    next_run_at: idle ? undefined : nextRecurrence(ruleOf(schedule), due.handledUntil)?.toISOString(),
     last_run_at: due.fires?.toISOString() ?? before?.last_run_at,
     last_backup_id: made ?? before?.last_backup_id,
     last_success_at: last,
@@ -185,8 +185,8 @@ function goodSince({ targets, backups }: World): string | undefined {
 /** None was good for twice the time between two instants. */
 function isOverdue({ schedule, now }: World, lastSuccess: string | undefined, from: string | undefined): boolean {
   const since = later(new Date(lastSuccess ?? schedule.meta.createdAt), new Date(from ?? 0));
-  const first = nextInstant(ruleOf(schedule), since);
-  const second = first && nextInstant(ruleOf(schedule), first);
+  const first = nextRecurrence(ruleOf(schedule), since);
+  const second = first && nextRecurrence(ruleOf(schedule), first);
   return second !== undefined && now.getTime() > second.getTime() + graceMs;
 }
 

@@ -22,7 +22,7 @@ export const backupSchedule = defineKind({
     project_id: Id,
     of: z.object({ kind: z.enum(['database', 'volume', 'application']), id: Id }),
     destination_id: Id,
-    /** Five fields, read in `timezone`. */
+    /** Five fields, read in `timezone`, or an interval: see `time/recurrence.ts`. */
     cron_expression: z.string(),
     timezone: z.string(),
     /** Good backups of the schedule that stay. */
