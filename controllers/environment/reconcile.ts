@@ -22,7 +22,7 @@ export function environmentController(transplanter: Transplanter): Controller<'e
   return {
     name: 'environment',
     kind: 'environment',
-    reads: ['project', 'server', ...parts],
+    reads: ['project', 'restore', 'server', ...parts],
     children: ['environment', ...parts],
     notifies: ['clone_removed'],
     // An object that is gone makes room for its next copy, and for the end of the environment.
