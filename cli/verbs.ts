@@ -593,7 +593,15 @@ export const verbs: readonly Verb[] = [
   }),
   verb<
     [name: string],
-    Waiting & { to?: string; every?: string; timezone?: string; keep?: number; verify?: string; destination?: string; on?: string }
+    Waiting & {
+      to?: string;
+      every?: string;
+      timezone?: string;
+      keep?: number;
+      verify?: string;
+      destination?: string;
+      on?: string;
+    }
   >({
     use: 'backup <name>',
     text: 'back up a database, a volume or the volumes of an application to a bucket, now or, with --every, again and again; import --destination NAME: take up what another installation made',

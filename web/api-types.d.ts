@@ -2804,7 +2804,7 @@ export interface paths {
         };
         /** A volume and what mounts it */
         get: operations["getVolume"];
-        /** Change the name or the labels of a volume */
+        /** Change the name, the labels or the backups of a volume */
         put: operations["updateVolume"];
         post?: never;
         /** Delete a volume with its data; not while something mounts it */
@@ -5420,6 +5420,13 @@ export interface components {
             docker_volume: string;
             /** @description It has the former data of another volume since a restore, and is deleted then; null: it stays */
             expires_at: string | null;
+            /** @description It has a backup schedule that is not paused */
+            backup_enabled: boolean;
+            /** @description null: its schedule has a cron expression */
+            backup_interval_minutes: number | null;
+            backup_destination_id: string | null;
+            /** @description Good backups of its schedule that stay */
+            retention_count: number | null;
             /** @enum {string} */
             status: "pending" | "available" | "bound" | "error" | "deleting";
         };
@@ -9468,7 +9475,7 @@ export interface operations {
                     /** @description All volumes that it mounts; retention_count is of each. One of the three is sent */
                     application_id?: string | null;
                     destination_id?: string | null;
-                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily */
+                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily or @every 90m */
                     cron_expression: string;
                     timezone?: string | null;
                     retention_count?: number | null;
@@ -9573,7 +9580,7 @@ export interface operations {
                      * @description By default the only one that there is
                      */
                     destination_id?: string;
-                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily */
+                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily or @every 90m */
                     cron_expression?: string;
                     /** @description Such as Europe/Berlin; by default UTC */
                     timezone?: string;
@@ -17209,6 +17216,14 @@ export interface operations {
                     environment_id?: string | null;
                     server_id?: string | null;
                     name: string;
+                    /** @description Makes its schedule, or pauses it; the other fields of backups are kept only where there is one */
+                    backup_enabled?: boolean | null;
+                    /** @description Minutes between two backups; by default 1440 */
+                    backup_interval_minutes?: number | null;
+                    /** @description By default the only one that there is */
+                    backup_destination_id?: string | null;
+                    /** @description Good backups that stay; by default 7 */
+                    retention_count?: number | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -17303,6 +17318,14 @@ export interface operations {
             content: {
                 "application/json": {
                     name?: string;
+                    /** @description Makes its schedule, or pauses it; the other fields of backups are kept only where there is one */
+                    backup_enabled?: boolean | null;
+                    /** @description Minutes between two backups; by default 1440 */
+                    backup_interval_minutes?: number | null;
+                    /** @description By default the only one that there is */
+                    backup_destination_id?: string | null;
+                    /** @description Good backups that stay; by default 7 */
+                    retention_count?: number | null;
                     labels?: {
                         [key: string]: string;
                     };

@@ -96,10 +96,7 @@ export const VolumeUnbind = z.strictObject({
 });
 
 /** The mounts of a volume by these applications. */
-function bindingsIn(
-  applications: readonly ReadonlyResource<'application'>[],
-  volumeId: string,
-): Volume['bindings'] {
+function bindingsIn(applications: readonly ReadonlyResource<'application'>[], volumeId: string): Volume['bindings'] {
   return applications.flatMap(({ meta, desired }) =>
     desired.mounts
       .filter(({ volume_id }) => volume_id === volumeId)

@@ -5,15 +5,7 @@ import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../ground/api-error.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
-import {
-  seenOf,
-  Volume,
-  VolumeBind,
-  VolumeCreate,
-  volumes,
-  VolumeUnbind,
-  VolumeUpdate,
-} from '../resources/volume.ts';
+import { seenOf, Volume, VolumeBind, VolumeCreate, volumes, VolumeUnbind, VolumeUpdate } from '../resources/volume.ts';
 import { isApplicationSettled } from '../resources/status.ts';
 import { requireMountable } from '../workloads/mounting.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';

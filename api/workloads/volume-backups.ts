@@ -62,7 +62,11 @@ export function changeVolumeBackups(
   if (present === undefined) {
     const stray = details.find(isSent);
     if (!isSent('backup_enabled') && stray !== undefined)
-      throw badField('backup_enabled', 'required', `backup_enabled is required with ${stray}, as the volume has no schedule`);
+      throw badField(
+        'backup_enabled',
+        'required',
+        `backup_enabled is required with ${stray}, as the volume has no schedule`,
+      );
     if (fields.backup_enabled === true) requireOwnVolume(ctx.view, it);
     return beginVolumeBackups(ctx, unit, it, fields);
   }

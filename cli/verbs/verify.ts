@@ -25,6 +25,8 @@ function printTrial(made: ApiObject, { id, name }: ApiObject): void {
     case 'failed':
       throw new Error(`Backup ${id} is not proven: ${error?.message ?? 'the reason is not known'}`);
     default:
-      console.log(`restore ${made.id}, which tries it, is ${made.status ?? 'requested'}: setpoint describe restore ${made.id}`);
+      console.log(
+        `restore ${made.id}, which tries it, is ${made.status ?? 'requested'}: setpoint describe restore ${made.id}`,
+      );
   }
 }

@@ -211,7 +211,12 @@ function proven(drills: readonly LastDrill[]): ConditionInput {
   const type = 'Proven';
   const shown = shownResult(drills);
   if (shown === undefined)
-    return { type, status: 'unknown', reason: 'NotTriedYet', message: 'None of its backups was restored for trial yet' };
+    return {
+      type,
+      status: 'unknown',
+      reason: 'NotTriedYet',
+      message: 'None of its backups was restored for trial yet',
+    };
   if (shown.status === 'proven')
     return {
       type,

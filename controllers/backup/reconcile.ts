@@ -19,7 +19,17 @@ import { taskRow } from '../../agent-protocol/task-types.ts';
 import { BucketTrouble } from './bucket.ts';
 import type { BackupBucket } from './bucket.ts';
 import { plan } from './plan.ts';
-import { conditionsOf, goesOn, mayBeginAnother, missing, notWhole, observedOf, patience, stepOf, withVerification } from './states.ts';
+import {
+  conditionsOf,
+  goesOn,
+  mayBeginAnother,
+  missing,
+  notWhole,
+  observedOf,
+  patience,
+  stepOf,
+  withVerification,
+} from './states.ts';
 import type { Backup, Observed, Step, World } from './states.ts';
 
 export interface BackupSettings {

@@ -132,14 +132,12 @@ function isBehind(it: Restore, view: TenantView): boolean {
   if (it.observed?.started_at !== undefined || hasRestoreEnded(it.observed?.phase)) return false;
   return view
     .by('restore', 'server', it.desired.place.server_id)
-    .some(
-      (other) =>
-        other.meta.id !== it.meta.id &&
-        isDrill(other) &&
-        (other.observed?.started_at === undefined
-          ? !hasRestoreEnded(other.observed?.phase) && isBefore(other, it)
-          : view.get('volume', volumeIdOf(other)) !== undefined),
-    );
+    .filter((other) => other.meta.id !== it.meta.id && isDrill(other))
+    .some((other) => {
+      const { phase, started_at: begun } = other.observed ?? {};
+      if (!hasRestoreEnded(phase)) return begun !== undefined || isBefore(other, it);
+      return begun !== undefined && view.get('volume', volumeIdOf(other)) !== undefined;
+    });
 }
 
 function isBefore(one: Restore, other: Restore): boolean {

@@ -108,7 +108,7 @@ function nextStep(world: World): Step {
   if (phase === 'switching' && former !== undefined) return switching(world, former);
   if (restore.desired.cancel_requested || isDeleting(restore)) return { do: 'fail', error: cancelled };
   const { database } = world;
-  const hindrance = hindranceOf(world) ?? (world.awaitsTurn ? awaiting : undefined);
+  const hindrance = hindranceOf(world);
   if (restore.desired.of.kind === 'volume') return hindrance ?? withVolume(world) ?? byArchive(world);
   if (hindrance !== undefined || database === undefined) return hindrance ?? { do: 'fail', error: databaseGone };
   if (restore.desired.recovery !== undefined) return withVolume(world) ?? byRecovery(world, restore.desired.recovery);
@@ -118,7 +118,7 @@ function nextStep(world: World): Step {
   );
 }
 
-/** What makes the restore fail; `undefined`: nothing. */
+/** What makes the restore fail, or a drill wait for others; `undefined`: nothing. */
 function hindranceOf(world: World): Step | undefined {
   const isOfVolume = world.restore.desired.of.kind === 'volume';
   const isOfBackup = world.restore.desired.source === undefined;
@@ -130,7 +130,7 @@ function hindranceOf(world: World): Step | undefined {
     return { do: 'fail', error: { code: `${word}_gone`, message: `Its ${word} was deleted` } };
   }
   if (world.volume?.observed?.phase === 'error') return { do: 'fail', error: noVolume };
-  if (world.leftMs > 0) return undefined;
+  if (world.leftMs > 0) return world.awaitsTurn ? awaiting : undefined;
   return { do: 'fail', error: world.awaitsTurn ? noTurn : late };
 }
 
@@ -407,7 +407,10 @@ export function conditionsOf(
   const phase = isDrill(restore) && now.phase === 'switching' ? ('verifying' as const) : now.phase;
   const ready = readyOf({ ...now, phase }, server, waits);
   const isProven = isDrill(restore) && phase === 'completed';
-  return [isProven ? { ...ready, message: provenWords } : ready, ...agentTooOld([task?.observed?.error, side?.observed?.error])];
+  return [
+    isProven ? { ...ready, message: provenWords } : ready,
+    ...agentTooOld([task?.observed?.error, side?.observed?.error]),
+  ];
 }
 
 /** What a drill that went well has shown. */

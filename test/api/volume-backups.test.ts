@@ -205,7 +205,10 @@ describe('the backup fields of a volume', () => {
     expect((await owner.put(path, { backup_enabled: true })).data).toMatchObject({ backup_interval_minutes: 1440 });
     const changed = { backup_interval_minutes: 60, retention_count: 2 };
     expect((await owner.put(path, changed)).data).toMatchObject({ backup_enabled: true, ...changed });
-    expect((await owner.put(path, { backup_enabled: false })).data).toMatchObject({ backup_enabled: false, ...changed });
+    expect((await owner.put(path, { backup_enabled: false })).data).toMatchObject({
+      backup_enabled: false,
+      ...changed,
+    });
     const [schedule, ...more] = await schedulesOf(volume);
     expect([schedule?.['status'], more]).toEqual(['paused', []]);
     expect((await owner.put(path, { backup_enabled: true, name: aName() })).data).toMatchObject({

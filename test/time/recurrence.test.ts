@@ -1,11 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  everyMinutes,
-  minutesOf,
-  nextRecurrence,
-  recurrenceFault,
-  recurrencesBetween,
-} from '../../time/recurrence.ts';
+import { everyMinutes, minutesOf, nextRecurrence, recurrenceFault, recurrencesBetween } from '../../time/recurrence.ts';
 
 const at = (text: string): Date => new Date(text);
 const every = (minutes: number) => ({ expression: everyMinutes(minutes), timezone: 'UTC' });

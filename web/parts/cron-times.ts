@@ -15,7 +15,11 @@ export function nextFirings(expression: string, zone: string, from: Date, count 
   const text = expression.trim();
   const minutes = minutesOf(text);
   if (minutes !== undefined)
-    return { firings: Array.from({ length: count }, (_, at) => ({ at: new Date(from.getTime() + (at + 1) * minutes * 60_000) })) };
+    return {
+      firings: Array.from({ length: count }, (_, at) => ({
+        at: new Date(from.getTime() + (at + 1) * minutes * 60_000),
+      })),
+    };
   if (!text.startsWith('@') && text.split(/\s+/).length !== 5)
     return { error: 'Five fields are needed: minute, hour, day of the month, month, day of the week' };
   try {

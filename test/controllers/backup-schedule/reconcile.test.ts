@@ -202,7 +202,7 @@ test('the newest good backup is restored for trial as often as is wanted, and th
   await pass(rig, day);
   await succeed(rig);
   expect(drills(rig)).toHaveLength(1);
-  await pass(rig, day);
+  await pass(rig, day + hour);
   await succeed(rig);
   expect(drills(rig).map(({ desired }) => desired.backup_id)).toEqual([first.meta.id, expect.any(String)]);
   await tried(rig, 'proven');

@@ -44,8 +44,9 @@ it('the volume of a restore that has not ended is left out', async () => {
   const unit = rig.repo.begin();
   unit.create('environment', source, desiredState('environment'));
   unit.create('environment', clone, desiredState('environment', { clone_of }));
+  unit.create('server', id('one'), desiredState('server'));
   for (const name of ['notes', 'scratch'])
-    unit.create('volume', id(name), desiredState('volume', { environment_id: source, name }));
+    unit.create('volume', id(name), desiredState('volume', { environment_id: source, server_id: id('one'), name }));
   const of = { kind: 'volume' as const, id: id('notes') };
   unit.create('restore', id('drill'), desiredState('restore', { of, volume_id: id('scratch'), is_drill: true }));
   await commit(unit);

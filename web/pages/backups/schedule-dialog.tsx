@@ -53,12 +53,14 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
   const [destinationId, setDestinationId] = useState(schedule?.destination_id);
   const [isPaused, setPaused] = useState(start.isPaused);
   const name = schedule?.name ?? target?.name;
+  const interval = verified.trim();
+  const trial = interval === '' ? '' : ` --verify ${shellQuoted(interval)}`;
   const settings = {
     cron_expression: cron.trim(),
     timezone: zone,
     retention_count: Number(kept),
     is_paused: isPaused,
-    verify_every: verified.trim() === '' ? null : verified.trim(),
+    verify_every: interval === '' ? null : interval,
     ...(destinationId !== undefined && { destination_id: destinationId }),
   };
   const body = schedule === undefined ? { ...fieldOf(target), ...settings } : settings;
@@ -151,7 +153,7 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
         }
         command={
           schedule === undefined
-            ? `setpoint backup ${shellQuoted(name ?? 'NAME')} --every ${shellQuoted(cron.trim())} --timezone ${shellQuoted(zone)} --keep ${kept}${verified.trim() === '' ? '' : ` --verify ${shellQuoted(verified.trim())}`}`
+            ? `setpoint backup ${shellQuoted(name ?? 'NAME')} --every ${shellQuoted(cron.trim())} --timezone ${shellQuoted(zone)} --keep ${kept}${trial}`
             : undefined
         }
       />
@@ -202,7 +204,9 @@ function whyNotYet({ name, cron, zone, kept, verified }: Entered): string | unde
   if ('error' in reading) return reading.error;
   const count = /^\d{1,3}$/.test(kept.trim()) ? Number(kept) : 0;
   if (count < 1 || count > mostKept) return `Keep from 1 to ${mostKept} backups`;
-  return /^(|[1-9]\d{0,2}[dw])$/.test(verified.trim()) ? undefined : 'Restore for trial every so many days or weeks, as 7d';
+  return /^(|[1-9]\d{0,2}[dw])$/.test(verified.trim())
+    ? undefined
+    : 'Restore for trial every so many days or weeks, as 7d';
 }
 
 function zones(): readonly string[] {

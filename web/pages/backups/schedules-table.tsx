@@ -72,18 +72,7 @@ export function SchedulesTable({ rows }: { readonly rows: readonly Schedule[] })
           {
             id: 'proven',
             title: 'Restored for trial',
-            cell: ({ verify_every: every, verification: last }) =>
-              last === null ? (
-                every === null ? (
-                  'never'
-                ) : (
-                  'not yet'
-                )
-              ) : (
-                <span>
-                  {last.status === 'proven' ? 'proven' : 'not proven'} <Time at={last.at} />
-                </span>
-              ),
+            cell: (one) => <Tried it={one} />,
             sortBy: ({ verification: last }) => last?.at ?? '',
           },
           { id: 'kept', title: 'Kept', isNumber: true, cell: ({ retention_count: count }) => count },
@@ -106,6 +95,17 @@ export function SchedulesTable({ rows }: { readonly rows: readonly Schedule[] })
       {shown !== undefined && open?.dialog === 'edit' && <ScheduleDialog schedule={shown} onClose={closed} />}
       {shown !== undefined && open?.dialog === 'delete' && <DeleteSchedule it={shown} onClose={closed} />}
     </>
+  );
+}
+
+/** What the last drills have shown. */
+function Tried({ it }: { readonly it: Schedule }): VNode {
+  const { verify_every: every, verification: last } = it;
+  if (last === null) return <span class="quiet">{every === null ? 'never' : 'not yet'}</span>;
+  return (
+    <span>
+      {last.status === 'proven' ? 'proven' : 'not proven'} <Time at={last.at} />
+    </span>
   );
 }
 
