@@ -1205,7 +1205,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Copy an environment with all that is in it, secrets included; the copies are not deployed */
+        /** Copy an environment with all that is in it, secrets included, and data if wanted; the copies are not deployed */
         post: operations["cloneEnvironment"];
         delete?: never;
         options?: never;
@@ -3315,6 +3315,12 @@ export interface components {
             observed_generation: number;
             last_transition_at: string;
         };
+        /** @description Databases and volumes whose data is copied, and of how many it is to come; null: they begin empty */
+        ClonedData: {
+            total: number;
+            left: number;
+            failed: string[];
+        } | null;
         ServerIngressInput: {
             enabled?: boolean;
             http_port?: number;
@@ -4074,6 +4080,7 @@ export interface components {
             clone_of: {
                 environment_id: string;
                 complete: boolean;
+                data: components["schemas"]["ClonedDataOutput"];
             } | null;
             /** @enum {string} */
             status: "active" | "deleting";
@@ -5920,6 +5927,12 @@ export interface components {
             observed_generation: number;
             last_transition_at: string;
         };
+        /** @description Databases and volumes whose data is copied, and of how many it is to come; null: they begin empty */
+        ClonedDataOutput: {
+            total: number;
+            left: number;
+            failed: string[];
+        } | null;
         VolumeBindingOutput: {
             /** @enum {string} */
             workload_type: "application";
@@ -11295,8 +11308,10 @@ export interface operations {
                     server_map?: {
                         [key: string]: string;
                     } | null;
-                    /** @description Must not be true: only the configuration is copied */
+                    /** @description Databases and volumes get the data of their sources by backups, which go then; else they begin empty */
                     include_data?: boolean | null;
+                    /** @description Where these backups are meanwhile; by default the only destination that there is */
+                    destination_id?: string | null;
                 };
             };
         };
@@ -11531,6 +11546,7 @@ export interface operations {
                     clone_of?: {
                         environment_id: string;
                         complete: boolean;
+                        data: components["schemas"]["ClonedData"];
                     } | null;
                     /**
                      * @description Read-only: it may be sent back, and changes nothing

@@ -358,8 +358,8 @@ async function announce(world: World, now: Observed, ctx: Context): Promise<void
   ctx.event(restore, event);
   const of = database ?? target;
   if (of !== undefined) ctx.event(of, event);
-  // of a drill its backup tells
-  if (now.error?.code === 'cancelled' || isTrial) return;
+  // of a drill its backup tells, and of the data of a clone that one
+  if (now.error?.code === 'cancelled' || isTrial || restore.desired.clone_id !== undefined) return;
   await ctx.notify(restore, `${restore.meta.id}/${now.phase}`, {
     type: isBad ? 'restore_failed' : 'restore_completed',
     severity: isBad ? 'error' : 'info',

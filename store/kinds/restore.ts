@@ -53,6 +53,8 @@ export const restore = defineKind({
     name: Name,
     /** What it is of was made for this restore. A database starts with what is restored, and its own empty volume goes. */
     is_new: z.boolean().default(false),
+    /** It brings data into a copy of this clone of an environment, which tells of what fails. */
+    clone_id: Id.optional(),
     /** It is a drill: what was restored is thrown away once all of it was read. */
     is_drill: z.literal(true).optional(),
     /** What mounts the volume that was made for this restore, once it has all. */

@@ -92,6 +92,10 @@ const kindAt: Readonly<Record<string, (typeof kindOf)[string]>> = {
   'POST /databases/:id/switch volume_id': { kind: 'volume', of: formerVolumeOf },
   'POST /volumes backup_destination_id': ofVolumeSchedule,
   'PUT /volumes/:id backup_destination_id': ofVolumeSchedule,
+  'POST /projects/:projectId/environments/:envId/clone destination_id': {
+    ...ofVolumeSchedule,
+    with: { include_data: true },
+  },
 };
 /** Ids that others gave to what is theirs. */
 const foreign = new Set(['account_id']);

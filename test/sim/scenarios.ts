@@ -939,6 +939,27 @@ volumes: {data: {}}
     },
   },
   {
+    name: 'clone an environment with the data of its database, and delete the clone',
+    // the one that serves, and the one that the data of its copy is read into
+    running: 2,
+    prepare: withDatabase,
+    async run(world, { machine, project, app: database }) {
+      const { environment_id: source } = (await world.must('GET', `/databases/${database}`)).data;
+      const base = `/projects/${project}/environments`;
+      const asked = { name: 'copy', include_data: true };
+      const { data } = await world.must('POST', `${base}/${source}/clone`, asked);
+      await world.until('its data is copied', async () => {
+        const of = (await world.repo.get('environment', data.id))?.desired.clone_of;
+        expect(of?.data?.failed ?? []).toEqual([]);
+        return of?.complete === true && of.data?.left?.length === 0;
+      });
+      await world.must('DELETE', `${base}/${data.id}?force=true`);
+      await gone(world, 'environment', data.id);
+      expect(machine.engine.volumes.list({})).toHaveLength(1);
+      await world.until('its backup is gone', () => world.bucket.objects.size === 0);
+    },
+  },
+  {
     name: 'import a dump into a database by its address, and delete that with its former data',
     running: 2,
     prepare: withDatabase,
