@@ -51,12 +51,9 @@ export type BackupSchedule = z.infer<typeof BackupSchedule>;
 
 const settings = {
   destination_id: Reference.meta({ description: 'By default the only one that there is' }),
-  cron_expression: z
-    .string()
-    .max(100)
-    .meta({
-      description: 'Minute, hour, day of the month, month, day of the week; or a word such as @daily or @every 90m',
-    }),
+  cron_expression: z.string().max(100).meta({
+    description: 'Minute, hour, day of the month, month, day of the week; or a word such as @daily or @every 90m',
+  }),
   timezone: z.string().max(64).meta({ description: 'Such as Europe/Berlin; by default UTC' }),
   retention_count: z.int().min(1).max(365).meta({ description: 'Good backups that stay; by default 7' }),
   is_paused: z.boolean(),
