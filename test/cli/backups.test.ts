@@ -113,7 +113,7 @@ describe('backup', () => {
     expect((await run('backup', 'refused')).err).toContain('there are 2: name one');
     expect((await run('backup', 'refused', '--to', 'third')).err).toContain('No backup-destination is called third');
     expect(await run('backup', 'refused', '--keep', '3')).toEqual(
-      failed('--timezone and --keep are of a schedule: name its times by --every'),
+      failed('--timezone, --keep and --verify are of a schedule: name its times by --every'),
     );
     expect((await run('backup', 'refused', '--every', '@daily', '--keep', '0')).err).toContain('1 to 365');
     expect((await run('backup', 'nowhere')).err).toContain('No database, volume or application is called nowhere');
