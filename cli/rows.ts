@@ -115,6 +115,7 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     status: field('status'),
     trigger: field('trigger'),
     size: (it) => bytes(z.number().nullish().parse(it['size_bytes'])),
+    proven: field('proven_at'),
     expires: field('expires_at'),
   },
   'backup-schedules': {
@@ -131,6 +132,7 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     project: parent,
     environment,
     status: field('status'),
+    trial: (it) => (it['is_drill'] === true ? 'yes' : ''),
     backup: field('backup_id'),
     finished: field('finished_at'),
   },

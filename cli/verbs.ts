@@ -593,7 +593,15 @@ export const verbs: readonly Verb[] = [
   }),
   verb<
     [name: string],
-    Waiting & { to?: string; every?: string; timezone?: string; keep?: number; destination?: string; on?: string }
+    Waiting & {
+      to?: string;
+      every?: string;
+      timezone?: string;
+      keep?: number;
+      verify?: string;
+      destination?: string;
+      on?: string;
+    }
   >({
     use: 'backup <name>',
     text: 'back up a database, a volume or the volumes of an application to a bucket, now or, with --every, again and again; import --destination NAME: take up what another installation made',
@@ -604,6 +612,7 @@ export const verbs: readonly Verb[] = [
       new Option('--every <cron>', 'minute, hour, day of the month, month, day of the week, such as "30 3 * * *"'),
       new Option('--timezone <name>', 'of --every, such as Europe/Berlin; by default UTC'),
       new Option('--keep <number>', 'of --every: good backups that stay, by default 7').argParser(keptBackups),
+      new Option('--verify <time>', 'of --every: restore the newest one for trial after so long, such as 7d or 2w'),
       noWait,
     ],
     run: async (client, [name], options) => (await import('./verbs/backup.ts')).backup(client, name, options),
@@ -627,6 +636,12 @@ export const verbs: readonly Verb[] = [
       noWait,
     ],
     run: async (client, [name], options) => (await import('./verbs/restore.ts')).restore(client, name, options),
+  }),
+  verb<[backup: string], Waiting>({
+    use: 'verify <backup>',
+    text: 'restore a backup for trial: beside what is there, read to its end, and removed again',
+    options: [noWait],
+    run: async (client, [name], options) => (await import('./verbs/verify.ts')).verify(client, name, options),
   }),
   verb<[database: string], Waiting & { to?: string; as?: string }>({
     use: 'pitr <database>',

@@ -42,6 +42,7 @@ export const backupVerbs = {
     },
     restore_volume: { label: 'Restore', route: 'POST /backups/volume/:id/restore', in: restorable },
     clone: { label: 'Restore as a new volume', route: 'POST /backups/volume/:id/clone', in: restorable },
+    verify: { label: 'Restore for trial', route: 'POST /backups/:id/verify', in: restorable },
     update: { label: 'Change', route: 'PUT /backups/:id', in: { ...always, failed: gone, expired: gone } },
     delete: {
       label: 'Delete',

@@ -5,6 +5,8 @@ import type { KindName } from './kinds/kinds.ts';
 import type { TenantView } from './mirror.ts';
 import type { DeepReadonly } from './deep-readonly.ts';
 import { plainCopy } from './plain-copy.ts';
+import { hasRestoreEnded } from './kinds/restore.ts';
+import { isKind } from './resource.ts';
 import type { ReadonlyResource } from './resource.ts';
 import { isSealed } from './seal.ts';
 import type { Transplanter } from './seal.ts';
@@ -25,7 +27,19 @@ export const copiedKinds: readonly KindName[] = (Object.keys(kinds) as KindName[
 
 /** What a clone of an environment copies, by kind and in the order of creation. */
 export function copiedFrom(view: TenantView, environmentId: string): ReadonlyResource[] {
-  return copiedKinds.flatMap((kind) => view.by(kind, 'environment', environmentId));
+  return copiedKinds
+    .flatMap((kind) => view.by(kind, 'environment', environmentId))
+    .filter((it) => !isOfRestore(view, it));
+}
+
+/** It is the volume of a restore that has not ended: whether it stays is not known yet. */
+function isOfRestore(view: TenantView, it: ReadonlyResource): boolean {
+  return (
+    isKind(it, 'volume') &&
+    view
+      .by('restore', 'volume', it.meta.id)
+      .some(({ desired, observed }) => !desired.is_new && !hasRestoreEnded(observed?.phase))
+  );
 }
 
 /** Whether an environment is a clone that is not complete yet; until then its content belongs to its controller. */

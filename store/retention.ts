@@ -34,6 +34,8 @@ export const retention = {
   restoresPerDatabase: 20,
   /** Ended restores of volumes. */
   endedRestoresKeepMs: 30 * day,
+  /** Ended drills. */
+  endedDrillsKeepMs: 7 * day,
   /** The volume that a database served from before a restore. */
   formerVolumeKeepMs: 7 * day,
   notificationsPerUser: 200,

@@ -950,6 +950,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/backups/{id}/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore a backup for trial: beside what is there, read to its end, and removed again */
+        post: operations["verifyBackup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/backups/volume/{id}/clone": {
         parameters: {
             query?: never;
@@ -1188,7 +1205,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Copy an environment with all that is in it, secrets included; the copies are not deployed */
+        /** Copy an environment with all that is in it, secrets included, and data if wanted; the copies are not deployed */
         post: operations["cloneEnvironment"];
         delete?: never;
         options?: never;
@@ -2787,7 +2804,7 @@ export interface paths {
         };
         /** A volume and what mounts it */
         get: operations["getVolume"];
-        /** Change the name or the labels of a volume */
+        /** Change the name, the labels or the backups of a volume */
         put: operations["updateVolume"];
         post?: never;
         /** Delete a volume with its data; not while something mounts it */
@@ -3298,6 +3315,12 @@ export interface components {
             observed_generation: number;
             last_transition_at: string;
         };
+        /** @description Databases and volumes whose data is copied, and of how many it is to come; null: they begin empty */
+        ClonedData: {
+            total: number;
+            left: number;
+            failed: string[];
+        } | null;
         ServerIngressInput: {
             enabled?: boolean;
             http_port?: number;
@@ -3826,6 +3849,9 @@ export interface components {
             completed_at: string | null;
             /** @description When the bucket was last found to have the object */
             verified_at: string | null;
+            /** @description When all of it was last restored and read */
+            proven_at: string | null;
+            verification: components["schemas"]["BackupVerification"];
             /** @description From then on its object is removed, unless it is the last good one; null: it stays */
             expires_at: string | null;
             error: {
@@ -3839,6 +3865,17 @@ export interface components {
             /** @description Since it began */
             bytes_per_second: number;
         };
+        /** @description What the last trial showed; null: it was never restored */
+        BackupVerification: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            restore_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
         Events: {
             /** @enum {string} */
             type: "normal" | "warning";
@@ -3883,9 +3920,25 @@ export interface components {
             last_run_at: string | null;
             last_backup_id: string | null;
             last_success_at: string | null;
+            /** @description How often its newest backup is restored for trial; null: never */
+            verify_every: string | null;
+            /** @description null: never, or once a backup of it is good */
+            next_verify_at: string | null;
+            verification: components["schemas"]["ScheduleVerification"];
             /** @description Backups that were left out since it was made */
             missed: number;
         };
+        /** @description What the last trial showed; null: there was none yet */
+        ScheduleVerification: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            backup_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
         Restore: {
             id: string;
             generation: number;
@@ -3909,6 +3962,8 @@ export interface components {
             /** @description null: it is an import, whose source says of what */
             backup_id: string | null;
             source: components["schemas"]["RestoreSource"];
+            /** @description What was restored is removed once all of it was read */
+            is_drill: boolean;
             database_id: string | null;
             /** @description The new volume, which it is restored into */
             volume_id: string;
@@ -4025,6 +4080,7 @@ export interface components {
             clone_of: {
                 environment_id: string;
                 complete: boolean;
+                data: components["schemas"]["ClonedDataOutput"];
             } | null;
             /** @enum {string} */
             status: "active" | "deleting";
@@ -5371,6 +5427,13 @@ export interface components {
             docker_volume: string;
             /** @description It has the former data of another volume since a restore, and is deleted then; null: it stays */
             expires_at: string | null;
+            /** @description It has a backup schedule that is not paused */
+            backup_enabled: boolean;
+            /** @description null: its schedule has a cron expression */
+            backup_interval_minutes: number | null;
+            backup_destination_id: string | null;
+            /** @description Good backups of its schedule that stay */
+            retention_count: number | null;
             /** @enum {string} */
             status: "pending" | "available" | "bound" | "error" | "deleting";
         };
@@ -5864,6 +5927,12 @@ export interface components {
             observed_generation: number;
             last_transition_at: string;
         };
+        /** @description Databases and volumes whose data is copied, and of how many it is to come; null: they begin empty */
+        ClonedDataOutput: {
+            total: number;
+            left: number;
+            failed: string[];
+        } | null;
         VolumeBindingOutput: {
             /** @enum {string} */
             workload_type: "application";
@@ -9419,11 +9488,13 @@ export interface operations {
                     /** @description All volumes that it mounts; retention_count is of each. One of the three is sent */
                     application_id?: string | null;
                     destination_id?: string | null;
-                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily */
+                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily or @every 90m */
                     cron_expression: string;
                     timezone?: string | null;
                     retention_count?: number | null;
                     is_paused?: boolean | null;
+                    /** @description After so long, such as 7d or 2w, the newest backup is restored beside what is there, read, and removed; null: never */
+                    verify_every?: string | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -9522,13 +9593,15 @@ export interface operations {
                      * @description By default the only one that there is
                      */
                     destination_id?: string;
-                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily */
+                    /** @description Minute, hour, day of the month, month, day of the week; or a word such as @daily or @every 90m */
                     cron_expression?: string;
                     /** @description Such as Europe/Berlin; by default UTC */
                     timezone?: string;
                     /** @description Good backups that stay; by default 7 */
                     retention_count?: number;
                     is_paused?: boolean;
+                    /** @description After so long, such as 7d or 2w, the newest backup is restored beside what is there, read, and removed; null: never */
+                    verify_every?: string | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -10051,6 +10124,52 @@ export interface operations {
                 };
             };
         };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Restore"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    verifyBackup: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             /** @description Done */
             201: {
@@ -11189,8 +11308,10 @@ export interface operations {
                     server_map?: {
                         [key: string]: string;
                     } | null;
-                    /** @description Must not be true: only the configuration is copied */
+                    /** @description Databases and volumes get the data of their sources by backups, which go then; else they begin empty */
                     include_data?: boolean | null;
+                    /** @description Where these backups are meanwhile; by default the only destination that there is */
+                    destination_id?: string | null;
                 };
             };
         };
@@ -11425,6 +11546,7 @@ export interface operations {
                     clone_of?: {
                         environment_id: string;
                         complete: boolean;
+                        data: components["schemas"]["ClonedData"];
                     } | null;
                     /**
                      * @description Read-only: it may be sent back, and changes nothing
@@ -17110,6 +17232,14 @@ export interface operations {
                     environment_id?: string | null;
                     server_id?: string | null;
                     name: string;
+                    /** @description Makes its schedule, or pauses it; the other fields of backups are kept only where there is one */
+                    backup_enabled?: boolean | null;
+                    /** @description Minutes between two backups; by default 1440 */
+                    backup_interval_minutes?: number | null;
+                    /** @description By default the only one that there is */
+                    backup_destination_id?: string | null;
+                    /** @description Good backups that stay; by default 7 */
+                    retention_count?: number | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -17204,6 +17334,14 @@ export interface operations {
             content: {
                 "application/json": {
                     name?: string;
+                    /** @description Makes its schedule, or pauses it; the other fields of backups are kept only where there is one */
+                    backup_enabled?: boolean | null;
+                    /** @description Minutes between two backups; by default 1440 */
+                    backup_interval_minutes?: number | null;
+                    /** @description By default the only one that there is */
+                    backup_destination_id?: string | null;
+                    /** @description Good backups that stay; by default 7 */
+                    retention_count?: number | null;
                     labels?: {
                         [key: string]: string;
                     };

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { backupSchedule } from '../../store/kinds/backup-schedule.ts';
+import { nextDrillAt, shownResult } from '../../store/last-drills.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -31,6 +33,17 @@ export const BackupSchedule = z
     last_run_at: nullableText,
     last_backup_id: nullableText,
     last_success_at: nullableText,
+    verify_every: nullableText.meta({ description: 'How often its newest backup is restored for trial; null: never' }),
+    next_verify_at: nullableText.meta({ description: 'null: never, or once a backup of it is good' }),
+    verification: z
+      .object({
+        status: z.enum(['proven', 'not_proven']),
+        at: z.string(),
+        backup_id: z.string(),
+        error: z.object({ code: z.string(), message: z.string() }).nullable(),
+      })
+      .nullable()
+      .meta({ id: 'ScheduleVerification', description: 'What the last trial showed; null: there was none yet' }),
     missed: z.int().meta({ description: 'Backups that were left out since it was made' }),
   })
   .meta({ id: 'BackupSchedule' });
@@ -38,13 +51,16 @@ export type BackupSchedule = z.infer<typeof BackupSchedule>;
 
 const settings = {
   destination_id: Reference.meta({ description: 'By default the only one that there is' }),
-  cron_expression: z
-    .string()
-    .max(100)
-    .meta({ description: 'Minute, hour, day of the month, month, day of the week; or a word such as @daily' }),
+  cron_expression: z.string().max(100).meta({
+    description: 'Minute, hour, day of the month, month, day of the week; or a word such as @daily or @every 90m',
+  }),
   timezone: z.string().max(64).meta({ description: 'Such as Europe/Berlin; by default UTC' }),
   retention_count: z.int().min(1).max(365).meta({ description: 'Good backups that stay; by default 7' }),
   is_paused: z.boolean(),
+  verify_every: backupSchedule.desired.shape.verify_every.unwrap().nullable().meta({
+    description:
+      'After so long, such as 7d or 2w, the newest backup is restored beside what is there, read, and removed; null: never',
+  }),
 };
 
 export const BackupScheduleCreate = z.strictObject({
@@ -58,6 +74,7 @@ export const BackupScheduleCreate = z.strictObject({
   timezone: settings.timezone.nullish(),
   retention_count: settings.retention_count.nullish(),
   is_paused: settings.is_paused.nullish(),
+  verify_every: settings.verify_every.optional(),
   labels: Labels.optional(),
 });
 
@@ -67,6 +84,13 @@ function statusOf(it: It): BackupSchedule['status'] {
   if (isDeleting(it)) return 'deleting';
   if (it.desired.is_paused) return 'paused';
   return it.observed?.phase === 'overdue' ? 'overdue' : 'active';
+}
+
+function verificationOf({ observed }: It): BackupSchedule['verification'] {
+  const shown = shownResult(observed?.drills ?? []);
+  if (shown === undefined) return null;
+  const { status, at, backup_id, error } = shown;
+  return { status, at, backup_id, error: error === undefined ? null : { ...error } };
 }
 
 interface Change {
@@ -101,7 +125,10 @@ export const backupSchedules = defineResource({
       is_paused: desired.is_paused,
       status: statusOf(it),
       missed: observed?.missed ?? 0,
+      verification: verificationOf(it),
       ...orNull({
+        verify_every: desired.verify_every,
+        next_verify_at: nextDrillAt(desired, observed?.drills),
         database_id: desired.of.kind === 'database' ? desired.of.id : undefined,
         volume_id: desired.of.kind === 'volume' ? desired.of.id : undefined,
         application_id: desired.of.kind === 'application' ? desired.of.id : undefined,

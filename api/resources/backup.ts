@@ -57,6 +57,16 @@ export const Backup = z
     started_at: nullableText,
     completed_at: nullableText.meta({ description: 'When it ended, in any way' }),
     verified_at: nullableText.meta({ description: 'When the bucket was last found to have the object' }),
+    proven_at: nullableText.meta({ description: 'When all of it was last restored and read' }),
+    verification: z
+      .object({
+        status: z.enum(['proven', 'not_proven']),
+        at: z.string(),
+        restore_id: z.string(),
+        error: z.object({ code: z.string(), message: z.string() }).nullable(),
+      })
+      .nullable()
+      .meta({ id: 'BackupVerification', description: 'What the last trial showed; null: it was never restored' }),
     expires_at: nullableText.meta({
       description: 'From then on its object is removed, unless it is the last good one; null: it stays',
     }),
@@ -84,6 +94,12 @@ function progressFor(it: It, view: TenantView): z.infer<typeof BackupProgress> |
   if (hasBackupEnded(it.observed?.phase)) return null;
   const { done, per_second } = taskProgress(view, it.meta.id, 'backup') ?? {};
   return done === undefined ? null : { done_bytes: done, bytes_per_second: per_second ?? 0 };
+}
+
+function verificationOf({ observed }: It): Backup['verification'] {
+  if (observed?.verification === undefined) return null;
+  const { status, at, restore_id, error } = observed.verification;
+  return { status, at, restore_id, error: error === undefined ? null : { ...error } };
 }
 
 function engineOf({ desired: { of } }: It) {
@@ -117,6 +133,7 @@ export const backups = defineResource({
       object_key: backupKeys(it).object,
       pinned: desired.pinned,
       requested_at: desired.requested_at,
+      verification: verificationOf(it),
       ...seen,
       ...orNull({
         type: engine?.type,
@@ -133,6 +150,7 @@ export const backups = defineResource({
         started_at: observed?.started_at,
         completed_at: observed?.finished_at,
         verified_at: observed?.verified_at,
+        proven_at: observed?.proven_at,
         error: observed?.error,
       }),
     };

@@ -22,7 +22,18 @@ export const Environment = z
     git_branch: z.string().nullable(),
     is_default: z.boolean(),
     clone_of: z
-      .object({ environment_id: z.string(), complete: z.boolean() })
+      .object({
+        environment_id: z.string(),
+        complete: z.boolean(),
+        data: z
+          .object({ total: z.int(), left: z.int(), failed: z.array(z.string()) })
+          .nullable()
+          .meta({
+            id: 'ClonedData',
+            description:
+              'Databases and volumes whose data is copied, and of how many it is to come; null: they begin empty',
+          }),
+      })
       .nullable()
       .meta({ description: 'The environment that it began as a copy of, and whether it has all of it' }),
     status: z.enum(['active', 'deleting']),
@@ -52,7 +63,12 @@ export const EnvironmentClone = z.strictObject({
     .refine((map) => Object.keys(map).length <= 50, 'Must name at most 50 servers')
     .nullish()
     .meta({ description: 'Server of a workload → server of its copy; copies of others run where their sources do' }),
-  include_data: z.boolean().nullish().meta({ description: 'Must not be true: only the configuration is copied' }),
+  include_data: z.boolean().nullish().meta({
+    description: 'Databases and volumes get the data of their sources by backups, which go then; else they begin empty',
+  }),
+  destination_id: Reference.nullish().meta({
+    description: 'Where these backups are meanwhile; by default the only destination that there is',
+  }),
 });
 
 function toEnvironment(
@@ -75,8 +91,14 @@ function toEnvironment(
   };
 }
 
-function cloneOf({ environment_id, complete }: { environment_id: string; complete: boolean }) {
-  return { environment_id, complete };
+function cloneOf({
+  environment_id,
+  complete,
+  data,
+}: NonNullable<ReadonlyResource<'environment'>['desired']['clone_of']>): NonNullable<Environment['clone_of']> {
+  if (data === undefined) return { environment_id, complete, data: null };
+  const { total, left, failed } = data;
+  return { environment_id, complete, data: { total, left: left?.length ?? total, failed: [...failed] } };
 }
 
 function isDefaultEnvironment(it: ReadonlyResource<'environment'>, view: TenantView): boolean {

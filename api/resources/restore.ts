@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { database } from '../../store/kinds/database.ts';
 import { sideHost } from '../../store/kinds/internal-id.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import { isDrill } from '../../store/new-drill.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -35,6 +36,7 @@ export const Restore = z
         size_bytes: z.int().nullable(),
       })
       .meta({ id: 'RestoreSource', description: 'What is restored' }),
+    is_drill: z.boolean().meta({ description: 'What was restored is removed once all of it was read' }),
     database_id: nullableText,
     volume_id: z.string().meta({ description: 'The new volume, which it is restored into' }),
     former_volume_id: nullableText.meta({
@@ -89,7 +91,10 @@ export const RestoreOf = z.strictObject({
 });
 
 export function restoreStatus(it: It): Restore['status'] {
-  return isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending');
+  if (isDeleting(it)) return 'deleting';
+  const { phase = 'pending' } = it.observed ?? {};
+  // nothing is switched to it: its instance ends
+  return phase === 'switching' && isDrill(it) ? 'verifying' : phase;
 }
 
 function progressFor(it: It, view: TenantView): Restore['progress'] {
@@ -150,6 +155,7 @@ export const restores = defineResource({
       environment_id: desired.place.environment_id,
       name: desired.name,
       source: sourceOf(it),
+      is_drill: isDrill(it),
       kind: desired.of.kind,
       resource_id: desired.of.id,
       volume_id: observed?.volume_id ?? desired.volume_id,

@@ -2,10 +2,13 @@ import { z } from 'zod';
 import { CopyFrom, dataName, volume, VolumePhase } from '../../store/kinds/volume.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { placesOf } from '../../store/population.ts';
+import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { scheduleOfVolume } from '../../store/volume-schedule.ts';
+import { minutesOf, mostIntervalMinutes } from '../../time/recurrence.ts';
 import { volumeVerbs } from '../../rules/volume.ts';
-import { Labels, objectFields, objectFieldsOf, placeFields, Reference } from './object-fields.ts';
+import { Labels, objectFields, objectFieldsOf, orNull, placeFields, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 import { isReconciled } from './status.ts';
 
@@ -34,19 +37,41 @@ export const Volume = z
     expires_at: z.string().nullable().meta({
       description: 'It has the former data of another volume since a restore, and is deleted then; null: it stays',
     }),
+    backup_enabled: z.boolean().meta({ description: 'It has a backup schedule that is not paused' }),
+    backup_interval_minutes: z.int().nullable().meta({ description: 'null: its schedule has a cron expression' }),
+    backup_destination_id: z.string().nullable(),
+    retention_count: z.int().nullable().meta({ description: 'Good backups of its schedule that stay' }),
     status: z.enum(VolumePhase.options),
   })
   .meta({ id: 'Volume' });
 export type Volume = z.infer<typeof Volume>;
 
+/** Of the backup schedule of a volume. */
+const backupFields = {
+  backup_enabled: z.boolean().nullish().meta({
+    description: 'Makes its schedule, or pauses it; the other fields of backups are kept only where there is one',
+  }),
+  backup_interval_minutes: z
+    .int()
+    .min(1)
+    .max(mostIntervalMinutes)
+    .nullish()
+    .meta({ description: 'Minutes between two backups; by default 1440' }),
+  backup_destination_id: Reference.nullish().meta({ description: 'By default the only one that there is' }),
+  retention_count: z.int().min(1).max(365).nullish().meta({ description: 'Good backups that stay; by default 7' }),
+};
+export type VolumeBackupFields = z.output<z.ZodObject<typeof backupFields>>;
+
 export const VolumeCreate = z.strictObject({
   ...placeFields,
   name: volume.desired.shape.name,
+  ...backupFields,
   labels: Labels.optional(),
 });
 
 export const VolumeUpdate = z.strictObject({
   name: VolumeCreate.shape.name.optional(),
+  ...backupFields,
   labels: VolumeCreate.shape.labels,
 });
 
@@ -71,10 +96,7 @@ export const VolumeUnbind = z.strictObject({
 });
 
 /** The mounts of a volume by these applications. */
-export function bindingsIn(
-  applications: readonly ReadonlyResource<'application'>[],
-  volumeId: string,
-): Volume['bindings'] {
+function bindingsIn(applications: readonly ReadonlyResource<'application'>[], volumeId: string): Volume['bindings'] {
   return applications.flatMap(({ meta, desired }) =>
     desired.mounts
       .filter(({ volume_id }) => volume_id === volumeId)
@@ -87,6 +109,30 @@ export function bindingsIn(
   );
 }
 
+type SeenOfVolume = Pick<
+  Volume,
+  'bindings' | 'backup_enabled' | 'backup_interval_minutes' | 'backup_destination_id' | 'retention_count'
+>;
+
+/** What an answer shows of other objects: the applications that mount the volume, and its schedule as it is or will be. */
+export function seenOf(
+  view: TenantView,
+  id: string,
+  applications: readonly ReadonlyResource<'application'>[],
+  schedule = scheduleOfVolume(view, id),
+): SeenOfVolume {
+  const { desired } = schedule ?? {};
+  return {
+    bindings: bindingsIn(applications, id),
+    backup_enabled: desired?.is_paused === false,
+    ...orNull({
+      backup_interval_minutes: desired && minutesOf(desired.cron_expression),
+      backup_destination_id: desired?.destination_id,
+      retention_count: desired?.retention_count,
+    }),
+  };
+}
+
 export function volumeStatus(it: ReadonlyResource<'volume'>): Volume['status'] {
   return isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending');
 }
@@ -96,14 +142,14 @@ export const volumes = defineResource({
   word: 'Volume',
   project: ({ desired }) => desired.project_id,
   answer: Volume,
-  seen: ({ meta }, view) => ({ bindings: bindingsIn(view.by('application', 'volume', meta.id), meta.id) }),
-  show: (it, { bindings }): Volume => ({
+  seen: ({ meta }, view) => seenOf(view, meta.id, view.by('application', 'volume', meta.id)),
+  show: (it, seen: SeenOfVolume): Volume => ({
     ...objectFieldsOf(it),
     project_id: it.desired.project_id,
     environment_id: it.desired.environment_id,
     server_id: it.desired.server_id,
     name: it.desired.name,
-    bindings,
+    ...seen,
     database_id: it.desired.database_id ?? null,
     copy_from: it.desired.copy_from === undefined ? null : plainCopy<CopyFrom>(it.desired.copy_from),
     docker_volume: dataName(it),
@@ -123,6 +169,10 @@ export const volumes = defineResource({
     shows: {
       application: ({ before, after }) =>
         [before, after].flatMap((it) => (it === undefined ? [] : placesOf(it, 'volume'))),
+      backup_schedule({ before, after }) {
+        const of = (after ?? before)?.desired.of;
+        return of?.kind === 'volume' ? [of.id] : [];
+      },
     },
   },
 });

@@ -241,6 +241,7 @@ const rows = {
   'PUT /backups/:id': ['+ + + + - - -'],
   'DELETE /backups/:id': ['+ + + + - - -'],
   'POST /backups/:id/cancel': ['+ + + + + - -'],
+  'POST /backups/:id/verify': ['+ + + + - - -'],
   'GET /backups/:id/events': ['+ + + + + + -'],
   'POST /backups/database/:id/restore': ['+ + + + - - -'],
 

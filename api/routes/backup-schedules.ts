@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { defined } from '../../store/defined.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { newBackup } from '../../store/new-backup.ts';
-import { cronFault } from '../../time/cron.ts';
+import { recurrenceFault } from '../../time/recurrence.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
@@ -15,6 +15,7 @@ import {
   backupSchedules,
   BackupScheduleUpdate,
 } from '../resources/backup-schedule.ts';
+import { assign } from '../resources/object-fields.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { destinationFor, requireBackupRoom, requireBackups, requireOwnVolume } from '../workloads/backing-up.ts';
 import { referred } from '../workloads/references.ts';
@@ -56,6 +57,7 @@ export const createBackupSchedule = defineEndpoint({
       timezone: body.timezone ?? 'UTC',
       retention_count: body.retention_count ?? 7,
       is_paused: body.is_paused ?? false,
+      ...defined({ verify_every: body.verify_every ?? undefined }),
     };
     requireRule(ctx, desired);
     const unit = ctx.repo.begin();
@@ -75,12 +77,13 @@ export const updateBackupSchedule = defineEndpoint({
   response: BackupSchedule,
   settle: backupSchedules.settle,
   handle: async (ctx, { it, body }) => {
-    const { labels, destination_id: destinationId, ...settings } = body;
+    const { labels, destination_id: destinationId, verify_every: every, ...settings } = body;
     const unit = ctx.repo.begin();
     const destination = destinationId === undefined ? undefined : destinationFor(ctx.view, destinationId);
     if (destination !== undefined) unit.require(destination);
     const changed = unit.change(it, (draft) => {
       Object.assign(draft, settings);
+      assign(draft, 'verify_every', every);
       draft.destination_id = destination?.meta.id ?? draft.destination_id;
     });
     requireRule(ctx, changed.desired);
@@ -167,7 +170,7 @@ function requireRule(
   { clock }: RequestContext,
   { cron_expression: expression, timezone }: Pick<DesiredOf<'backup_schedule'>, 'cron_expression' | 'timezone'>,
 ): void {
-  const fault = cronFault({ expression, timezone }, clock.now());
+  const fault = recurrenceFault({ expression, timezone }, clock.now());
   if (fault === undefined) return;
   throw badField(fault.field === 'timezone' ? 'timezone' : 'cron_expression', 'invalid', fault.message);
 }

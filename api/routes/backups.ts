@@ -1,5 +1,6 @@
 import { defined } from '../../store/defined.ts';
 import { newBackup } from '../../store/new-backup.ts';
+import { isDrill } from '../../store/new-drill.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import { hasBackupEnded } from '../../store/kinds/backup.ts';
 import { z } from 'zod';
@@ -171,7 +172,10 @@ export const deleteBackup = deleteEndpoint(
   { path: '/backups/:id', summary: 'Delete a backup with what it has in its bucket; not while a restore reads it' },
   {
     async check({ view }, _, { it }) {
-      const reading = view.by('restore', 'backup', it.meta.id).find((one) => !hasRestoreEnded(one.observed?.phase));
+      // a drill ends with its backup
+      const reading = view
+        .by('restore', 'backup', it.meta.id)
+        .find((one) => !hasRestoreEnded(one.observed?.phase) && !isDrill(one));
       if (reading === undefined) return;
       throw conflicting(`Restore ${reading.meta.id} reads the backup: wait for its end, or cancel it`);
     },

@@ -15,7 +15,7 @@ import {
 } from '../resources/restore.ts';
 import { importPath, importUpload, importUrl } from '../workloads/importing.ts';
 import { referred } from '../workloads/references.ts';
-import { inPlace, intoNew } from '../workloads/restoring.ts';
+import { forTrial, inPlace, intoNew } from '../workloads/restoring.ts';
 import { eventsEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
 
 type Backup = ReadonlyResource<'backup'>;
@@ -60,6 +60,18 @@ export const restoreBackup = defineEndpoint({
     requireSameProject(database, it.desired.project_id, 'database_id');
     return inPlace(ctx, it, database);
   },
+});
+
+export const verifyBackup = defineEndpoint({
+  method: 'POST',
+  path: '/backups/:id/verify',
+  summary: 'Restore a backup for trial: beside what is there, read to its end, and removed again',
+  on: ['backup', 'id'],
+  heavy: true,
+  response: Restore,
+  status: 201,
+  settle: restores.settle,
+  handle: async (ctx, { it }) => forTrial(ctx, it),
 });
 
 /** Files that are larger are put on the server. */

@@ -1,5 +1,5 @@
 import { defined } from '../../store/defined.ts';
-import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import { goingOf } from '../../store/new-drill.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -16,6 +16,7 @@ import { requireOwnVolume } from '../workloads/backing-up.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
+import { endDrills } from '../workloads/restoring.ts';
 
 type Backup = ReadonlyResource<'backup'>;
 
@@ -38,13 +39,14 @@ export const restoreVolumeBackup = defineEndpoint({
     requireOwnVolume(view, volume);
     if (volumeStatus(volume) === 'pending')
       throw conflicting('Cannot restore the volume as its server has not made it yet: wait until it is available');
-    const running = view.by('restore', 'of', volume.meta.id).find((one) => !hasRestoreEnded(one.observed?.phase));
+    const running = goingOf(view, volume.meta.id).restore;
     if (running !== undefined)
       throw conflicting(`Restore ${running.meta.id} of the volume has not ended: wait for it, or cancel it`);
     requireVolumeRoom(view, volume.desired.project_id, { adding: 1 });
     const volumeId = ctx.random.id();
     const unit = ctx.repo.begin();
     unit.require(it);
+    endDrills(unit, view, { id: volume.meta.id, server: volume.desired.server_id });
     // two at once: the second one finds another version of the volume
     unit.change(volume, (draft) => void (draft.restore_token = volumeId));
     unit.create('volume', volumeId, besideVolume(volume.desired, volumeId));
@@ -77,6 +79,7 @@ export const cloneVolumeBackup = defineEndpoint({
     const volumeId = ctx.random.id();
     const unit = ctx.repo.begin();
     unit.require(it);
+    endDrills(unit, view, { server: place.fields.server_id });
     enterPlace(unit, place);
     if (application !== undefined) unit.require(application.it);
     const desired = { ...place.fields, name: body.name ?? it.desired.name };

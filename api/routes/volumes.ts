@@ -5,15 +5,7 @@ import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../ground/api-error.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
-import {
-  bindingsIn,
-  Volume,
-  VolumeBind,
-  VolumeCreate,
-  volumes,
-  VolumeUnbind,
-  VolumeUpdate,
-} from '../resources/volume.ts';
+import { seenOf, Volume, VolumeBind, VolumeCreate, volumes, VolumeUnbind, VolumeUpdate } from '../resources/volume.ts';
 import { isApplicationSettled } from '../resources/status.ts';
 import { requireMountable } from '../workloads/mounting.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
@@ -21,7 +13,9 @@ import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
 import { requireOwnVolume } from '../workloads/backing-up.ts';
-import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint, updateEndpoint } from './resource-endpoints.ts';
+import { beginVolumeBackups, changeVolumeBackups } from '../workloads/volume-backups.ts';
+import { readOnlyFields } from '../resources/object-fields.ts';
+import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
 
 export const listVolumes = listEndpoint(volumes, { path: '/volumes', summary: 'Volumes that one may see' });
 
@@ -44,15 +38,30 @@ export const createVolume = defineEndpoint({
     enterPlace(unit, place);
     const desired = { ...place.fields, name: body.name };
     const it = unit.create('volume', ctx.random.id(), desired, defined({ labels: body.labels }));
-    return ctx.commit(unit, () => volumes.answerOf(it, view));
+    const schedule = beginVolumeBackups(ctx, unit, it, body);
+    return ctx.commit(unit, () => volumes.show(it, seenOf(view, it.meta.id, [], schedule)));
   },
 });
 
-export const updateVolume = updateEndpoint(
-  volumes,
-  { path: '/volumes/:id', summary: 'Change the name or the labels of a volume' },
-  { body: VolumeUpdate },
-);
+export const updateVolume = defineEndpoint({
+  method: 'PUT',
+  path: '/volumes/:id',
+  summary: 'Change the name, the labels or the backups of a volume',
+  on: ['volume', 'id'],
+  body: VolumeUpdate,
+  readOnly: readOnlyFields(Volume, VolumeUpdate),
+  response: Volume,
+  settle: volumes.settle,
+  handle: async (ctx, { it, body }) => {
+    const { view } = ctx;
+    const unit = ctx.repo.begin();
+    const changed = unit.change(it, (draft) => void (draft.name = body.name ?? draft.name));
+    if (body.labels !== undefined) unit.label(it, body.labels);
+    const schedule = changeVolumeBackups(ctx, unit, it, body);
+    const users = view.by('application', 'volume', it.meta.id);
+    return ctx.commit(unit, () => volumes.show(changed, seenOf(view, it.meta.id, users, schedule)));
+  },
+});
 
 export const deleteVolume = deleteEndpoint(
   volumes,
@@ -95,7 +104,7 @@ export const bindVolume = defineEndpoint({
     const { data_id } = it.desired;
     const mount = { volume_id: it.meta.id, ...defined({ data_id }), path, read_only: readOnly };
     const changed = unit.change(application, (draft) => void draft.mounts.push(mount));
-    return ctx.commit(unit, () => volumes.show(bound, { bindings: bindingsIn([changed], it.meta.id) }));
+    return ctx.commit(unit, () => volumes.show(bound, seenOf(view, it.meta.id, [changed])));
   },
 });
 
@@ -126,7 +135,7 @@ export const unbindVolume = defineEndpoint({
         draft.mounts = draft.mounts.filter(({ volume_id }) => volume_id !== it.meta.id);
       });
     const others = users.filter(({ meta }) => !chosen.some((it) => it.meta.id === meta.id));
-    return ctx.commit(unit, () => volumes.show(it, { bindings: bindingsIn(others, it.meta.id) }));
+    return ctx.commit(unit, () => volumes.show(it, seenOf(ctx.view, it.meta.id, others)));
   },
 });
 

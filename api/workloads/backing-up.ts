@@ -75,12 +75,13 @@ export function destinationFor(
   view: TenantView,
   id: string | null | undefined,
   schedules: readonly ReadonlyResource<'backup_schedule'>[] = [],
+  field = 'destination_id',
 ): Destination {
   const named = id ?? schedules[0]?.desired.destination_id;
-  if (named !== undefined) return referred(view, 'backup_destination', named, 'destination_id');
+  if (named !== undefined) return referred(view, 'backup_destination', named, field);
   const all = view.list('backup_destination').filter(isStaying);
   const [only] = all;
   if (only !== undefined && all.length === 1) return only;
   const why = all.length === 0 ? 'there is none yet: an admin creates one' : `there are ${all.length}: name one`;
-  throw badField('destination_id', 'required', `destination_id is required, as ${why}`);
+  throw badField(field, 'required', `${field} is required, as ${why}`);
 }

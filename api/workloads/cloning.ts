@@ -1,10 +1,11 @@
 import { copiedFrom } from '../../store/copying.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { isStaying } from '../../store/resource.ts';
+import { isKind, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { conflicting } from '../ground/api-error.ts';
+import { ApiError, conflicting } from '../ground/api-error.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { requireGrant } from '../rights/grants.ts';
+import { requireBackupRoom } from './backing-up.ts';
 import { requireServerRoom } from './server-room.ts';
 import { requireServerOf } from './single-server.ts';
 
@@ -51,4 +52,32 @@ function checkServer(
     ]);
   requireServerOf(project, target, 'server_map');
   requireGrant(server, project.meta.id, 'server_map');
+}
+
+/** @throws ApiError CONFLICT naming what of an environment has data that cannot be copied */
+export function requireDataCopyable(view: TenantView, { meta }: ReadonlyResource<'environment'>): void {
+  const databases = view.by('database', 'environment', meta.id).map((it) => ({ kind: 'database' as const, it }));
+  const volumes = copiedFrom(view, meta.id)
+    .filter((it) => isKind(it, 'volume'))
+    // others are of a database, or go by themselves
+    .filter(({ desired }) => desired.database_id === undefined && desired.expires_at === undefined)
+    .map((it) => ({ kind: 'volume' as const, it }));
+  for (const of of [...databases, ...volumes]) {
+    try {
+      requireBackupRoom(view, of);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      throw dataConflict(`${of.kind} ${of.it.desired.name}`, error.message);
+    }
+  }
+  for (const { desired, observed } of view.by('application', 'environment', meta.id)) {
+    const services = view.get('deployment', observed?.current_deployment_id ?? '')?.desired.services ?? [];
+    if (services.some(({ mounts }) => mounts.some(({ type }) => type === 'volume')))
+      throw dataConflict(`application ${desired.name}`, `The volumes of its compose file have no backups`);
+  }
+}
+
+function dataConflict(what: string, why: string): ApiError {
+  const message = `Cannot copy the data of ${what}. ${why}. Or clone without include_data`;
+  return conflicting(message, [{ field: 'include_data', reason: 'conflict', message }]);
 }

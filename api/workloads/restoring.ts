@@ -1,7 +1,9 @@
 import { defined } from '../../store/defined.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
-import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import type { BackedUp } from '../../store/new-backup.ts';
+import { goingOf, goingOn, isDrill, newDrill } from '../../store/new-drill.ts';
+import { isStaying } from '../../store/resource.ts';
 import { misfitOf } from '../../store/restorable.ts';
 import type { RestoreSource } from '../../store/kinds/restore.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -42,10 +44,57 @@ export async function inPlace(
 
 /** @throws ApiError CONFLICT while another restore runs, or if there is no room for another volume */
 export function requireRestorable(view: TenantView, { meta, desired }: Database): void {
-  const running = view.by('restore', 'of', meta.id).find((it) => !hasRestoreEnded(it.observed?.phase));
+  const running = goingOf(view, meta.id).restore;
   if (running !== undefined)
     throw conflicting(`Restore ${running.meta.id} of the database has not ended: wait for it, or cancel it`);
   requireVolumeRoom(view, desired.project_id, { adding: 1 });
+}
+
+/** What a user asks for on a server goes before the drill that reads there, and ends those of the same object. */
+export function endDrills(unit: Unit, view: TenantView, { id, server }: { id?: string; server: string }): void {
+  const isInTheWay = ({ desired, observed }: ReadonlyResource<'restore'>): boolean =>
+    desired.of.id === id || observed?.started_at !== undefined;
+  for (const drill of goingOn(view, 'server', server).filter((it) => isDrill(it) && isInTheWay(it)))
+    unit.change(drill, (draft) => void (draft.cancel_requested = true));
+}
+
+/** Restores a backup beside what it is of, and removes what was restored once all of it was read. @throws ApiError CONFLICT */
+export async function forTrial(ctx: RequestContext, backup: Backup) {
+  const { view } = ctx;
+  const recovery = recoveryOfBase(view, backup);
+  requireGood(backup, recovery);
+  const of = triedIn(view, backup);
+  const running = goingOf(view, of.it.meta.id).drills.find(({ desired }) => desired.backup_id === backup.meta.id);
+  if (running !== undefined)
+    throw conflicting(`Restore ${running.meta.id} tries the backup already: wait for it, or cancel it`);
+  requireVolumeRoom(view, of.it.desired.project_id, { adding: 1 });
+  const volumeId = ctx.random.id();
+  const { restore, volume } = newDrill(backup, of, volumeId, ctx.clock.now());
+  const unit = ctx.repo.begin();
+  unit.require(backup);
+  unit.require(of.it);
+  unit.create('volume', volumeId, volume);
+  const made = unit.create('restore', ctx.random.id(), {
+    ...restore,
+    requested_by: ctx.principal.user.meta.id,
+    ...(recovery !== undefined && { recovery }),
+  });
+  return ctx.commit(unit, () => restores.answerOf(made, view));
+}
+
+/** Beside what a backup is tried. @throws ApiError CONFLICT */
+function triedIn(view: TenantView, backup: Backup): BackedUp {
+  const { of } = backup.desired;
+  if (of.kind === 'database') {
+    const it = view.get('database', of.id);
+    if (!isStaying(it)) throw conflicting('The database of the backup is gone: restore it as a new one by new_name');
+    const misfit = misfitOf(backup, it.desired);
+    if (misfit !== undefined) throw conflicting(`Cannot try the backup as ${misfit}`);
+    return { kind: 'database', it };
+  }
+  const it = view.get('volume', of.id);
+  if (!isStaying(it)) throw conflicting('The volume of the backup is gone: make a new one of the backup by clone');
+  return { kind: 'volume', it };
 }
 
 /** Brings a dump of a user into a database, beside what that serves. `id`: of the restore. @throws ApiError CONFLICT */
@@ -64,6 +113,7 @@ async function beside(
   requireRestorable(view, database);
   const volumeId = ctx.random.id();
   const unit = ctx.repo.begin();
+  endDrills(unit, view, { id: database.meta.id, server: database.desired.server_id });
   // two at once: the second one finds another version of the database
   const { meta, desired } = unit.change(database, (draft) => void (draft.restore_token = volumeId));
   unit.create('volume', volumeId, volumeOf(meta.id, desired));
@@ -99,6 +149,7 @@ export async function intoNew(
   const stopped = { ...desired, run: 'stopped' as const };
   const unit = ctx.repo.begin();
   unit.require(backup);
+  endDrills(unit, view, { server: place.fields.server_id });
   enterPlace(unit, place);
   unit.create('database', id, stopped);
   unit.create('volume', emptyId, volumeOf(id, stopped));

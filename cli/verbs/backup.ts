@@ -17,6 +17,8 @@ interface Options {
   timezone?: string;
   /** Good backups that stay. */
   keep?: number;
+  /** After so long the newest backup is restored for trial. */
+  verify?: string;
   /** Name of the destination whose backups are imported. */
   destination?: string;
   /** Name of the server where they are restored. */
@@ -32,7 +34,7 @@ const Imported = z.object({
 
 /** Backs up a database, a volume or the volumes of an application now, or, with `every`, again and again. @throws Error if the backup failed */
 export async function backup(client: Client, name: string, options: Options): Promise<void> {
-  const { to, every, timezone, keep, destination: from } = options;
+  const { to, every, timezone, keep, verify, destination: from } = options;
   if (from !== undefined) {
     if (name !== 'import') throw new Error('--destination is of backup import: name the bucket of a backup by --to');
     return importBackups(client, from, options);
@@ -47,12 +49,13 @@ export async function backup(client: Client, name: string, options: Options): Pr
       cron_expression: every,
       ...(timezone !== undefined && { timezone }),
       ...(keep !== undefined && { retention_count: keep }),
+      ...(verify !== undefined && { verify_every: verify }),
     });
     console.log(`backup-schedule ${made.id} is created: ${name} is backed up at ${every} ${timezone ?? 'UTC'}`);
     return;
   }
-  if (timezone !== undefined || keep !== undefined)
-    throw new Error('--timezone and --keep are of a schedule: name its times by --every');
+  if (timezone !== undefined || keep !== undefined || verify !== undefined)
+    throw new Error('--timezone, --keep and --verify are of a schedule: name its times by --every');
   const query = options.wait === false ? '' : `?${waiting}`;
   if (kind === 'application') return ofVolumes(client, it, destination);
   const path = kind === 'database' ? `databases/${it.id}/backups` : `volumes/${it.id}/backup`;

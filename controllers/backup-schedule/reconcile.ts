@@ -1,4 +1,6 @@
 import { newBackup } from '../../store/new-backup.ts';
+import { nextDrillAt } from '../../store/last-drills.ts';
+import { isDrill, newDrill } from '../../store/new-drill.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { hasBackupEnded } from '../../store/kinds/backup.ts';
@@ -6,29 +8,32 @@ import { isStaying } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import type { Context, Controller } from '../runtime/controller.ts';
 import { onChange } from '../runtime/wakes.ts';
-import { conditionsOf, dueOf, observedAfter, surplusOf } from './states.ts';
-import type { Due, Observed, Schedule, World } from './states.ts';
+import { conditionsOf, drillsDueOf, dueOf, observedAfter, surplusOf } from './states.ts';
+import type { Due, DueDrill, Observed, Schedule, World } from './states.ts';
 
 /** Namespace of the ids of backups that follow from an instant of a schedule (UUIDv5). */
 const namespace = '5d7c1f8e-0b0a-4c51-9a5e-2f4b8d1c6e70';
+
+/** Namespace of the ids of drills that follow from a schedule and a backup (UUIDv5). */
+const drillNamespace = '0c7b1c0e-3f6e-4b52-8b1c-7d7f5a1e9d24';
 
 /** Longest time between two looks, in milliseconds: a clock that was set is found. */
 const lookMs = 60 * 60_000;
 
 /**
  * Makes a backup at each instant of a schedule, and lets those go that are more than are to stay. Its id follows from the
- * instant, so that a repetition after a crash finds it.
+ * instant, so that a repetition after a crash finds it. Has the newest one restored for trial as often as is wanted.
  */
 export const backupScheduleController: Controller<'backup_schedule'> = {
   name: 'schedule',
   kind: 'backup_schedule',
-  reads: ['application', 'backup', 'database', 'volume', 'backup_destination'],
-  children: ['backup'],
+  reads: ['application', 'backup', 'database', 'restore', 'volume', 'backup_destination'],
+  children: ['backup', 'restore', 'volume'],
   notifies: ['backup_overdue', 'backup_recovered', 'backup_missed'],
   wakes: [
     onChange(
       'backup',
-      ({ observed }) => observed?.phase,
+      ({ observed }) => [observed?.phase, observed?.verification?.restore_id],
       ({ desired }) => (desired.schedule_id === undefined ? [] : [desired.schedule_id]),
     ),
     onChange(
@@ -53,23 +58,31 @@ export const backupScheduleController: Controller<'backup_schedule'> = {
     const made = due.fires === undefined ? undefined : await fire(world, due.fires, ctx);
     for (const { meta } of surplusOf(world))
       await ctx.amend('backup', meta.id, (draft) => void (draft.expires_at ??= world.now.toISOString()));
-    const now = observedAfter(world, due, made);
+    const drills = drillsDueOf(world);
+    for (const drill of drills) await begin(world, drill, ctx);
+    const now = observedAfter(world, due, made, drills);
     await announce(world, due, now, ctx);
-    const next = now.next_run_at === undefined ? lookMs : Date.parse(now.next_run_at) - world.now.getTime();
+    const comes = [now.next_run_at, nextDrillAt(it.desired, now.drills)]
+      .map((at) => Date.parse(at ?? '') - world.now.getTime())
+      // a drill that is due waits for a backup, which wakes it
+      .filter((ms, at) => (at === 0 ? !Number.isNaN(ms) : ms > 0));
+    const next = Math.min(lookMs, ...comes);
     return {
       observed: now,
       conditions: conditionsOf(now, world),
-      next: { again: Math.min(Math.max(next, 1), lookMs), because: 'its next time to come' },
+      next: { again: Math.max(next, 1), because: 'its next time to come' },
     };
   },
 };
 
 function readWorld(schedule: Schedule, { view, clock }: Context): World {
+  const backups = view.by('backup', 'schedule', schedule.meta.id);
   return {
     schedule,
     targets: targetsOf(schedule, view),
     name: view.get(schedule.desired.of.kind, schedule.desired.of.id)?.desired.name,
-    backups: view.by('backup', 'schedule', schedule.meta.id),
+    backups,
+    drills: backups.flatMap(({ meta }) => view.by('restore', 'backup', meta.id).filter(isDrill)),
     now: clock.now(),
   };
 }
@@ -103,6 +116,20 @@ async function fire({ schedule, targets }: World, at: Date, ctx: Context): Promi
       }
     });
   return wanted.at(-1)?.id;
+}
+
+/** Has a backup restored for trial, once. */
+async function begin({ schedule }: World, { backup, of }: DueDrill, ctx: Context): Promise<void> {
+  const id = uuidv5(drillNamespace, `${schedule.meta.id} ${backup.meta.id}`);
+  const volumeId = uuidv5(drillNamespace, `${id} volume`);
+  const { restore, volume } = newDrill(backup, of, volumeId, ctx.clock.now());
+  await ctx.transact((unit) => {
+    unit.require(schedule);
+    unit.require(backup);
+    unit.require(of.it);
+    unit.create('volume', volumeId, volume);
+    unit.create('restore', id, restore);
+  });
 }
 
 async function announce(

@@ -1,9 +1,14 @@
 import { hasBackupEnded } from '../../store/kinds/backup.ts';
 import { defined } from '../../store/defined.ts';
+import { drillIntervalMs } from '../../store/drill-interval.ts';
+import type { DrillResult } from '../../store/kinds/backup-schedule.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
+import { shownResult } from '../../store/last-drills.ts';
+import type { LastDrill } from '../../store/last-drills.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
-import { instantsBetween, nextInstant } from '../../time/cron.ts';
+import { nextRecurrence, recurrencesBetween } from '../../time/recurrence.ts';
 import type { BackedUp } from '../../store/new-backup.ts';
 import type { CronRule } from '../../time/cron.ts';
 
@@ -20,6 +25,8 @@ export interface World {
   name: string | undefined;
   /** All of the schedule. */
   backups: readonly Backup[];
+  /** Restores of these that were made for a trial. */
+  drills: readonly ReadonlyResource<'restore'>[];
   now: Date;
 }
 
@@ -47,7 +54,7 @@ export function dueOf({ schedule, targets, backups, now }: World): Due {
   if (isIdle({ schedule, targets })) return { ...nothing, handledUntil: handled };
   // what was left out meanwhile is not caught up
   if (schedule.observed?.is_idle === true) return { ...nothing, handledUntil: now };
-  const instants = instantsBetween(ruleOf(schedule), handled, now);
+  const instants = recurrencesBetween(ruleOf(schedule), handled, now);
   const last = instants.at(-1);
   if (last === undefined) return { ...nothing, handledUntil: handled };
   const isBusy = backups.some(({ observed }) => !hasBackupEnded(observed?.phase));
@@ -76,8 +83,64 @@ export function surplusOf({ schedule, backups }: World): readonly Backup[] {
   );
 }
 
+/** A backup that is to be tried, and what it is of. */
+export interface DueDrill {
+  backup: Backup;
+  of: BackedUp;
+}
+
+/** The newest good backup of each whose last drill is as long ago as is wanted. Pure. None is tried twice by itself. */
+export function drillsDueOf(world: World): DueDrill[] {
+  const { schedule, targets, backups, drills, now } = world;
+  const { verify_every: every } = schedule.desired;
+  if (every === undefined || isIdle(world)) return [];
+  return targets.filter(isWanted).flatMap((of) => {
+    const last = lastDrillOf(schedule, of);
+    if (last !== undefined && now.getTime() < Date.parse(last.begun_at) + drillIntervalMs(every)) return [];
+    const newest = backups
+      .filter((it) => it.desired.of.id === of.it.meta.id && it.observed?.phase === 'completed' && isStaying(it))
+      .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1))[0];
+    const isTried =
+      newest === undefined ||
+      newest.observed?.verification !== undefined ||
+      drills.some(({ desired }) => desired.backup_id === newest.meta.id);
+    return isTried ? [] : [{ backup: newest, of }];
+  });
+}
+
+function lastDrillOf({ observed }: Schedule, of: BackedUp): LastDrill | undefined {
+  return observed?.drills?.find((it) => it.of === of.it.meta.id);
+}
+
+/** The last drill of each that it backs up, and what the last one that has ended showed. */
+function drillsAfter({ schedule, targets, backups, now }: World, begun: readonly DueDrill[]): Observed['drills'] {
+  const all = targets.flatMap((of) => {
+    const before = lastDrillOf(schedule, of);
+    const isBegun = begun.some((one) => one.of.it.meta.id === of.it.meta.id);
+    const begun_at = isBegun ? now.toISOString() : before?.begun_at;
+    if (begun_at === undefined) return [];
+    const shown = backups
+      .flatMap(({ meta, desired, observed }) => {
+        const found = observed?.verification;
+        if (found === undefined || desired.of.id !== of.it.meta.id) return [];
+        const { status, at, error } = found;
+        return [defined({ backup_id: meta.id, status, at, error: error && { ...error } })];
+      })
+      .toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
+    const known = before?.result && plainCopy<DrillResult>(before.result);
+    const result = shown !== undefined && shown.at > (known?.at ?? '') ? shown : known;
+    return [defined({ of: of.it.meta.id, begun_at, result })];
+  });
+  return all.length === 0 ? undefined : all;
+}
+
 /** What is known after what was due was done. Pure. */
-export function observedAfter(world: World, due: Due, made: string | undefined): Observed {
+export function observedAfter(
+  world: World,
+  due: Due,
+  made: string | undefined,
+  begun: readonly DueDrill[] = [],
+): Observed {
   const { schedule } = world;
   const before = schedule.observed;
   const good = goodSince(world);
@@ -94,13 +157,14 @@ export function observedAfter(world: World, due: Due, made: string | undefined):
         ? ('overdue' as const)
         : ('active' as const),
     handled_until: due.handledUntil.toISOString(),
-    next_run_at: idle ? undefined : nextInstant(ruleOf(schedule), due.handledUntil)?.toISOString(),
+    next_run_at: idle ? undefined : nextRecurrence(ruleOf(schedule), due.handledUntil)?.toISOString(),
     last_run_at: due.fires?.toISOString() ?? before?.last_run_at,
     last_backup_id: made ?? before?.last_backup_id,
     last_success_at: last,
     missed: (before?.missed ?? 0) + due.missed,
     is_idle: idle ? (true as const) : undefined,
     counted_from: from,
+    drills: drillsAfter(world, begun),
   });
 }
 
@@ -121,8 +185,8 @@ function goodSince({ targets, backups }: World): string | undefined {
 /** None was good for twice the time between two instants. */
 function isOverdue({ schedule, now }: World, lastSuccess: string | undefined, from: string | undefined): boolean {
   const since = later(new Date(lastSuccess ?? schedule.meta.createdAt), new Date(from ?? 0));
-  const first = nextInstant(ruleOf(schedule), since);
-  const second = first && nextInstant(ruleOf(schedule), first);
+  const first = nextRecurrence(ruleOf(schedule), since);
+  const second = first && nextRecurrence(ruleOf(schedule), first);
   return second !== undefined && now.getTime() > second.getTime() + graceMs;
 }
 
@@ -134,8 +198,38 @@ function later(one: Date, other: Date): Date {
   return one > other ? one : other;
 }
 
-export function conditionsOf({ phase, last_success_at }: Observed, world: World): ConditionInput[] {
-  return [readyOf(phase, world), backedUp(phase, last_success_at !== undefined)];
+export function conditionsOf({ phase, last_success_at, drills }: Observed, world: World): ConditionInput[] {
+  const isTried = world.schedule.desired.verify_every !== undefined;
+  return [
+    readyOf(phase, world),
+    backedUp(phase, last_success_at !== undefined),
+    ...(isTried ? [proven(drills ?? [])] : []),
+  ];
+}
+
+function proven(drills: readonly LastDrill[]): ConditionInput {
+  const type = 'Proven';
+  const shown = shownResult(drills);
+  if (shown === undefined)
+    return {
+      type,
+      status: 'unknown',
+      reason: 'NotTriedYet',
+      message: 'None of its backups was restored for trial yet',
+    };
+  if (shown.status === 'proven')
+    return {
+      type,
+      status: 'true',
+      reason: 'Proven',
+      message: `All of backup ${shown.backup_id} was restored and read`,
+    };
+  return {
+    type,
+    status: 'false',
+    reason: 'NotProven',
+    message: `Backup ${shown.backup_id} could not be restored for trial: ${shown.error?.message ?? ''}`,
+  };
 }
 
 function readyOf(phase: Observed['phase'], world: World): ConditionInput {

@@ -19,7 +19,17 @@ import { taskRow } from '../../agent-protocol/task-types.ts';
 import { BucketTrouble } from './bucket.ts';
 import type { BackupBucket } from './bucket.ts';
 import { plan } from './plan.ts';
-import { conditionsOf, goesOn, mayBeginAnother, missing, notWhole, observedOf, patience, stepOf } from './states.ts';
+import {
+  conditionsOf,
+  goesOn,
+  mayBeginAnother,
+  missing,
+  notWhole,
+  observedOf,
+  patience,
+  stepOf,
+  withVerification,
+} from './states.ts';
 import type { Backup, Observed, Step, World } from './states.ts';
 
 export interface BackupSettings {
@@ -55,7 +65,7 @@ export function backupController({ secrets, bucket }: BackupSettings): Controlle
     concurrency: 4,
     reads: ['assignment', 'database', 'volume', 'server', 'backup_destination', 'restore', 'settings', 'project'],
     children: ['assignment'],
-    notifies: ['backup_failed', 'backup_missing'],
+    notifies: ['backup_failed', 'backup_missing', 'backup_not_proven'],
     wakes: [
       onChild('assignment', ({ desired }) => (desired.workload_kind === 'backup' ? [desired.workload_id] : [])),
       // a database that restarts keeps its phase
@@ -95,9 +105,11 @@ export function backupController({ secrets, bucket }: BackupSettings): Controlle
       const world = readWorld(it, ctx);
       const step = stepOf(world);
       const outcome = await carryOut(world, step, ctx);
-      const { now, because } = outcome;
+      const { because } = outcome;
+      const now = withVerification(world, outcome.now);
       await perform(ctx, plan(world, step));
       await announce(world, now, ctx);
+      await announceTrial(world, now, ctx);
       return { observed: now, conditions: conditionsOf(world, now, because), next: nextOf(world, outcome, ctx) };
     },
     async finalize(it, ctx) {
@@ -260,6 +272,7 @@ export function backupController({ secrets, bucket }: BackupSettings): Controlle
 function readWorld(it: Backup, ctx: Context): World {
   const { view, clock } = ctx;
   const { of, place, destination_id } = it.desired;
+  const restores = view.by('restore', 'backup', it.meta.id);
   const database = of.kind === 'database' ? view.get('database', of.id) : undefined;
   const task = taskOf(view, it.meta.id, 'backup');
   return {
@@ -272,7 +285,8 @@ function readWorld(it: Backup, ctx: Context): World {
     task,
     expectedBytes: expectedBytes(it, view),
     hasSuccessor: hasSuccessor(it, view),
-    isRead: view.by('restore', 'backup', it.meta.id).some(({ observed }) => !hasRestoreEnded(observed?.phase)),
+    isRead: restores.some(({ observed }) => !hasRestoreEnded(observed?.phase)),
+    restores: restores.filter(({ observed }) => hasRestoreEnded(observed?.phase)),
     leftMs: leftMs(it, task, ctx),
     now: clock.now(),
   };
@@ -356,6 +370,25 @@ async function announce({ backup, database, volume }: World, now: Observed, ctx:
     severity: 'error',
     title: isMissing ? `A backup of ${name} is lost` : `The backup of ${name} failed`,
     message: now.error?.message ?? '',
+  });
+}
+
+/** Records that a backup was tried, and notifies if it could not be restored. */
+async function announceTrial({ backup }: World, { verification: now }: Observed, ctx: Context): Promise<void> {
+  if (now === undefined || now.restore_id === backup.observed?.verification?.restore_id || isDeleting(backup)) return;
+  const { name } = backup.desired;
+  const isProven = now.status === 'proven';
+  const message = isProven
+    ? 'All of it could be restored and read'
+    : `Restore ${now.restore_id}, which tried it, failed: ${now.error?.message ?? ''}`;
+  const reason = isProven ? 'BackupProven' : 'BackupNotProven';
+  ctx.event(backup, { type: isProven ? 'normal' : 'warning', reason, about: now.restore_id, message });
+  if (isProven) return;
+  await ctx.notify(backup, `${backup.meta.id}/not proven/${now.restore_id}`, {
+    type: 'backup_not_proven',
+    severity: 'error',
+    title: `A backup of ${name} is not proven`,
+    message,
   });
 }
 

@@ -4,6 +4,7 @@ import { defined } from '../../store/defined.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
+import { isDrill } from '../../store/new-drill.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { agentTooOld } from '../rollout/failures.ts';
@@ -47,6 +48,8 @@ export interface World {
   hasSuccessor: boolean;
   /** It is being restored. */
   isRead: boolean;
+  /** Its restores that have ended. */
+  restores: readonly ReadonlyResource<'restore'>[];
   /** Milliseconds for which it may still wait, or its task may; 0 or less: it is late. */
   leftMs: number;
   now: Date;
@@ -209,6 +212,8 @@ export function observedOf({ observed }: Backup): Observed {
     started_at,
     finished_at,
     verified_at,
+    proven_at,
+    verification,
     changed_files,
     left_out,
     notes,
@@ -227,11 +232,40 @@ export function observedOf({ observed }: Backup): Observed {
     started_at,
     finished_at,
     verified_at,
+    proven_at,
+    verification,
     changed_files,
     left_out,
     notes,
     error,
   });
+}
+
+/** What is known of a backup, with what its restores have shown. Pure. */
+export function withVerification({ restores }: World, now: Observed): Observed {
+  const shown = restores
+    .flatMap((it) => verificationOf(it) ?? [])
+    .toSorted((a, b) => (a.at < b.at ? 1 : -1))
+    .find(({ at }) => at > (now.verification?.at ?? ''));
+  if (shown === undefined) return now;
+  return defined({
+    ...now,
+    verification: shown,
+    proven_at: shown.status === 'proven' ? shown.at : now.proven_at,
+  });
+}
+
+/** Failures that show nothing of a backup. */
+const notOfBackup: readonly string[] = ['cancelled', 'backup_gone', 'database_gone', 'server_gone', 'volume_gone'];
+
+/** What a restore has shown of its backup; `undefined`: nothing, as it is for use and failed, or was cancelled. */
+function verificationOf(it: ReadonlyResource<'restore'>): Observed['verification'] {
+  const { phase, finished_at: at, error } = it.observed ?? {};
+  if (at === undefined) return undefined;
+  const head = { at, restore_id: it.meta.id };
+  if (phase === 'completed') return { status: 'proven', ...head };
+  if (!isDrill(it) || error === undefined || notOfBackup.includes(error.code)) return undefined;
+  return { status: 'not_proven', ...head, error: { ...error } };
 }
 
 const cancelled: Fault = { code: 'cancelled', message: 'The backup was cancelled, and what was sent is removed' };

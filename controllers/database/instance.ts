@@ -6,7 +6,7 @@ import type { Values } from '../../databases/parameters.ts';
 import { defined } from '../../store/defined.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { sideHost, sideService } from '../../store/kinds/internal-id.ts';
+import { drillService, sideHost, sideService } from '../../store/kinds/internal-id.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import { volumeName } from '../../store/kinds/volume.ts';
 import { environmentNetwork } from '../rollout/environment-network.ts';
@@ -42,15 +42,21 @@ export function instanceDesired(
  * The desired state of an instance of a database on another volume than the one that it serves from. It never archives.
  *
  * @param target it recovers to this instant, and waits there; absent: it serves
+ * @param isDrill it goes once a backup was tried in it, and has a name of its own
  */
-export function sideInstance(database: Database, volume: string, target?: Date): DesiredOf<'assignment'> {
+export function sideInstance(
+  database: Database,
+  volume: string,
+  { target, isDrill }: { target: Date | undefined; isDrill: boolean },
+): DesiredOf<'assignment'> {
   const engine = engines[database.desired.type];
   const command = target && engine.archive?.recovering(database.desired.version, target);
-  const alias = sideHost(database.desired.internal_id);
+  const service = isDrill ? drillService : sideService;
+  const alias = sideHost(database.desired.internal_id, service);
   // its volume is made with the password, or is given it at the end of the recovery
   const how = { publish: undefined, restartToken: undefined, slots: [], leastBytes: leastToRestore, keeper: undefined };
   const needed = target && engine.archive?.recoveryParameters;
-  return desiredOn(database, { service: sideService, volume, alias, command, needed, ...how });
+  return desiredOn(database, { service, volume, alias, command, needed, ...how });
 }
 
 /** Memory that an engine needs to make a new cluster and to read a dump into it, whatever is enough to serve. */

@@ -4,6 +4,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
 import type { ChildUnit, Context, Next, Verdict } from '../runtime/controller.ts';
 import { Failure } from '../runtime/failure.ts';
+import { dataIn } from './data.ts';
 import { describe, planClone, replacements } from './plan.ts';
 import type { Action } from './plan.ts';
 
@@ -42,7 +43,11 @@ async function perform(it: Environment, action: Action, ctx: Context, transplant
       return;
     case 'complete':
       await ctx.amend('environment', it.meta.id, (draft) => {
-        if (draft.clone_of !== undefined) draft.clone_of.complete = true;
+        if (draft.clone_of === undefined) return;
+        draft.clone_of.complete = true;
+        if (draft.clone_of.data === undefined) return;
+        draft.clone_of.data.left = dataIn(ctx.view, draft.clone_of.environment_id);
+        draft.clone_of.data.total = draft.clone_of.data.left.length;
       });
       return;
     case 'await':

@@ -4,9 +4,12 @@ import { placesOf } from '../../store/population.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
-import { onGone } from '../runtime/wakes.ts';
+import type { KindName } from '../../store/kinds/kinds.ts';
+import { onChange, onGone } from '../runtime/wakes.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { advanceClone } from './clone.ts';
+import { abandonData, advanceData, clonesCopying, dataConditions } from './copy-data.ts';
+import { leftOf } from './data.ts';
 import { sourceOf } from './plan.ts';
 
 type Environment = ReadonlyResource<'environment'>;
@@ -16,30 +19,47 @@ const parts = [...new Set([...kindsIn('environment'), ...copiedKinds])];
 
 /**
  * An environment that is no clone has nothing to converge to until it is deleted. A clone is filled, one transaction
- * per run, until it has all that its source has at one revision. Deletion waits for its content.
+ * per run, until it has all that its source has at one revision, and then with data if that is wanted. Deletion waits for its
+ * content.
  */
 export function environmentController(transplanter: Transplanter): Controller<'environment'> {
   return {
     name: 'environment',
     kind: 'environment',
-    reads: ['project', 'server', ...parts],
-    children: ['environment', ...parts],
-    notifies: ['clone_removed'],
+    reads: [...new Set<KindName>(['project', 'server', 'backup', 'restore', 'backup_destination', ...parts])],
+    children: [...new Set<KindName>(['environment', 'backup', 'restore', ...parts])],
+    notifies: ['clone_removed', 'clone_data_failed'],
     // An object that is gone makes room for its next copy, and for the end of the environment.
-    wakes: parts.map((kind) => onGone(kind, (it) => placesOf(it, 'environment'))),
-    reconcile: (it, ctx) => (isUnfinishedClone(it) ? advanceClone(it, ctx, transplanter) : Promise.resolve(active())),
+    wakes: [
+      ...parts.map((kind) => onGone(kind, (it) => placesOf(it, 'environment'))),
+      onChange(
+        'backup',
+        ({ observed }) => observed?.phase,
+        ({ desired }, view) => clonesCopying(view, desired.project_id, desired.of.id),
+      ),
+      onChange(
+        'restore',
+        ({ observed }) => observed?.phase,
+        ({ desired }) => [desired.place.environment_id],
+      ),
+    ],
+    async reconcile(it, ctx) {
+      if (isUnfinishedClone(it)) return advanceClone(it, ctx, transplanter);
+      return leftOf(it).length > 0 ? advanceData(it, ctx) : active(it);
+    },
     async finalize(it, ctx) {
       const left = objectsIn(ctx.view, 'environment', it.meta.id);
+      await abandonData(it, ctx);
       for (const { meta } of left.filter(isStaying)) await ctx.retire(meta.kind, meta.id);
       return { ...deleting(it, left, ctx), released: left.length === 0 };
     },
   };
 }
 
-function active(): Verdict<'environment'> {
+function active(it: Environment): Verdict<'environment'> {
   return {
     observed: { phase: 'active' },
-    conditions: [{ type: 'Ready', status: 'true', reason: 'Active', message: 'Ready for use' }],
+    conditions: [{ type: 'Ready', status: 'true', reason: 'Active', message: 'Ready for use' }, ...dataConditions(it)],
     next: { settled: true },
   };
 }

@@ -1,6 +1,7 @@
 import { defined } from '../../store/defined.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { volumeName } from '../../store/kinds/volume.ts';
+import { isDrill } from '../../store/new-drill.ts';
 import { engines } from '../../databases/engines.ts';
 import { sideInstance } from '../database/instance.ts';
 import type { Action } from '../rollout/actions.ts';
@@ -20,7 +21,7 @@ export function plan(world: World, step: Step): Action[] {
       if (database === undefined || volume === undefined) return [];
       return planOne(restore, sideRole, {
         present: side,
-        desired: sideInstance(database, volume.meta.id, targetOf(restore)),
+        desired: sideInstance(database, volume.meta.id, { target: targetOf(restore), isDrill: isDrill(restore) }),
       });
     case 'recover':
       return recovering(world);

@@ -12,6 +12,7 @@ import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf } from '../task/task.ts';
 import { plan, sideRole } from './plan.ts';
+import { isDrill } from '../../store/new-drill.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
 import { besideVolume, formerName } from '../../store/volume-beside.ts';
 import {
@@ -21,6 +22,7 @@ import {
   observedAfter,
   observedOf,
   patience,
+  provenWords,
   stepOf,
   volumeIdOf,
   volumeOfAttempt,
@@ -101,6 +103,7 @@ function readWorld(it: Restore, ctx: Context): World {
   const backup = view.get('backup', backup_id ?? '');
   const database = of.kind === 'database' ? view.get('database', of.id) : undefined;
   const { bind } = it.desired;
+  const awaitsTurn = isDrill(it) && isBehind(it, view);
   return {
     restore: it,
     backup,
@@ -118,13 +121,33 @@ function readWorld(it: Restore, ctx: Context): World {
     task: taskOf(view, it.meta.id, 'restore'),
     archive: view.get('wal_archive', it.desired.recovery?.archive_id ?? ''),
     recovery: taskOf(view, it.meta.id, 'recovery'),
-    leftMs: leftMs(it, ctx),
+    awaitsTurn,
+    leftMs: leftMs(it, awaitsTurn, ctx),
     now: clock.now(),
   };
 }
 
+/** A drill of the same server has begun and is not gone yet, or neither has begun and that one was asked for before. */
+function isBehind(it: Restore, view: TenantView): boolean {
+  if (it.observed?.started_at !== undefined || hasRestoreEnded(it.observed?.phase)) return false;
+  return view
+    .by('restore', 'server', it.desired.place.server_id)
+    .filter((other) => other.meta.id !== it.meta.id && isDrill(other))
+    .some((other) => {
+      const { phase, started_at: begun } = other.observed ?? {};
+      if (!hasRestoreEnded(phase)) return begun !== undefined || isBefore(other, it);
+      return begun !== undefined && view.get('volume', volumeIdOf(other)) !== undefined;
+    });
+}
+
+function isBefore(one: Restore, other: Restore): boolean {
+  const [first, second] = [one.desired.requested_at, other.desired.requested_at];
+  return first === second ? one.meta.id < other.meta.id : first < second;
+}
+
 /** Milliseconds that a restore may spend in each of its stages. */
 const stages = {
+  turn: patience.turnMs,
   preparing: patience.prepareMs,
   restoring: patienceMs(taskRow('restore').deadlineSeconds * 1000),
   verifying: patienceMs(taskRow('recovery').deadlineSeconds * 1000),
@@ -134,8 +157,8 @@ const stages = {
 } as const;
 
 /** Milliseconds that it may still be in the stage that it is in. */
-function leftMs({ observed }: Restore, ctx: Context): number {
-  const stage = stageOf(observed);
+function leftMs({ observed }: Restore, awaitsTurn: boolean, ctx: Context): number {
+  const stage = awaitsTurn ? 'turn' : stageOf(observed);
   const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) => ctx.since(name, name === stage));
   return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent);
 }
@@ -273,7 +296,7 @@ async function goBack({ restore, database }: World, back: string, ctx: Context):
 
 /** Removes the volumes of its attempts from which nothing serves; `isGoingOn`: but that of the present one. */
 async function removeVolumes({ restore, database }: World, isGoingOn: boolean, ctx: Context): Promise<void> {
-  const isKept = isGoingOn || restore.observed?.phase === 'completed';
+  const isKept = isGoingOn || (restore.observed?.phase === 'completed' && !isDrill(restore));
   for (let attempt = 1; attempt <= attemptOf(restore); attempt += 1) {
     const id = volumeOfAttempt(restore, attempt);
     const isWanted = isKept && id === volumeIdOf(restore);
@@ -300,11 +323,16 @@ function nextOf(world: World, step: Step, now: Observed): Next {
   if (isMoved || step.do === 'switch') return { again: 0, because };
   if (step.do === 'make') return { again: 0, because };
   if (step.do === 'tidy') return { again: 60_000, because: 'what it left to be removed' };
+  if (world.awaitsTurn) return { again: Math.min(turnLookMs, Math.max(1000, world.leftMs)), because };
   return { again: Math.max(1000, world.leftMs), because };
 }
 
+/** Between two looks whether the drill before has gone, in milliseconds. */
+const turnLookMs = 60_000;
+
 function doneWords({ restore, mounting, target }: World): string {
   const { bind, is_new: isNew } = restore.desired;
+  if (isDrill(restore)) return provenWords;
   if (!isNew) return 'It has what was restored; its former data stays for a week';
   const isMounted = mounting.some(({ desired }) => desired.mounts.some((it) => it.volume_id === target?.meta.id));
   return bind === undefined || isMounted
@@ -320,16 +348,18 @@ async function announce(world: World, now: Observed, ctx: Context): Promise<void
   const isBad = now.phase === 'failed';
   const done = doneWords(world);
   const message = isBad ? (now.error?.message ?? '') : done;
+  const isTrial = isDrill(restore);
   const event = {
     type: isBad ? ('warning' as const) : ('normal' as const),
-    reason: isBad ? 'RestoreFailed' : 'RestoreCompleted',
+    reason: `${isTrial ? 'Drill' : 'Restore'}${isBad ? 'Failed' : 'Completed'}`,
     about: restore.meta.id,
     message,
   };
   ctx.event(restore, event);
   const of = database ?? target;
   if (of !== undefined) ctx.event(of, event);
-  if (now.error?.code === 'cancelled') return;
+  // of a drill its backup tells, and of the data of a clone that one
+  if (now.error?.code === 'cancelled' || isTrial || restore.desired.clone_id !== undefined) return;
   await ctx.notify(restore, `${restore.meta.id}/${now.phase}`, {
     type: isBad ? 'restore_failed' : 'restore_completed',
     severity: isBad ? 'error' : 'info',

@@ -5,6 +5,7 @@ import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import { volumeName } from '../../store/kinds/volume.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
+import { isDrill } from '../../store/new-drill.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { agentTooOld, failureOf } from '../rollout/failures.ts';
@@ -30,6 +31,8 @@ export const patience = {
   switchMs: 15 * 60_000,
   /** For so long what was recovered is kept beside what serves. */
   holdMs: 7 * 24 * 60 * 60_000,
+  /** Until the other drills of its server have ended. */
+  turnMs: 24 * 60 * 60_000,
 } as const;
 
 /** What the phase of a restore follows from. */
@@ -54,6 +57,8 @@ export interface World {
   /** Of a recovery: the log that it reads, and what waits until the instance has come to the wanted time. */
   archive: ReadonlyResource<'wal_archive'> | undefined;
   recovery: Assignment | undefined;
+  /** Another drill on its server comes first, or has not gone yet. */
+  awaitsTurn: boolean;
   /** Milliseconds that it may still be in the stage that it is in; 0 or less: it is late. */
   leftMs: number;
   now: Date;
@@ -87,8 +92,16 @@ export type Step =
   | { do: 'tidy' }
   | { do: 'rest' };
 
-/** What is next for a restore. Pure. The database serves from its former volume until all of the backup was read and checked. */
+/**
+ * What is next for a restore. Pure. The database serves from its former volume until all of the backup was read and checked.
+ * A drill ends there.
+ */
 export function stepOf(world: World): Step {
+  const step = nextStep(world);
+  return step.do === 'switch' && isDrill(world.restore) ? { do: 'complete' } : step;
+}
+
+function nextStep(world: World): Step {
   const { restore } = world;
   const { phase = 'pending', former_volume_id: former } = restore.observed ?? {};
   if (hasRestoreEnded(phase)) return isTidy(world) ? { do: 'rest' } : { do: 'tidy' };
@@ -105,7 +118,7 @@ export function stepOf(world: World): Step {
   );
 }
 
-/** What makes the restore fail; `undefined`: nothing. */
+/** What makes the restore fail, or a drill wait for others; `undefined`: nothing. */
 function hindranceOf(world: World): Step | undefined {
   const isOfVolume = world.restore.desired.of.kind === 'volume';
   const isOfBackup = world.restore.desired.source === undefined;
@@ -117,7 +130,8 @@ function hindranceOf(world: World): Step | undefined {
     return { do: 'fail', error: { code: `${word}_gone`, message: `Its ${word} was deleted` } };
   }
   if (world.volume?.observed?.phase === 'error') return { do: 'fail', error: noVolume };
-  return world.leftMs <= 0 ? { do: 'fail', error: late } : undefined;
+  if (world.leftMs > 0) return world.awaitsTurn ? awaiting : undefined;
+  return { do: 'fail', error: world.awaitsTurn ? noTurn : late };
 }
 
 /** What is needed until the new volume of this attempt is there; `undefined`: it is. */
@@ -284,13 +298,14 @@ function isReady(instance: Assignment | undefined): boolean {
 function isTidy({ task, side, recovery, volume, restore, database }: World): boolean {
   if (task !== undefined || side !== undefined || recovery !== undefined) return false;
   return (
-    restore.observed?.phase === 'completed' ||
+    (restore.observed?.phase === 'completed' && !isDrill(restore)) ||
     volume === undefined ||
     volume.desired.data_id !== undefined ||
     database?.desired.data_volume_id === volume.meta.id
   );
 }
 
+const awaiting: Step = { do: 'wait', because: 'the drill before it on its server to end' };
 const starting: Step = { do: 'start_side', because: 'an instance on its new volume to be ready' };
 const reading: Step = { do: 'read', because: 'its server to read the backup' };
 const recovering: Step = { do: 'recover', because: 'the instance on its new volume to come to the wanted time' };
@@ -309,6 +324,11 @@ const lost: Fault = {
 const late: Fault = {
   code: 'timeout',
   message: 'It took too long: see the conditions of its server and of its volume, and begin it again',
+};
+const noTurn: Fault = {
+  code: 'no_turn',
+  message:
+    'Other drills of its server took a day: let schedules verify less often, or at other times, and verify the backup by hand',
 };
 const noVolume: Fault = {
   code: 'no_volume',
@@ -380,12 +400,21 @@ export function observedOf({ observed }: Restore): Observed {
 }
 
 export function conditionsOf(
-  { task, side, server }: World,
+  { restore, task, side, server }: World,
   now: Observed,
   waits: Because | undefined,
 ): ConditionInput[] {
-  return [readyOf(now, server, waits), ...agentTooOld([task?.observed?.error, side?.observed?.error])];
+  const phase = isDrill(restore) && now.phase === 'switching' ? ('verifying' as const) : now.phase;
+  const ready = readyOf({ ...now, phase }, server, waits);
+  const isProven = isDrill(restore) && phase === 'completed';
+  return [
+    isProven ? { ...ready, message: provenWords } : ready,
+    ...agentTooOld([task?.observed?.error, side?.observed?.error]),
+  ];
 }
+
+/** What a drill that went well has shown. */
+export const provenWords = 'All of the backup was restored and read, and what was restored is removed';
 
 function readyOf({ phase, error }: Observed, server: World['server'], waits: Because | undefined): ConditionInput {
   const is = (status: ConditionInput['status'], reason: string, message: string): ConditionInput => ({

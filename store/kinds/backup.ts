@@ -33,6 +33,14 @@ export const BackupOf = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('volume'), id: Id }),
 ]);
 
+/** Whether a backup could be restored, by a restore that has ended. */
+const Verification = z.object({
+  status: z.enum(['proven', 'not_proven']),
+  at: Timestamp,
+  restore_id: Id,
+  error: z.object({ code: z.string(), message: z.string() }).optional(),
+});
+
 /** What a database or a volume holds at an instant, in the bucket of a destination. It outlives what it is of. */
 export const backup = defineKind({
   kind: 'backup',
@@ -94,6 +102,10 @@ export const backup = defineKind({
     finished_at: Timestamp.optional(),
     /** When the bucket was last found to have the object. */
     verified_at: Timestamp.optional(),
+    /** When all of it was last restored and read. */
+    proven_at: Timestamp.optional(),
+    /** What the last restore of it showed that was made for a trial, or that was completed. */
+    verification: Verification.optional(),
     /** Of a volume that was used meanwhile: files that changed or went while they were read. */
     changed_files: z.int().optional(),
     /** Of a volume: sockets, which are in no archive. */

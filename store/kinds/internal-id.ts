@@ -18,7 +18,10 @@ export function slugOf(name: string): string {
 /** Of the instance beside the one that serves: it has another volume, and a name of its own in the network. */
 export const sideService = 'restore';
 
-/** The name by which its environment reaches the instance beside the one that serves a database. */
-export function sideHost(internalId: string): string {
-  return `${internalId}-${sideService}`;
+/** Of the instance that a backup is tried in: it never has the place of one that somebody looks at. */
+export const drillService = 'drill';
+
+/** The name by which its environment reaches an instance beside the one that serves a database. */
+export function sideHost(internalId: string, service = sideService): string {
+  return `${internalId}-${service}`;
 }

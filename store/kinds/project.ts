@@ -30,6 +30,10 @@ export const project = defineKind({
   keep: { untilDeleted: 'A user deletes it' },
 });
 
+/** What has data that a clone copies. */
+const ClonedData = z.object({ kind: z.enum(['database', 'volume']), id: Id });
+export type ClonedData = z.infer<typeof ClonedData>;
+
 /** Most environments of one project. */
 export const maxEnvironments = 100;
 
@@ -55,6 +59,18 @@ export const environment = defineKind({
         server_map: z.record(Id, Id).default({}),
         /** Whether it has all that its source had at one revision. Stays true; from then on the two are independent. */
         complete: z.boolean().default(false),
+        /** Data goes into its copies, too, by way of a bucket; absent: they begin empty. */
+        data: z
+          .object({
+            destination_id: Id,
+            /** Databases and volumes of its source whose data is to come; absent: not yet known, as it is not complete. */
+            left: z.array(ClonedData).optional(),
+            /** How many there were. */
+            total: z.int().default(0),
+            /** What could not be copied, as sentences. */
+            failed: z.array(z.string()).default([]),
+          })
+          .optional(),
       })
       .optional(),
   }),

@@ -53,6 +53,10 @@ export const restore = defineKind({
     name: Name,
     /** What it is of was made for this restore. A database starts with what is restored, and its own empty volume goes. */
     is_new: z.boolean().default(false),
+    /** It brings data into a copy of this clone of an environment, which tells of what fails. */
+    clone_id: Id.optional(),
+    /** It is a drill: what was restored is thrown away once all of it was read. */
+    is_drill: z.literal(true).optional(),
     /** What mounts the volume that was made for this restore, once it has all. */
     bind: z.object({ application_id: Id, path: z.string(), read_only: z.boolean() }).optional(),
     /** The backup is a physical one, and is brought to an instant by these segments of an archive. */
@@ -108,9 +112,12 @@ export const restore = defineKind({
       under: 'database',
       hasEnded: ({ observed }) => hasRestoreEnded(observed?.phase),
     },
-    until: ({ desired, observed }) =>
-      desired.of.kind === 'database' || observed?.finished_at === undefined
-        ? undefined
-        : Date.parse(observed.finished_at) + retention.endedRestoresKeepMs,
+    until: ({ desired, observed }) => {
+      if (observed?.finished_at === undefined) return undefined;
+      const ended = Date.parse(observed.finished_at);
+      // what it found is on its backup
+      if (desired.is_drill === true) return ended + retention.endedDrillsKeepMs;
+      return desired.of.kind === 'database' ? undefined : ended + retention.endedRestoresKeepMs;
+    },
   },
 });

@@ -297,12 +297,41 @@ describe('a backup schedule', () => {
     [{ retention_count: 366 }, 'retention_count'],
     [{ retention_count: 1.5 }, 'retention_count'],
     [{ verify_every: 7 }, 'verify_every'],
+    [{ verify_every: '0d' }, 'verify_every'],
+    [{ verify_every: '366d' }, 'verify_every'],
+    [{ verify_every: '6h' }, 'verify_every'],
   ])('is refused with the field, made and changed: %j', async (fields, field) => {
     const id = await aDatabase();
     expect(reason(await schedule(id, { ...to(), ...fields })).slice(0, 2)).toEqual([400, field]);
     const made = (await schedule(id, to())).data;
     expect(reason(await owner.put(`/backup-schedules/${made.id}`, fields)).slice(0, 2)).toEqual([400, field]);
     expect((await owner.get(`/backup-schedules/${made.id}`)).data.resource_version).toBe(made.resource_version);
+  });
+
+  it('restores none for trial unless told how often', async () => {
+    const never = { verify_every: null, next_verify_at: null, verification: null };
+    const { data } = await schedule(await aDatabase(), to());
+    expect(data).toMatchObject(never);
+    const path = `/backup-schedules/${data.id}`;
+    expect((await owner.put(path, { verify_every: '7d' })).data).toMatchObject({ ...never, verify_every: '7d' });
+    const error = { code: 'restore_failed', message: 'It ended with 1' };
+    const result = { backup_id: nowhere, status: 'not_proven' as const, at: '2030-01-01T00:10:00.000Z', error };
+    const drills = [{ of: nowhere, begun_at: '2030-01-01T00:00:00.000Z', result }];
+    await world.observe('backup_schedule', data.id, {
+      phase: 'active',
+      handled_until: '2030-01-01T00:00:00.000Z',
+      missed: 0,
+      drills,
+    });
+    expect((await owner.get(path)).data).toMatchObject({
+      next_verify_at: '2030-01-08T00:00:00.000Z',
+      verification: result,
+    });
+    expect((await owner.put(path, { verify_every: null })).data).toMatchObject({
+      verify_every: null,
+      next_verify_at: null,
+    });
+    expect((await schedule(await aDatabase(), { ...to(), verify_every: '2w' })).data.verify_every).toBe('2w');
   });
 
   it('says when a date never comes, and what a time zone looks like', async () => {

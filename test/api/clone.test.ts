@@ -81,7 +81,7 @@ describe('a clone of an environment', () => {
   });
 
   it.each([
-    ['data, which is not copied', { include_data: true }, 400, 'include_data'],
+    ['data, which has no way to go', { include_data: true }, 400, 'destination_id'],
     ['a field that it does not have', { color: '#000000' }, 400, undefined],
     ['a server that is none', { server_map: { x: 'y' } }, 400, undefined],
   ])('is refused with %s', async (_, fields, status, field) => {
@@ -96,6 +96,39 @@ describe('a clone of an environment', () => {
     const at = await shop();
     expect((await owner.post(at.clone, {})).status).toBe(400);
     expect((await owner.post(at.clone, { name: 'copy', include_data: false })).status).toBe(201);
+  });
+
+  it('has data by way of a destination, and is refused where some cannot be copied', async () => {
+    const at = await shop();
+    const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
+    const keys = { access_key: 'AKIDOFTHETEST', secret_key: 'sesame' };
+    const { data: destination } = await owner.post('/settings/backup-destinations', {
+      name: 'store',
+      ...bucket,
+      ...keys,
+    });
+    const place = { project_id: at.project, server_id: at.server };
+    const database = await owner.post('/databases', { ...place, name: 'orders', type: 'postgres' });
+    const { data: volume } = await owner.post('/volumes', { ...place, name: 'notes' });
+    const asked = { name: 'copy', include_data: true, destination_id: destination.id };
+    const pending = await owner.post(at.clone, asked);
+    expect([pending.status, pending.body.error?.details?.[0]?.field]).toEqual([409, 'include_data']);
+    await world.observe('volume', volume.id, { phase: 'available' });
+    await world.observe('database', database.data.id, { phase: 'running' });
+    const { data } = await owner.post(at.clone, asked);
+    expect(data.clone_of).toEqual({
+      environment_id: at.environment,
+      complete: false,
+      data: { total: 0, left: 0, failed: [] },
+    });
+    await owner.post(`/databases/${database.data.id}/stop`);
+    const stopped = await owner.post(at.clone, { ...asked, name: 'another' });
+    expect([stopped.status, stopped.body.error?.message]).toEqual([
+      409,
+      expect.stringMatching(/^Cannot copy the data of database orders\. .*stopped.*clone without include_data$/),
+    ]);
+    expect((await owner.post(at.clone, { name: 'plain' })).data.clone_of.data).toBeNull();
+    await owner.delete(`/settings/backup-destinations/${destination.id}`);
   });
 
   it('moves workloads to servers that exist and stay', async () => {

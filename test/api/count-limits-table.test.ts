@@ -467,6 +467,7 @@ const elsewhere: Record<string, string> = {
   'POST /databases/:id/pitr': 'as above',
   'POST /databases/:id/pitr-clone': 'countLimits.databasesPerProject',
   'POST /backups/database/:id/restore': 'countLimits.databasesPerProject, and one restore of a database at a time',
+  'POST /backups/:id/verify': 'A backup has one trial at a time, and few that have ended are kept',
   'POST /backup-schedules/:id/run': 'countLimits.activeBackupsPerObject',
   'POST /volumes/:id/backup': 'countLimits.activeBackupsPerObject',
   'POST /applications/:id/volume-backups': 'countLimits.activeBackupsPerObject of each volume',

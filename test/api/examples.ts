@@ -1072,6 +1072,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'PUT /backups/:id': { path: at('/backups/:backup'), before: addBackup, body: () => ({ pinned: true }) },
   'DELETE /backups/:id': { path: at('/backups/:backup'), before: addBackup },
   'POST /backups/:id/cancel': { path: at('/backups/:backup/cancel'), before: addPendingBackup },
+  'POST /backups/:id/verify': { path: at('/backups/:backup/verify'), before: addBackup },
   'GET /backups/:id/events': { path: at('/backups/:backup/events'), before: addBackup },
   'POST /backups/database/:id/restore': {
     path: at('/backups/database/:backup/restore'),

@@ -82,9 +82,20 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
   },
   git_credential_id: { kind: 'git_credential', of: ({ gitCredential }) => gitCredential, with: gitSource },
 };
+const ofVolumeSchedule = {
+  kind: 'backup_destination' as const,
+  of: ({ backupDestination }: Stage) => backupDestination,
+  with: { backup_enabled: true },
+};
 /** Fields that point at something else in one route. */
 const kindAt: Readonly<Record<string, (typeof kindOf)[string]>> = {
   'POST /databases/:id/switch volume_id': { kind: 'volume', of: formerVolumeOf },
+  'POST /volumes backup_destination_id': ofVolumeSchedule,
+  'PUT /volumes/:id backup_destination_id': ofVolumeSchedule,
+  'POST /projects/:projectId/environments/:envId/clone destination_id': {
+    ...ofVolumeSchedule,
+    with: { include_data: true },
+  },
 };
 /** Ids that others gave to what is theirs. */
 const foreign = new Set(['account_id']);

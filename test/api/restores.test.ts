@@ -300,3 +300,56 @@ describe('a restore', () => {
     expect((await owner.delete(`/restores/${made}`)).status).toBe(404);
   });
 });
+
+describe('a restore for trial', () => {
+  const verify = (backup: string): Promise<Answer> => owner.post(`/backups/${backup}/verify`);
+
+  it('goes beside what the database serves, once at a time for each backup, and is shown on its backup', async () => {
+    const id = await aDatabase();
+    const backup = await aBackup(id);
+    const before = (await owner.get(`/databases/${id}`)).data;
+    const { data, status } = await verify(backup);
+    expect([status, data.is_drill, data.backup_id, data.database_id]).toEqual([201, true, backup, id]);
+    expect(said(await verify(backup))).toEqual([
+      409,
+      `Restore ${data.id} tries the backup already: wait for it, or cancel it`,
+    ]);
+    expect((await owner.get(`/databases/${id}`)).data.data_volume_id).toBe(before.data_volume_id);
+    await world.observe('restore', data.id, { phase: 'switching' });
+    expect((await owner.get(`/restores/${data.id}`)).data.status).toBe('verifying');
+    const at = '2030-01-01T00:00:00.000Z';
+    await world.observe('backup', backup, {
+      phase: 'completed',
+      proven_at: at,
+      verification: { status: 'proven', at, restore_id: data.id },
+    });
+    expect((await owner.get(`/backups/${backup}`)).data).toMatchObject({
+      proven_at: at,
+      verification: { status: 'proven', at, restore_id: data.id, error: null },
+    });
+  });
+
+  it('ends for what a user asks for, and keeps no backup from being deleted', async () => {
+    const id = await aDatabase();
+    const [backup, other] = [await aBackup(id), await aBackup(id)];
+    const drill = (await verify(backup)).data.id;
+    expect((await inPlace(id, other)).status).toBe(201);
+    expect((await world.repo.get('restore', drill))?.desired.cancel_requested).toBe(true);
+    expect((await owner.delete(`/backups/${backup}`)).status).toBe(200);
+  });
+
+  it('is refused of what cannot be read, and beside what is gone', async () => {
+    const id = await aDatabase();
+    const failed = await aBackup(id, 'failed');
+    expect(said(await verify(failed))).toEqual([
+      409,
+      'Cannot restore the backup as it failed: choose one that is completed',
+    ]);
+    const backup = await aBackup(id);
+    await owner.delete(`/databases/${id}`);
+    expect(said(await verify(backup))).toEqual([
+      409,
+      'The database of the backup is gone: restore it as a new one by new_name',
+    ]);
+  });
+});

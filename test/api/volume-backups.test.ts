@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
+import { desiredState } from '../harness/states.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -148,6 +149,97 @@ describe('a schedule', () => {
     const listed = (await owner.get(`/applications/${app}/volume-backups`)).data;
     expect(listed).toHaveLength(2);
     expect(listed.every((one: { schedule_id: string }) => one.schedule_id === id)).toBe(true);
+  });
+});
+
+describe('the backup fields of a volume', () => {
+  const none = {
+    backup_enabled: false,
+    backup_interval_minutes: null,
+    backup_destination_id: null,
+    retention_count: null,
+  };
+  const fieldsOf = async (id: string) => (await owner.get(`/volumes/${id}`)).data;
+  const schedulesOf = async (id: string): Promise<Record<string, string>[]> =>
+    (await owner.get('/backup-schedules')).data.filter((one: Record<string, string>) => one['volume_id'] === id);
+
+  it('make its schedule, once a day with 7 backups unless told otherwise', async () => {
+    expect(await fieldsOf(volume)).toMatchObject(none);
+    expect(await schedulesOf(volume)).toEqual([]);
+    const usual = await owner.post('/volumes', { project_id: project, name: aName(), backup_enabled: true });
+    expect(usual.data).toMatchObject({
+      backup_enabled: true,
+      backup_interval_minutes: 1440,
+      backup_destination_id: expect.any(String),
+      retention_count: 7,
+    });
+    const { backup_destination_id } = usual.data;
+    const wanted = {
+      backup_enabled: true,
+      backup_interval_minutes: 90,
+      backup_destination_id,
+      retention_count: 3,
+    };
+    const made = await owner.post('/volumes', { project_id: project, name: aName(), ...wanted });
+    expect([made.status, made.data]).toEqual([201, expect.objectContaining(wanted)]);
+    expect(await fieldsOf(made.data.id)).toMatchObject(wanted);
+    expect(await schedulesOf(made.data.id)).toEqual([
+      expect.objectContaining({ cron_expression: '@every 90m', retention_count: 3, is_paused: false }),
+    ]);
+  });
+
+  it('are not kept without a schedule', async () => {
+    const fields = { backup_enabled: false, retention_count: 3 };
+    const { data } = await owner.post('/volumes', { project_id: project, name: aName(), ...fields });
+    expect(data).toMatchObject(none);
+    expect(reason(await owner.put(`/volumes/${volume}`, { retention_count: 3 }))).toEqual([
+      400,
+      'backup_enabled',
+      'required',
+    ]);
+    expect((await owner.put(`/volumes/${volume}`, { backup_enabled: false })).data).toMatchObject(none);
+  });
+
+  it('change its schedule and pause it; a cron expression of it is no interval', async () => {
+    const path = `/volumes/${volume}`;
+    expect((await owner.put(path, { backup_enabled: true })).data).toMatchObject({ backup_interval_minutes: 1440 });
+    const changed = { backup_interval_minutes: 60, retention_count: 2 };
+    expect((await owner.put(path, changed)).data).toMatchObject({ backup_enabled: true, ...changed });
+    expect((await owner.put(path, { backup_enabled: false })).data).toMatchObject({
+      backup_enabled: false,
+      ...changed,
+    });
+    const [schedule, ...more] = await schedulesOf(volume);
+    expect([schedule?.['status'], more]).toEqual(['paused', []]);
+    expect((await owner.put(path, { backup_enabled: true, name: aName() })).data).toMatchObject({
+      backup_enabled: true,
+      ...changed,
+    });
+    await owner.put(`/backup-schedules/${schedule?.['id'] ?? ''}`, { cron_expression: '@daily' });
+    expect(await fieldsOf(volume)).toMatchObject({ backup_enabled: true, backup_interval_minutes: null });
+    await owner.delete(`/backup-schedules/${schedule?.['id'] ?? ''}`);
+    expect(await fieldsOf(volume)).toMatchObject(none);
+  });
+
+  it.each([
+    [{ backup_interval_minutes: 0 }, 'backup_interval_minutes'],
+    [{ backup_interval_minutes: 525_601 }, 'backup_interval_minutes'],
+    [{ retention_count: 366 }, 'retention_count'],
+    [{ backup_enabled: 'yes' }, 'backup_enabled'],
+  ])('are refused with the field: %j', async (fields, field) => {
+    const body = { project_id: project, name: aName(), backup_enabled: true, ...fields };
+    expect(reason(await owner.post('/volumes', body)).slice(0, 2)).toEqual([400, field]);
+    expect(reason(await owner.put(`/volumes/${volume}`, fields)).slice(0, 2)).toEqual([400, field]);
+  });
+
+  it('need the right to make schedules', async () => {
+    const member = await world.user();
+    const role = { project_id: project, user_id: member.id, role: 'member' as const };
+    await world.create('member', crypto.randomUUID(), desiredState('member', role));
+    const body = { project_id: project, name: aName() };
+    expect((await member.post('/volumes', { ...body, backup_enabled: true })).status).toBe(403);
+    expect((await member.put(`/volumes/${volume}`, { backup_enabled: true })).status).toBe(403);
+    expect((await member.post('/volumes', body)).status).toBe(201);
   });
 });
 

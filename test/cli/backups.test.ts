@@ -82,7 +82,7 @@ describe('backup', () => {
     ]);
     expect(printed).toEqual(output(`^backup ${made} of orders is completed: 3.0 MiB in its bucket\n$`));
     expect((await run('get', 'backups')).out).toMatch(
-      /^OF +KIND +PROJECT +ENVIRONMENT +STATUS +TRIGGER +SIZE +EXPIRES +AGE +ID\norders +database +shop +production +completed +manual +3\.0 MiB /,
+      /^OF +KIND +PROJECT +ENVIRONMENT +STATUS +TRIGGER +SIZE +PROVEN +EXPIRES +AGE +ID\norders +database +shop +production +completed +manual +3\.0 MiB /,
     );
     expect((await run('describe', 'backup', made)).out).toMatch(/trigger +manual\nobject_key +default\//);
     expect(await run('delete', 'backup', made, '--yes', '--no-wait')).toEqual(
@@ -113,7 +113,7 @@ describe('backup', () => {
     expect((await run('backup', 'refused')).err).toContain('there are 2: name one');
     expect((await run('backup', 'refused', '--to', 'third')).err).toContain('No backup-destination is called third');
     expect(await run('backup', 'refused', '--keep', '3')).toEqual(
-      failed('--timezone and --keep are of a schedule: name its times by --every'),
+      failed('--timezone, --keep and --verify are of a schedule: name its times by --every'),
     );
     expect((await run('backup', 'refused', '--every', '@daily', '--keep', '0')).err).toContain('1 to 365');
     expect((await run('backup', 'nowhere')).err).toContain('No database, volume or application is called nowhere');
@@ -200,7 +200,7 @@ describe('restore', () => {
     expect(printed).toEqual(output(`^restore ${made} is completed: database accounts serves what was restored\n$`));
     expect((await run('get', 'restores')).out).toMatch(
       new RegExp(
-        `^OF +PROJECT +ENVIRONMENT +STATUS +BACKUP +FINISHED +AGE +ID\naccounts +shop +production +completed +${backup} `,
+        `^OF +PROJECT +ENVIRONMENT +STATUS +TRIAL +BACKUP +FINISHED +AGE +ID\naccounts +shop +production +completed +${backup} `,
       ),
     );
     expect((await run('describe', 'restore', made)).out).toMatch(/backup_id +[0-9a-f-]{36}/);
@@ -273,5 +273,20 @@ describe('restore', () => {
     expect(await run('restore', 'lost', '--yes')).toEqual(
       failed('Database lost is gone: restore the backup into a new one by --as, or into another one by --into'),
     );
+  });
+});
+
+describe('verify', () => {
+  it('waits for the end of the trial, and says whether the backup is proven', async () => {
+    const id = await database('tried');
+    const backup = await backupOf('tried', id);
+    const [printed] = await Promise.all([run('verify', backup), ends('restore', id, { phase: 'completed' })]);
+    expect(printed).toEqual(
+      output(`^backup ${backup} of tried is proven: all of it was restored and read, and is removed again\n$`),
+    );
+    const error = { code: 'no_space', message: 'The disk is full' };
+    const [refused] = await Promise.all([run('verify', backup), ends('restore', id, { phase: 'failed', error })]);
+    expect(refused).toEqual(failed(`Backup ${backup} is not proven: The disk is full`));
+    expect((await run('backup', 'tried', '--verify', '7d')).err).toContain('are of a schedule');
   });
 });

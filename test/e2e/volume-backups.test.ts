@@ -100,6 +100,23 @@ it('goes to a bucket while its application writes', async () => {
   expect(listed.Contents?.find(({ Key }) => Key === backup['object_key'])?.Size).toBe(backup['size_bytes']);
 });
 
+it('is restored for trial beside its volume, and nothing of that is left', async () => {
+  const drill = await town.client.object('POST', `/api/v1/backups/${backup.id}/verify`);
+  await ended(drill, 'restores');
+  await town.until(
+    'what it restored is gone',
+    async () =>
+      (await docker('volume', 'ls', '--quiet', '--filter', `label=setpoint.server=${town.server.id}`)).split('\n')
+        .length === 1,
+    patientMs,
+  );
+  expect(await town.client.object('GET', `/api/v1/backups/${backup.id}`)).toMatchObject({
+    proven_at: expect.any(String),
+    verification: { status: 'proven', restore_id: drill.id },
+  });
+  expect(await inside(app, read('/data/note'))).toBe('first');
+});
+
 it('comes back in place, and the former data stays in a volume beside it', async () => {
   await inside(app, write('/data/note', 'second'));
   const made = await town.client.object('POST', `/api/v1/backups/volume/${backup.id}/restore`, {});

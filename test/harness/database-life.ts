@@ -400,6 +400,18 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
       expect(await rows()).toBe(2);
     });
 
+  it('is restored for trial from it beside what serves, and nothing of that is left', async () => {
+    const volumes = () => docker('volume', 'ls', '--quiet', '--filter', `label=setpoint.server=${town.server.id}`);
+    const [before, served] = [await volumes(), await container()];
+    const drill = await town.client.object('POST', `/api/v1/backups/${backup.id}/verify`);
+    await ended(drill, 'restores', 'completed');
+    await town.until('what it restored is gone', async () => (await volumes()) === before, patientMs);
+    expect(await container()).toBe(served);
+    const proven = { status: 'proven', at: expect.any(String), restore_id: drill.id, error: null };
+    const now = await town.client.object('GET', `/api/v1/backups/${backup.id}`);
+    expect([now['proven_at'], now['verification']]).toEqual([expect.any(String), proven]);
+  });
+
   it('has its usual parameters again when they are taken back', async () => {
     await town.client.request('PUT', base, { parameters: null });
     database = await is('running');

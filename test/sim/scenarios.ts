@@ -121,6 +121,18 @@ function completed(world: World, kind: 'backup' | 'restore', id: string): Promis
   });
 }
 
+/** Once a backup is proven, and nothing is left of its trial. `ask`: for one; absent: its schedule does. */
+async function proven(world: World, backup: string, ask?: () => Promise<unknown>): Promise<void> {
+  await ask?.();
+  await world.until('the backup is proven', async () => {
+    const observed = (await world.repo.get('backup', backup))?.observed;
+    if (observed?.verification?.status === 'not_proven') throw new Error(JSON.stringify(observed.verification));
+    return observed?.verification?.status === 'proven';
+  });
+  const restores: { id: string; volume_id: string; is_drill: boolean }[] = (await world.must('GET', '/restores')).data;
+  for (const { volume_id } of restores.filter(({ is_drill }) => is_drill)) await gone(world, 'volume', volume_id);
+}
+
 /** Resolves with the id of the volume that a backup became. One that its server lost is removed, and asked for again. */
 async function clonedVolume(world: World, backup: string, bind: object): Promise<string> {
   const { data } = await world.must('POST', `/backups/volume/${backup}/clone`, { name: 'copy', ...bind });
@@ -917,6 +929,45 @@ volumes: {data: {}}
       await world.must('DELETE', `/databases/${database}`);
       await gone(world, 'database', database);
       expect(machine.engine.volumes.list({})).toEqual([]);
+    },
+  },
+  {
+    name: 'try backups of a database by hand and by its schedule, and delete it',
+    // the one that serves, and the one that a backup is tried in
+    running: 2,
+    prepare: withBackup,
+    async run(world, { machine, app: database, apps: [backup = ''] }) {
+      await proven(world, backup, () => world.must('POST', `/backups/${backup}/verify`));
+      const times = { database_id: database, cron_expression: '30 3 * * *', verify_every: '7d' };
+      const schedule = (await world.must('POST', '/backup-schedules', times)).data.id;
+      const second = await backedUp(world, `/backup-schedules/${schedule}/run`);
+      await proven(world, second);
+      const data = machine.engine.volumes.list({});
+      expect(data).toHaveLength(1);
+      await world.must('DELETE', `/databases/${database}`);
+      await gone(world, 'database', database);
+      expect(machine.engine.volumes.list({})).toEqual([]);
+    },
+  },
+  {
+    name: 'clone an environment with the data of its database, and delete the clone',
+    // the one that serves, and the one that the data of its copy is read into
+    running: 2,
+    prepare: withDatabase,
+    async run(world, { machine, project, app: database }) {
+      const { environment_id: source } = (await world.must('GET', `/databases/${database}`)).data;
+      const base = `/projects/${project}/environments`;
+      const asked = { name: 'copy', include_data: true };
+      const { data } = await world.must('POST', `${base}/${source}/clone`, asked);
+      await world.until('its data is copied', async () => {
+        const of = (await world.repo.get('environment', data.id))?.desired.clone_of;
+        expect(of?.data?.failed ?? []).toEqual([]);
+        return of?.complete === true && of.data?.left?.length === 0;
+      });
+      await world.must('DELETE', `${base}/${data.id}?force=true`);
+      await gone(world, 'environment', data.id);
+      expect(machine.engine.volumes.list({})).toHaveLength(1);
+      await world.until('its backup is gone', () => world.bucket.objects.size === 0);
     },
   },
   {

@@ -13,6 +13,13 @@ const dayMs = 86_400_000;
 /** The next firings of a cron expression in a zone; an error for one that is wrong or never fires. */
 export function nextFirings(expression: string, zone: string, from: Date, count = 5): CronReading {
   const text = expression.trim();
+  const minutes = minutesOf(text);
+  if (minutes !== undefined)
+    return {
+      firings: Array.from({ length: count }, (_, at) => ({
+        at: new Date(from.getTime() + (at + 1) * minutes * 60_000),
+      })),
+    };
   if (!text.startsWith('@') && text.split(/\s+/).length !== 5)
     return { error: 'Five fields are needed: minute, hour, day of the month, month, day of the week' };
   try {
@@ -43,6 +50,8 @@ const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 
 
 /** The usual expressions in words; other ones are read by their next firings. */
 export function cronWords(expression: string): string | undefined {
+  const minutes = minutesOf(expression.trim());
+  if (minutes !== undefined) return `Every ${minutes} minutes`;
   const [minute = '', hour = '', day = '', month = '', weekday = ''] = expandedWord(expression.trim()).split(/\s+/);
   const every = /^\*\/(\d+)$/.exec(minute)?.[1];
   if (day !== '*' || month !== '*') return undefined;
@@ -54,6 +63,12 @@ export function cronWords(expression: string): string | undefined {
   if (weekday === '*') return `Every day at ${time}`;
   const name = /^\d$/.test(weekday) ? days[Number(weekday) % 7] : undefined;
   return name === undefined ? undefined : `Every ${name} at ${time}`;
+}
+
+/** Of an interval such as `@every 90m`, which begins when its schedule does. */
+function minutesOf(expression: string): number | undefined {
+  const count = /^@every ([1-9]\d{0,5})m$/.exec(expression)?.[1];
+  return count === undefined ? undefined : Number(count);
 }
 
 function expandedWord(expression: string): string {

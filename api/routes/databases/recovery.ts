@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hasRestoreEnded } from '../../../store/kinds/restore.ts';
+import { goingOf } from '../../../store/new-drill.ts';
 import { databaseWindows } from '../../../store/recovery-window.ts';
 import { retention } from '../../../store/retention.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
@@ -114,7 +114,7 @@ export const switchDatabase = defineEndpoint({
     const { view } = ctx;
     requireItself(ctx, it, body.target_database_id);
     const former = formerVolume(ctx, it, body.volume_id);
-    const going = view.by('restore', 'of', it.meta.id).find(({ observed }) => !hasRestoreEnded(observed?.phase));
+    const going = goingOf(view, it.meta.id).restore;
     const unit = ctx.repo.begin();
     if (former !== undefined) {
       if (going !== undefined)

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hasRestoreEnded } from '../../../store/kinds/restore.ts';
+import { goingOf } from '../../../store/new-drill.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -8,6 +8,7 @@ import { Database, databases, PasswordRotation } from '../../resources/database.
 import { Linked, linkTo } from '../../resources/linked.ts';
 import { applicationsReferringTo } from '../../workloads/env-references.ts';
 import { changePassword } from '../../workloads/new-database.ts';
+import { endDrills } from '../../workloads/restoring.ts';
 
 type It = ReadonlyResource<'database'>;
 
@@ -39,6 +40,8 @@ export const rotateDatabasePassword = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     requireRotatable(ctx.view, it);
     const unit = ctx.repo.begin();
+    // a trial of a backup is begun with the former password
+    endDrills(unit, ctx.view, { id: it.meta.id, server: it.desired.server_id });
     const next = unit.change(it, (draft) => changePassword(ctx, it, draft, body.password ?? undefined));
     return ctx.commit(unit, () => answerOf(next, ctx.view));
   },
@@ -52,7 +55,7 @@ function answerOf(it: It, view: TenantView): z.infer<typeof Rotated> {
 function requireRotatable(view: TenantView, { meta, observed }: It): void {
   if (observed?.initialised !== true)
     throw conflicting('The database has not been ready yet: change its password once it was');
-  const restore = view.by('restore', 'of', meta.id).find((it) => !hasRestoreEnded(it.observed?.phase));
+  const { restore } = goingOf(view, meta.id);
   if (restore !== undefined)
     throw conflicting(`Restore ${restore.meta.id} of the database has not ended: wait for it, or cancel it`);
 }

@@ -1,7 +1,8 @@
 import { objectsIn } from '../../../store/objects-in.ts';
-import { badField, conflicting, forbidden } from '../../ground/api-error.ts';
+import { conflicting, forbidden } from '../../ground/api-error.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { requireCloneable, requireEnvironmentRoom } from '../../workloads/cloning.ts';
+import { destinationFor } from '../../workloads/backing-up.ts';
+import { requireCloneable, requireDataCopyable, requireEnvironmentRoom } from '../../workloads/cloning.ts';
 import { holdPopulation, inWords } from '../../workloads/population.ts';
 import { referred, usableServer } from '../../workloads/references.ts';
 import {
@@ -92,7 +93,8 @@ export const deleteEnvironment = deleteEndpoint(
 export const cloneEnvironment = defineEndpoint({
   method: 'POST',
   path: '/projects/:projectId/environments/:envId/clone',
-  summary: 'Copy an environment with all that is in it, secrets included; the copies are not deployed',
+  summary:
+    'Copy an environment with all that is in it, secrets included, and data if wanted; the copies are not deployed',
   on: ['environment', 'envId'],
   heavy: true,
   body: EnvironmentClone,
@@ -101,13 +103,14 @@ export const cloneEnvironment = defineEndpoint({
   settle: environments.settle,
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
-    if (body.include_data === true)
-      throw badField('include_data', 'unsupported', 'Data is not copied: leave include_data out, and restore a backup');
+    const destination = body.include_data === true ? destinationFor(view, body.destination_id) : undefined;
+    if (destination !== undefined) requireDataCopyable(view, it);
     const project = referred(view, 'project', it.desired.project_id, 'projectId');
     requireEnvironmentRoom(project, view);
     const unit = ctx.repo.begin();
     unit.require(project);
     unit.require(it);
+    if (destination !== undefined) unit.require(destination);
     const map = new Map(Object.entries(body.server_map ?? {}));
     for (const id of new Set(map.values())) unit.require(usableServer(view, id, 'server_map', project.meta.id));
     requireCloneable(view, project, it, map);
@@ -124,7 +127,12 @@ export const cloneEnvironment = defineEndpoint({
         name: body.name,
         type: body.type ?? it.desired.type,
         project_id: project.meta.id,
-        clone_of: { environment_id: it.meta.id, server_map: Object.fromEntries(map), complete: false },
+        clone_of: {
+          environment_id: it.meta.id,
+          server_map: Object.fromEntries(map),
+          complete: false,
+          ...(destination !== undefined && { data: { destination_id: destination.meta.id, total: 0, failed: [] } }),
+        },
       },
       { labels: { ...it.meta.labels } },
     );

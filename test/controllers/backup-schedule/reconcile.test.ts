@@ -152,3 +152,80 @@ test('nothing is backed up while the schedule is paused or its database is stopp
   expect(backups(rig)).toHaveLength(1);
   expect((await schedule(rig)).observed).toMatchObject({ phase: 'active', missed: 0 });
 });
+
+const drills = (rig: Rig) =>
+  rig.mirror
+    .tenant(tenant)
+    .list('restore')
+    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? -1 : 1));
+
+/** The newest backup was tried. */
+async function tried(rig: Rig, status: 'proven' | 'not_proven'): Promise<void> {
+  const newest = (await rig.repo.get('backup', backups(rig).at(-1)!.meta.id))!;
+  const error = { code: 'restore_failed', message: 'It ended with 1' };
+  const verification = {
+    status,
+    at: rig.clock.now().toISOString(),
+    restore_id: id('drill'),
+    ...(status === 'not_proven' && { error }),
+  };
+  const { phase = 'completed', finished_at } = newest.observed ?? {};
+  const seen = { phase, ...(finished_at !== undefined && { finished_at }), observedGeneration: 1, conditions: [] };
+  await rig.repo.observe(newest, { ...seen, verification }, []);
+  await rig.rest();
+}
+
+test('the newest good backup is restored for trial as often as is wanted, and the condition says what that showed', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig, { verify_every: '2d' });
+  const proven = async () => {
+    const found = (await schedule(rig)).observed?.conditions.find(({ type }) => type === 'Proven');
+    return found && [found.status, found.reason, found.message];
+  };
+  expect((await proven())?.slice(0, 2)).toEqual(['unknown', 'NotTriedYet']);
+  await pass(rig, 3 * hour);
+  expect(drills(rig)).toEqual([]);
+  await succeed(rig);
+  const first = backups(rig)[0]!;
+  expect(drills(rig).map(({ desired }) => desired)).toEqual([
+    expect.objectContaining({ is_drill: true, backup_id: first.meta.id, of: { kind: 'database', id: id('orders') } }),
+  ]);
+  expect(rig.mirror.tenant(tenant).get('volume', drills(rig)[0]!.desired.volume_id)?.desired.database_id).toBe(
+    id('orders'),
+  );
+  await tried(rig, 'not_proven');
+  expect(await proven()).toEqual([
+    'false',
+    'NotProven',
+    `Backup ${first.meta.id} could not be restored for trial: It ended with 1`,
+  ]);
+  await pass(rig, day);
+  await succeed(rig);
+  expect(drills(rig)).toHaveLength(1);
+  await pass(rig, day + hour);
+  await succeed(rig);
+  expect(drills(rig).map(({ desired }) => desired.backup_id)).toEqual([first.meta.id, expect.any(String)]);
+  await tried(rig, 'proven');
+  expect((await proven())?.slice(0, 2)).toEqual(['true', 'Proven']);
+  const quiet = await rig.store.revision();
+  rig.controllers.resync();
+  await rig.rest();
+  expect(await rig.store.revision()).toBe(quiet);
+});
+
+test('nothing is tried without an interval, nor while the schedule is paused', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig);
+  await pass(rig, 3 * hour);
+  await succeed(rig);
+  expect((await schedule(rig)).observed?.conditions.map(({ type }) => type)).not.toContain('Proven');
+  await rig.repo.change('backup_schedule', id('nightly'), (draft) => {
+    draft.verify_every = '1d';
+    draft.is_paused = true;
+  });
+  await rig.rest();
+  expect(drills(rig)).toEqual([]);
+  await rig.repo.change('backup_schedule', id('nightly'), (draft) => void (draft.is_paused = false));
+  await rig.rest();
+  expect(drills(rig)).toHaveLength(1);
+});

@@ -763,3 +763,40 @@ describe('one that another installation made', () => {
     expect(it.phase()).toBe('completed');
   });
 });
+
+describe('a restore of it shows whether it is proven', () => {
+  const failedWith = (code: string) => ({ code, message: 'It ended with 1' });
+  test.each<[string, boolean, ObservedOf<'restore'>, string | undefined, boolean]>([
+    ['a drill', true, { phase: 'completed' }, 'proven', false],
+    ['a restore for use', false, { phase: 'completed' }, 'proven', false],
+    ['a drill that failed', true, { phase: 'failed', error: failedWith('restore_failed') }, 'not_proven', true],
+    ['a drill that was cancelled', true, { phase: 'failed', error: failedWith('cancelled') }, undefined, false],
+    ['a drill whose database went', true, { phase: 'failed', error: failedWith('database_gone') }, undefined, false],
+    ['a restore that failed', false, { phase: 'failed', error: failedWith('not_serving') }, undefined, false],
+  ])('%s', async (_, isDrill, observed, status, isTold) => {
+    await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+    const it = await completed(rig, {
+      also: (unit) =>
+        unit.create(
+          'restore',
+          id('trial'),
+          desiredState('restore', {
+            project_id: id('shop'),
+            of: { kind: 'database', id: id('orders') },
+            backup_id: id('first'),
+            ...(isDrill && { is_drill: true as const }),
+          }),
+        ),
+    });
+    const finished_at = '2030-01-01T01:00:00.000Z';
+    const trial = (await rig.repo.get('restore', id('trial')))!;
+    await rig.repo.observe(trial, { ...observed, finished_at, observedGeneration: 1, conditions: [] }, []);
+    await rig.rest();
+    expect(it.observed()?.verification?.status).toBe(status);
+    expect(it.observed()?.proven_at).toBe(status === 'proven' ? finished_at : undefined);
+    expect(it.told().filter((one) => one.startsWith('backup_not_proven'))).toEqual(
+      isTold ? [expect.stringContaining('failed: It ended with 1')] : [],
+    );
+    await it.quiet();
+  });
+});

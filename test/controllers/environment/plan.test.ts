@@ -36,3 +36,24 @@ it('a copy that is being deleted is none: the clone waits for its end and is not
     total: 1,
   });
 });
+
+it('the volume of a restore that has not ended is left out', async () => {
+  await using rig = await openRig();
+  const [source, clone] = [id('source'), id('clone')];
+  const clone_of = { environment_id: source, server_map: {}, complete: false };
+  const unit = rig.repo.begin();
+  unit.create('environment', source, desiredState('environment'));
+  unit.create('environment', clone, desiredState('environment', { clone_of }));
+  unit.create('server', id('one'), desiredState('server'));
+  for (const name of ['notes', 'scratch'])
+    unit.create('volume', id(name), desiredState('volume', { environment_id: source, server_id: id('one'), name }));
+  const of = { kind: 'volume' as const, id: id('notes') };
+  unit.create('restore', id('drill'), desiredState('restore', { of, volume_id: id('scratch'), is_drill: true }));
+  await commit(unit);
+  await rig.rest();
+  const view = rig.mirror.tenant(tenant);
+  expect(planClone(view.get('environment', clone)!, view)).toMatchObject({
+    action: { do: 'copy', sources: [{ meta: { id: id('notes') } }] },
+    total: 1,
+  });
+});

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applicationController } from '../../../controllers/application/reconcile.ts';
 import { environmentController } from '../../../controllers/environment/reconcile.ts';
+import { dataBackupId, dataRestoreId } from '../../../controllers/environment/data.ts';
 import { copyIdOf } from '../../../store/copying.ts';
 import { readEvents } from '../../../store/event-ring.ts';
 import { keys } from '../../../store/keys.ts';
@@ -337,4 +338,92 @@ describe('a clone', () => {
       }
     },
   );
+});
+
+describe('the data of a clone', () => {
+  const copy = copyIdOf(clone, id('notes'));
+  const backupId = dataBackupId(clone, id('notes'));
+  const restoreId = dataRestoreId(clone, id('notes'));
+
+  /** A clone with data of an environment with one volume; its copy is there. */
+  async function withData(rig: Rig): Promise<void> {
+    await write(rig, (unit) => {
+      unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store' }));
+      const place = { project_id: id('shop'), environment_id: source, server_id: id('one') };
+      unit.create('volume', id('notes'), desiredState('volume', { ...place, name: 'notes' }));
+    });
+    await write(rig, (unit) => {
+      unit.create('environment', clone, {
+        project_id: id('shop'),
+        name: 'copy',
+        type: 'staging',
+        clone_of: {
+          environment_id: source,
+          server_map: {},
+          complete: false,
+          data: { destination_id: id('store'), total: 0, failed: [] },
+        },
+      });
+    });
+    await observed(rig, 'volume', copy, { phase: 'available' });
+  }
+
+  async function observed(rig: Rig, kind: 'volume' | 'backup' | 'restore', of: string, seen: object): Promise<void> {
+    const it = (await rig.repo.get(kind, of))!;
+    await rig.repo.observe(it, { ...(seen as { phase: 'pending' }), observedGeneration: 1, conditions: [] }, []);
+    await rig.rest();
+  }
+
+  const shown = async (rig: Rig) => {
+    const conditions = (await rig.repo.get('environment', clone))?.observed?.conditions ?? [];
+    return conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
+  };
+
+  it('comes by a backup of each source, which is restored beside what the copy has, and goes then', async () => {
+    await using rig = await shop(0);
+    await withData(rig);
+    expect(await isComplete(rig)).toBe(true);
+    expect(await ready(rig, clone)).toMatchObject({
+      reason: 'CopyingData',
+      message: 'All objects are copied, and data of 0 of 1 databases and volumes',
+    });
+    const backup = await rig.repo.get('backup', backupId);
+    expect(backup?.desired).toMatchObject({ of: { kind: 'volume', id: id('notes') }, destination_id: id('store') });
+    expect(await rig.repo.get('restore', restoreId)).toBeUndefined();
+    await observed(rig, 'backup', backupId, { phase: 'completed' });
+    const restore = await rig.repo.get('restore', restoreId);
+    expect(restore?.desired).toMatchObject({
+      backup_id: backupId,
+      of: { kind: 'volume', id: copy },
+      place: { environment_id: clone },
+      clone_id: clone,
+    });
+    expect((await rig.repo.get('volume', restore!.desired.volume_id))?.desired.environment_id).toBe(clone);
+    await observed(rig, 'restore', restoreId, { phase: 'completed' });
+    expect(await shown(rig)).toEqual(expect.arrayContaining(['Ready true Active', 'DataCopied true Copied']));
+    expect((await rig.repo.get('backup', backupId))?.meta.deletionRequestedAt).toBeDefined();
+    const before = rig.store.committed;
+    rig.controllers.resync();
+    await rig.rest();
+    expect(rig.store.committed).toBe(before);
+  });
+
+  it('that cannot be copied is told and shown, and the clone is ready without', async () => {
+    await using rig = await shop(0);
+    await withData(rig);
+    await observed(rig, 'backup', backupId, { phase: 'failed', error: { code: 'x', message: 'The bucket is full' } });
+    expect(await shown(rig)).toEqual(expect.arrayContaining(['Ready true Active', 'DataCopied false NotCopied']));
+    const told = rig.mirror.tenant(tenant).list('notification');
+    expect(told.map(({ desired }) => [desired.type, desired.message])).toEqual([
+      ['clone_data_failed', 'volume notes: The bucket is full'],
+    ]);
+  });
+
+  it('is given up with the clone', async () => {
+    await using rig = await shop(0);
+    await withData(rig);
+    const it = (await rig.repo.get('environment', clone))!;
+    await write(rig, (unit) => unit.requestDelete(it));
+    expect((await rig.repo.get('backup', backupId))?.meta.deletionRequestedAt).toBeDefined();
+  });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { taskRow } from '../../../agent-protocol/task-types.ts';
-import { sideService } from '../../../store/kinds/internal-id.ts';
+import { drillService, sideService } from '../../../store/kinds/internal-id.ts';
 import { restoreController } from '../../../controllers/restore/reconcile.ts';
-import { patience } from '../../../controllers/restore/states.ts';
+import { patience, provenWords } from '../../../controllers/restore/states.ts';
 import { patienceMs } from '../../../controllers/task/task.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -25,12 +25,18 @@ type Observable = 'database' | 'server' | 'volume' | 'assignment' | 'backup';
 interface Asked {
   type?: 'postgres' | 'redis';
   isNew?: boolean;
+  /** It is a drill; `behind`: another one of its server was asked for before. */
+  isDrill?: boolean;
+  behind?: boolean;
   /** What is restored in place of a backup. */
   source?: DesiredOf<'restore'>['source'];
 }
 
 /** A restore into a database that serves from volume `data`; the new volume is `fresh`. */
-async function asked(rig: Rig, { type = 'postgres', isNew = false, source }: Asked = {}) {
+async function asked(
+  rig: Rig,
+  { type = 'postgres', isNew = false, isDrill = false, behind = false, source }: Asked = {},
+) {
   const { repo } = rig;
   const view = rig.mirror.tenant(tenant);
   const place = { environment_id: id('environment'), server_id: id('server') };
@@ -78,8 +84,24 @@ async function asked(rig: Rig, { type = 'postgres', isNew = false, source }: Ask
       of: { kind: 'database', id: id('orders') },
       volume_id: id('fresh'),
       is_new: isNew,
+      ...(isDrill && { is_drill: true as const }),
     }),
   );
+  if (behind) {
+    const first = { is_drill: true as const, requested_at: '2025-12-31T23:59:00.000Z', volume_id: id('other fresh') };
+    unit.create('volume', id('other fresh'), desiredState('volume', { ...of, name: 'other fresh' }));
+    unit.create(
+      'restore',
+      id('before'),
+      desiredState('restore', {
+        project_id: id('shop'),
+        place,
+        backup_id: id('good'),
+        of: { kind: 'database', id: id('orders') },
+        ...first,
+      }),
+    );
+  }
   await commit(unit);
   const taskId = assignmentId.task(id('back'), 'restore');
   const sideId = assignmentId.task(id('back'), 'instance');
@@ -565,4 +587,65 @@ test('another leader goes on where the one before it ended', async () => {
   await it.serves(up);
   await it.pass(day);
   expect(it.phase()).toBe('completed');
+});
+
+describe('a drill', () => {
+  test('reads the backup beside what serves, changes no pointer, and leaves nothing', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { isDrill: true });
+    await it.fresh('available');
+    const [alias] = JSON.stringify(it.side()?.desired.spec).match(/"aliases":\["[^"]*-drill"\]/) ?? [];
+    expect([it.side()?.desired.service, alias]).toEqual([drillService, expect.any(String)]);
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'running' });
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    await it.ofSide({ phase: 'stopped' });
+    await it.gone('side');
+    expect([it.phase(), it.pointer()]).toEqual(['completed', id('data')]);
+    expect(it.condition()).toEqual(['true', 'Completed', provenWords]);
+    expect(it.observed()?.former_volume_id).toBeUndefined();
+    await it.gone('task');
+    expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeDefined();
+    expect(it.volume('data')?.desired.expires_at).toBeUndefined();
+    expect(it.told()).toEqual([]);
+  });
+
+  test('whose files an engine can read ends the same', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await restored(rig, { type: 'redis', isDrill: true });
+    await it.ofSide({ phase: 'stopped' });
+    await it.gone('side');
+    expect([it.phase(), it.pointer()]).toEqual(['completed', id('data')]);
+  });
+
+  test('that fails leaves nothing either, and its backup tells of it', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { isDrill: true });
+    await it.fresh('available');
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'failed', error: { code: 'no_space', message: 'The disk is full' } });
+    await undone(it, 'no_space');
+    expect(it.told()).toEqual([]);
+  });
+
+  test('waits for the one before it on its server until nothing of that one is left', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { isDrill: true, behind: true });
+    const before = (await rig.repo.get('restore', id('before')))!;
+    const begun = { phase: 'restoring' as const, started_at: at, observedGeneration: 1, conditions: [] };
+    await rig.repo.observe(before, begun, []);
+    await it.fresh('available');
+    expect(it.condition()?.[2]).toBe('It waits for the drill before it on its server to end');
+    await it.pass(hour);
+    expect([it.phase(), it.side()]).toEqual(['pending', undefined]);
+    await rig.repo.change('restore', id('before'), (draft) => void (draft.cancel_requested = true));
+    await it.pass(2 * minute);
+    expect(it.view.get('restore', id('before'))?.observed?.phase).toBe('failed');
+    expect([it.phase(), it.side()]).toEqual(['pending', undefined]);
+    const release = rig.repo.begin();
+    release.release((await rig.repo.get('volume', id('other fresh')))!, 'volume');
+    await commit(release);
+    await it.pass(2 * minute);
+    expect([it.phase(), it.side()?.desired.service]).toEqual(['preparing', drillService]);
+  });
 });

@@ -150,3 +150,14 @@ test('a volume that was made for it goes if it failed, also if only its server l
   expect(it.phase()).toBe('failed');
   expect(it.view.get('volume', id('fresh'))?.meta.deletionRequestedAt).toBeDefined();
 });
+
+test('a drill reads all of the archive beside the volume, which stays as it is', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig, { restore: { is_drill: true } });
+  await it.report(done);
+  expect(it.phase()).toBe('completed');
+  expect(it.volume('data')).toMatchObject({ name: 'notes' });
+  expect(it.volume('data')?.data_id).toBeUndefined();
+  expect(it.mounts()).toEqual([{ volume_id: id('data'), path: '/data', read_only: false }]);
+  expect(it.view.get('volume', id('fresh'))?.meta.deletionRequestedAt).toBeDefined();
+});

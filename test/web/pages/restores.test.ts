@@ -11,6 +11,7 @@ const restore = (status: RestoreStatus, target_time: string | null = null) => ({
   status,
   progress: null,
   started_at: null,
+  is_drill: false,
 });
 const shown = (status: RestoreStatus, time: string | null = null, from: string | undefined = own): string[] =>
   restoreSteps(restore(status, time), from).map((step) => `${step.name} ${step.status}`);
@@ -41,6 +42,12 @@ describe('the steps of a restore', () => {
     for (const status of ['pending', 'preparing', 'verifying', 'ready_to_switch'] as const)
       expect(touchedNow(restore(status))).toContain('Touched: nothing');
     expect(touchedNow(restore('switching'))).toContain('Touched: what serves');
+  });
+
+  it('for trial end with the check', () => {
+    const trial = (status: RestoreStatus) => ({ ...restore(status), is_drill: true });
+    expect(restoreSteps(trial('verifying'), own).map(({ name }) => name)).toEqual(['Prepare', 'Copy', 'Check', 'Done']);
+    expect(touchedNow(trial('completed'))).toContain('is removed');
   });
 
   it('have how far the copy is', () => {

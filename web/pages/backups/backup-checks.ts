@@ -10,8 +10,8 @@ interface BackupCheck {
   readonly text: string;
 }
 
-/** What is known of a backup. `restored`: when it was brought back last. */
-export function checksOf(it: Backup, restored: string | undefined, now: number): readonly BackupCheck[] {
+/** What is known of a backup. */
+export function checksOf(it: Backup, now: number): readonly BackupCheck[] {
   if (it.error !== null) return [{ shape: 'bad', text: it.error.message }];
   if (it.status === 'expired') return [{ shape: 'gone', text: 'Its object was removed, as its time was over' }];
   if (it.status !== 'completed') return [{ shape: 'waiting', text: 'It is checked once all of it was sent' }];
@@ -38,8 +38,15 @@ export function checksOf(it: Backup, restored: string | undefined, now: number):
         ]
       : []),
     ...(left > 0 ? [{ shape: 'info' as const, text: `${left} sockets are not in it` }] : []),
-    restored === undefined
-      ? { shape: 'info', text: 'It was never brought back: a restore into a new one shows that it can be' }
-      : { shape: 'good', text: `It was brought back ${relativeTime(restored, now)}` },
+    triedText(it, now),
   ];
+}
+
+/** Whether it could be restored. */
+function triedText({ verification, proven_at: at }: Backup, now: number): BackupCheck {
+  if (verification?.status === 'not_proven')
+    return { shape: 'bad', text: `It could not be restored for trial: ${verification.error?.message ?? ''}` };
+  return at === null
+    ? { shape: 'info', text: 'It was never restored: a trial shows whether it can be' }
+    : { shape: 'good', text: `All of it was restored and read ${relativeTime(at, now)}` };
 }

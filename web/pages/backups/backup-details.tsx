@@ -24,12 +24,8 @@ export function BackupDetails({ it, onClose }: { readonly it: Backup; readonly o
   const { login } = useConsole();
   const href = useHref();
   const restores = useList(allRestores, 'restore').objects.filter(
-    ({ backup_id: id, status }) => id === it.id && status === 'completed',
+    ({ backup_id: id, status, is_drill: isTrial }) => id === it.id && status === 'completed' && !isTrial,
   );
-  const restored = restores
-    .flatMap(({ finished_at: at }) => (at === null ? [] : [at]))
-    .toSorted()
-    .at(-1);
   const destination = useDestinations().find(({ id }) => id === it.destination_id);
   const events = useRead(
     () => call(login, 'GET', '/api/v1/backups/{id}/events', { path: { id: it.id } }),
@@ -39,7 +35,7 @@ export function BackupDetails({ it, onClose }: { readonly it: Backup; readonly o
   return (
     <Drawer title={`Backup of ${it.name}`} onClose={onClose}>
       <ul class="confirm-list" aria-label="Checks">
-        {checksOf(it, restored, Date.now()).map(({ shape, text }) => (
+        {checksOf(it, Date.now()).map(({ shape, text }) => (
           <li key={text}>
             <Shape of={shape} />
             <span>{text}</span>

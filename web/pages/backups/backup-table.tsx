@@ -161,6 +161,10 @@ function BackupMenu({ it, run, onOpen }: MenuProps): VNode {
     void run(() =>
       store.answer('backup', () => call(login, 'POST', '/api/v1/backups/{id}/cancel', { path: { id: it.id } })),
     );
+  const verify = (): void =>
+    void run(() =>
+      store.answer('restore', () => call(login, 'POST', '/api/v1/backups/{id}/verify', { path: { id: it.id } })),
+    );
   const ofDatabase = it.kind === 'database';
   return (
     <Menu
@@ -186,6 +190,11 @@ function BackupMenu({ it, run, onOpen }: MenuProps): VNode {
                 onSelect: () => onOpen('clone'),
               },
             ]),
+        {
+          label: backupVerbs.verbs.verify.label,
+          why: whyNot(backupVerbs, 'verify', it) ?? admin,
+          onSelect: verify,
+        },
         {
           label: it.pinned ? 'Do not keep it for good' : 'Keep it for good',
           why: whyNot(backupVerbs, 'update', it) ?? admin,

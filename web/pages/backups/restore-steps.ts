@@ -44,10 +44,14 @@ const switching: Row = {
     'Touched: what serves. It ends and starts on the new volume. If that does not serve within 15 minutes, it goes back by itself.',
 };
 
-type Shown = Pick<Restore, 'kind' | 'resource_id' | 'target_time' | 'status'>;
+type Shown = Pick<Restore, 'kind' | 'resource_id' | 'target_time' | 'status' | 'is_drill'>;
 
 /** The steps of a restore: one of a database to an instant of itself waits for a decision. `from`: what the backup is of. */
-function rowsOf({ kind, resource_id: id, target_time: instant, status }: Shown, from: string | undefined): Row[] {
+function rowsOf(
+  { kind, resource_id: id, target_time: instant, status, is_drill: isTrial }: Shown,
+  from: string | undefined,
+): Row[] {
+  if (isTrial) return [preparing, copying, checking];
   const isToItself = from === undefined || from === id;
   const waits = status === 'ready_to_switch' || (kind === 'database' && instant !== null && isToItself);
   return [preparing, copying, checking, ...(waits ? [deciding] : []), switching];
@@ -75,6 +79,8 @@ export function restoreSteps(it: Shown & Pick<Restore, 'progress' | 'started_at'
 export function touchedNow(it: Shown): string {
   const row = rowsOf(it, undefined).find(({ statuses }) => statuses.includes(it.status));
   if (row !== undefined) return row.touches;
+  if (it.status === 'completed' && it.is_drill)
+    return 'All of the backup was restored and read, and what was restored is removed.';
   if (it.status === 'completed') return 'What was restored is in its place. The former data stays for a week.';
   if (it.status === 'failed') return 'Touched: nothing. What served before goes on serving; the new volume is removed.';
   return '';

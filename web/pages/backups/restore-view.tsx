@@ -90,6 +90,7 @@ function useFormer(it: Restore): ObjectOf<'volume'> | undefined {
 
 function FormerVolume({ it }: { readonly it: Restore }): VNode {
   const former = useFormer(it);
+  if (it.is_drill) return <span class="quiet">in its place: this is a trial</span>;
   if (it.former_volume_id === null) return <span class="quiet">in its place</span>;
   if (former === undefined) return <span class="quiet">is gone</span>;
   return (

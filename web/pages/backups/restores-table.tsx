@@ -25,12 +25,12 @@ export function RestoresTable({ rows }: { readonly rows: readonly Restore[] }): 
           title: 'Into',
           isPrimary: true,
           sortBy: ({ name }) => name,
-          cell: ({ id, name, kind }) => (
+          cell: ({ id, name, kind, is_drill: isTrial }) => (
             <span>
               <a class="strong" href={href(['restores', id])}>
                 {name}
               </a>{' '}
-              <span class="quiet">{kind}</span>
+              <span class="quiet">{isTrial ? `${kind}, for trial` : kind}</span>
             </span>
           ),
         },

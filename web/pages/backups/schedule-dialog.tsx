@@ -49,18 +49,22 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
   const [cron, setCron] = useState(start.cron);
   const [zone, setZone] = useState(start.zone);
   const [kept, setKept] = useState(start.kept);
+  const [verified, setVerified] = useState(start.verified);
   const [destinationId, setDestinationId] = useState(schedule?.destination_id);
   const [isPaused, setPaused] = useState(start.isPaused);
   const name = schedule?.name ?? target?.name;
+  const interval = verified.trim();
+  const trial = interval === '' ? '' : ` --verify ${shellQuoted(interval)}`;
   const settings = {
     cron_expression: cron.trim(),
     timezone: zone,
     retention_count: Number(kept),
     is_paused: isPaused,
+    verify_every: interval === '' ? null : interval,
     ...(destinationId !== undefined && { destination_id: destinationId }),
   };
   const body = schedule === undefined ? { ...fieldOf(target), ...settings } : settings;
-  const why = whyNotYet({ name, cron, zone, kept });
+  const why = whyNotYet({ name, cron, zone, kept, verified });
   const save = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('backup_schedule', () =>
@@ -84,7 +88,7 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
     <Drawer
       title={title}
       onClose={onClose}
-      dirty={cron !== start.cron || kept !== start.kept}
+      dirty={cron !== start.cron || kept !== start.kept || verified !== start.verified}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
@@ -125,6 +129,14 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
         >
           {(control) => <TextInput control={control} value={kept} onInput={setKept} inputMode="numeric" />}
         </Field>
+        <Field
+          label="Restored for trial every"
+          help="Such as 7d or 2w: the newest one is restored beside what is there, read, and removed. Empty: never."
+          error={faultOf('verify_every')}
+          isOptional
+        >
+          {(control) => <TextInput control={control} value={verified} onInput={setVerified} />}
+        </Field>
         <Field label="Destination" help="Without one: the only one that there is." isOptional>
           {(control) => <DestinationChoice control={control} value={destinationId} onChange={setDestinationId} />}
         </Field>
@@ -141,7 +153,7 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
         }
         command={
           schedule === undefined
-            ? `setpoint backup ${shellQuoted(name ?? 'NAME')} --every ${shellQuoted(cron.trim())} --timezone ${shellQuoted(zone)} --keep ${kept}`
+            ? `setpoint backup ${shellQuoted(name ?? 'NAME')} --every ${shellQuoted(cron.trim())} --timezone ${shellQuoted(zone)} --keep ${kept}${trial}`
             : undefined
         }
       />
@@ -155,6 +167,7 @@ function startOf(schedule: Schedule | undefined) {
     cron: schedule?.cron_expression ?? '0 3 * * *',
     zone: schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
     kept: String(schedule?.retention_count ?? usualKept),
+    verified: schedule?.verify_every ?? '',
     isPaused: schedule?.is_paused ?? false,
   };
 }
@@ -182,14 +195,18 @@ interface Entered {
   readonly cron: string;
   readonly zone: string;
   readonly kept: string;
+  readonly verified: string;
 }
 
-function whyNotYet({ name, cron, zone, kept }: Entered): string | undefined {
+function whyNotYet({ name, cron, zone, kept, verified }: Entered): string | undefined {
   if (name === undefined) return 'Choose what is backed up first';
   const reading = nextFirings(cron, zone, new Date(), 1);
   if ('error' in reading) return reading.error;
   const count = /^\d{1,3}$/.test(kept.trim()) ? Number(kept) : 0;
-  return count < 1 || count > mostKept ? `Keep from 1 to ${mostKept} backups` : undefined;
+  if (count < 1 || count > mostKept) return `Keep from 1 to ${mostKept} backups`;
+  return /^(|[1-9]\d{0,2}[dw])$/.test(verified.trim())
+    ? undefined
+    : 'Restore for trial every so many days or weeks, as 7d';
 }
 
 function zones(): readonly string[] {

@@ -69,6 +69,12 @@ export function SchedulesTable({ rows }: { readonly rows: readonly Schedule[] })
             cell: ({ last_success_at: at }) => (at === null ? 'none yet' : <Time at={at} />),
             sortBy: ({ last_success_at: at }) => at ?? '',
           },
+          {
+            id: 'proven',
+            title: 'Restored for trial',
+            cell: (one) => <Tried it={one} />,
+            sortBy: ({ verification: last }) => last?.at ?? '',
+          },
           { id: 'kept', title: 'Kept', isNumber: true, cell: ({ retention_count: count }) => count },
           {
             id: 'missed',
@@ -89,6 +95,17 @@ export function SchedulesTable({ rows }: { readonly rows: readonly Schedule[] })
       {shown !== undefined && open?.dialog === 'edit' && <ScheduleDialog schedule={shown} onClose={closed} />}
       {shown !== undefined && open?.dialog === 'delete' && <DeleteSchedule it={shown} onClose={closed} />}
     </>
+  );
+}
+
+/** What the last drills have shown. */
+function Tried({ it }: { readonly it: Schedule }): VNode {
+  const { verify_every: every, verification: last } = it;
+  if (last === null) return <span class="quiet">{every === null ? 'never' : 'not yet'}</span>;
+  return (
+    <span>
+      {last.status === 'proven' ? 'proven' : 'not proven'} <Time at={last.at} />
+    </span>
   );
 }
 

@@ -28,7 +28,7 @@ export function Overview({ it }: TabProps): VNode {
   const parts = useDatabaseParts();
   const cause = waitsFor(it);
   const restore = useList(allRestores, 'restore').objects.find(
-    (one) => one.database_id === it.id && isUnderWay(one.status),
+    (one) => one.database_id === it.id && isUnderWay(one.status) && !one.is_drill,
   );
   return (
     <>

@@ -14,7 +14,7 @@ import type { TabProps } from './tab-props.ts';
 export function RestoreTab({ it, query }: TabProps): VNode {
   const { objects } = useList(allRestores, 'restore');
   const own = newestFirst(objects.filter((one) => one.database_id === it.id));
-  const current = own.find(({ status }) => isUnderWay(status));
+  const current = own.find(({ status, is_drill: isTrial }) => isUnderWay(status) && !isTrial);
   const earlier = own.filter((one) => one !== current);
   return (
     <div class="stack">

@@ -10,6 +10,7 @@ import { Confirm } from '../../parts/confirm.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Field } from '../../parts/field.tsx';
+import { Checkbox } from '../../parts/inputs.tsx';
 import { refusalOf } from '../../parts/refusal.ts';
 import { shellQuoted } from '../../parts/request-text.ts';
 
@@ -102,11 +103,15 @@ export function NewEnvironment({ project, onClose }: { project: Project; onClose
 export function CloneEnvironment({ environment, onClose }: { environment: Environment; onClose: () => void }): VNode {
   const { login, store } = useConsole();
   const act = useAct();
+  const [withData, setWithData] = useState(false);
   const clone = async (name: string): Promise<void> => {
     const path = { projectId: environment.project_id, envId: environment.id };
     const isDone = await act.run(() =>
       store.answer('environment', () =>
-        call(login, 'POST', '/api/v1/projects/{projectId}/environments/{envId}/clone', { path, body: { name } }),
+        call(login, 'POST', '/api/v1/projects/{projectId}/environments/{envId}/clone', {
+          path,
+          body: { name, include_data: withData },
+        }),
       ),
     );
     if (isDone) onClose();
@@ -121,9 +126,12 @@ export function CloneEnvironment({ environment, onClose }: { environment: Enviro
       onClose={onClose}
     >
       <p class="quiet">
-        The new environment gets the applications with their configuration and variables. Data in volumes and databases
-        stays where it is.
+        The new environment gets the applications with their configuration and variables. Its databases and volumes
+        begin empty, unless it gets their data.
       </p>
+      <Checkbox checked={withData} onChange={setWithData}>
+        With the data of databases and volumes, by way of the backup destination
+      </Checkbox>
     </NameDialog>
   );
 }

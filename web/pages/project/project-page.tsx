@@ -264,6 +264,11 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
           <p>Being cloned: {applications.length} applications are here so far.</p>
         </Notice>
       )}
+      {environment.clone_of?.complete === true && (environment.clone_of.data?.left ?? 0) > 0 && (
+        <Notice shape="busy">
+          <p>Data of {environment.clone_of.data?.left} databases and volumes is still being copied.</p>
+        </Notice>
+      )}
       {shown.length + others === 0 ? (
         <Nothing project={project} environment={environment} isFiltered={isFiltered} />
       ) : (

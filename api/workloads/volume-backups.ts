@@ -1,0 +1,97 @@
+import { defined } from '../../store/defined.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
+import { scheduleOfVolume } from '../../store/volume-schedule.ts';
+import { everyMinutes } from '../../time/recurrence.ts';
+import type { RequestContext } from '../endpoint/context.ts';
+import { badField } from '../ground/api-error.ts';
+import type { VolumeBackupFields } from '../resources/volume.ts';
+import { authorize } from '../rights/authorize.ts';
+import { permissions } from '../rights/permissions.ts';
+import { destinationFor, requireOwnVolume } from './backing-up.ts';
+import { referred } from './references.ts';
+
+type Volume = ReadonlyResource<'volume'>;
+type Schedule = ReadonlyResource<'backup_schedule'>;
+
+const details = ['backup_interval_minutes', 'backup_destination_id', 'retention_count'] as const;
+
+/** Minutes between two backups unless a request says otherwise. */
+const usualMinutes = 1440;
+
+/**
+ * Makes the schedule of a new volume that the fields ask for. Returns it as it will be; `undefined`: none is asked for.
+ *
+ * @throws ApiError as `authorize` and `destinationFor`
+ */
+export function beginVolumeBackups(
+  ctx: RequestContext,
+  unit: Unit,
+  { meta, desired }: Volume,
+  fields: VolumeBackupFields,
+): Schedule | undefined {
+  if (fields.backup_enabled !== true) return undefined;
+  requireSchedules(ctx, desired.project_id);
+  const destination = destinationFor(ctx.view, fields.backup_destination_id, [], 'backup_destination_id');
+  unit.require(destination);
+  return unit.create('backup_schedule', ctx.random.id(), {
+    project_id: desired.project_id,
+    of: { kind: 'volume', id: meta.id },
+    destination_id: destination.meta.id,
+    cron_expression: everyMinutes(fields.backup_interval_minutes ?? usualMinutes),
+    timezone: 'UTC',
+    retention_count: fields.retention_count ?? 7,
+    is_paused: false,
+  });
+}
+
+/**
+ * Changes the schedule of a volume by its fields, or makes it. Returns it as it will be; `undefined`: there is none.
+ *
+ * @throws ApiError as `beginVolumeBackups`; BAD_REQUEST for a field of a schedule that there is not
+ */
+export function changeVolumeBackups(
+  ctx: RequestContext,
+  unit: Unit,
+  it: Volume,
+  fields: VolumeBackupFields,
+): Schedule | undefined {
+  const present = scheduleOfVolume(ctx.view, it.meta.id);
+  const isSent = (field: keyof VolumeBackupFields): boolean => fields[field] !== undefined && fields[field] !== null;
+  if (![...details, 'backup_enabled' as const].some(isSent)) return present;
+  if (present === undefined) {
+    const stray = details.find(isSent);
+    if (!isSent('backup_enabled') && stray !== undefined)
+      throw badField(
+        'backup_enabled',
+        'required',
+        `backup_enabled is required with ${stray}, as the volume has no schedule`,
+      );
+    if (fields.backup_enabled === true) requireOwnVolume(ctx.view, it);
+    return beginVolumeBackups(ctx, unit, it, fields);
+  }
+  requireSchedules(ctx, it.desired.project_id);
+  const { backup_enabled: enabled, backup_interval_minutes: minutes, retention_count } = fields;
+  const destination = isSent('backup_destination_id')
+    ? destinationFor(ctx.view, fields.backup_destination_id, [], 'backup_destination_id')
+    : undefined;
+  if (destination !== undefined) unit.require(destination);
+  return unit.change(present, (draft) => {
+    Object.assign(
+      draft,
+      defined({
+        is_paused: typeof enabled === 'boolean' ? !enabled : undefined,
+        cron_expression: typeof minutes === 'number' ? everyMinutes(minutes) : undefined,
+        destination_id: destination?.meta.id,
+        retention_count: retention_count ?? undefined,
+      }),
+    );
+  });
+}
+
+/** @throws ApiError FORBIDDEN unless the caller may make schedules in the project */
+function requireSchedules({ view, principal }: RequestContext, projectId: string): void {
+  const permission = permissions.get('POST /backup-schedules');
+  if (permission === undefined) throw new Error('The route that makes schedules has no row');
+  authorize(principal, permission, { tenant: view, project: referred(view, 'project', projectId, 'project_id') });
+}
