@@ -1,10 +1,11 @@
 import type { ApplyCommit, CommitPlan, CommitToApply } from '../../store/declared/commit.ts';
 import { isDeleting } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { openTenantGuard } from '../../store/tenants.ts';
 import { byProof } from '../auth/authenticate.ts';
-import type { Services, RequestContext } from '../endpoint/context.ts';
+import type { RequestContext, Services } from '../endpoint/context.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
-import { ApiError, forbidden, notFound } from '../ground/api-error.ts';
+import { ApiError, conflicting, forbidden, notFound } from '../ground/api-error.ts';
 import { authorize } from '../rights/authorize.ts';
 import { permissions } from '../rights/permissions.ts';
 import { guardEveryUnit } from './guard-every-unit.ts';
@@ -39,7 +40,7 @@ async function apply(services: Services, asked: CommitToApply): Promise<CommitPl
   if (project === undefined || isDeleting(project)) throw notFound('Project');
   const environment = asked.environment === undefined ? undefined : view.get('environment', asked.environment);
   if (asked.environment !== undefined && environment === undefined)
-    throw notFound('The environment of its objects was deleted: name another one. Environment');
+    throw conflicting('The environment of its objects was deleted: change the sync, and name another one');
   // the parser of YAML is loaded when the first commit comes
   const { readFiles } = await import('../declared/read.ts');
   const { applyObjects } = await import('../declared/apply.ts');
@@ -53,7 +54,7 @@ async function apply(services: Services, asked: CommitToApply): Promise<CommitPl
 function contextFor(
   services: Services,
   { tenant, key, manager, fence, signal }: CommitToApply,
-  project: Parameters<typeof authorize>[2]['project'] & object,
+  project: ReadonlyResource<'project'>,
 ): RequestContext {
   const { clock, random, mirror } = services;
   const view = mirror.tenant(tenant);

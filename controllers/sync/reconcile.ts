@@ -1,0 +1,263 @@
+import type { ApplyCommit, CommitPlan } from '../../store/declared/commit.ts';
+import { isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { AgentCalls } from '../runtime/agent-calls.ts';
+import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { onChange } from '../runtime/wakes.ts';
+import { filesOf, headOf, Unreadable } from './repository.ts';
+import { cleared, conditionsOf, decide, differing, known, runOf, withRun } from './states.ts';
+import type { Observed, Sync } from './states.ts';
+import { Texts } from './texts.ts';
+import type { KeptCommit } from './texts.ts';
+
+/** In milliseconds. */
+export const pace = {
+  /** What was changed is compared again at most so often between two looks. */
+  compareMs: 5000,
+  /** An agent that is away or busy is asked again after that time, unless the next look comes before. */
+  awayMs: 30_000,
+  /** What something has to be gone for is tried again after that time. */
+  partlyMs: 5000,
+} as const;
+
+/** When the branch of a sync is looked at next, and of which generation it was looked at. In the memory of the leader. */
+interface Look {
+  generation: number;
+  dueAt: number;
+  comparedAt: number;
+}
+
+/** Names the declarations of a sync at the objects that it has applied. */
+function managerOf(id: string): string {
+  return `sync/${id}`;
+}
+
+/** Syncs that have applied an object. */
+function syncsOf({
+  desired,
+}: {
+  readonly desired: { readonly declarations?: readonly { readonly manager: string }[] | undefined };
+}): string[] {
+  return (desired.declarations ?? []).flatMap(({ manager }) => {
+    const [of, id = ''] = manager.split('/');
+    return of === 'sync' ? [id] : [];
+  });
+}
+
+function wakeOf<K extends 'environment' | 'volume' | 'database' | 'application' | 'template_instance'>(kind: K) {
+  return onChange(
+    kind,
+    ({ meta }: ReadonlyResource<K>) => [meta.generation, meta.deletionRequestedAt],
+    (it) => syncsOf(it as Parameters<typeof syncsOf>[0]), // all of them have declarations
+  );
+}
+
+/**
+ * Looks at the branch of a sync, reads what its head declares, plans it as a whole, applies it where it is to be, and says
+ * what differs. Planning and applying is that of `POST /apply`.
+ */
+export function syncController({ agents, apply }: { agents: AgentCalls; apply: ApplyCommit }): Controller<'sync'> {
+  const looks = new Map<string, Look>();
+  const texts = new Texts();
+  return {
+    name: 'sync',
+    kind: 'sync',
+    concurrency: 4,
+    reads: [
+      'project',
+      'environment',
+      'server',
+      'git_credential',
+      'application',
+      'database',
+      'volume',
+      'template_instance',
+    ],
+    children: [],
+    notifies: ['sync_failed', 'sync_recovered'],
+    wakes: [
+      wakeOf('environment'),
+      wakeOf('volume'),
+      wakeOf('database'),
+      wakeOf('application'),
+      wakeOf('template_instance'),
+    ],
+    begin() {
+      looks.clear();
+      texts.clear();
+    },
+    async reconcile(it, ctx) {
+      const key = `${ctx.tenant}/${it.meta.id}`;
+      if (it.desired.is_paused || !isStaying(it)) {
+        looks.delete(key);
+        texts.delete(key);
+        const observed = known(it.observed);
+        return { observed, conditions: conditionsOf(observed, true), next: { settled: true } };
+      }
+      const now = ctx.clock.monotonic();
+      const look = looks.get(key);
+      const intervalMs = it.desired.interval_seconds * 1000;
+      const isDue = look === undefined || look.generation !== it.meta.generation || look.dueAt <= now;
+      if (!isDue) {
+        const kept = it.observed?.commit_wanted && texts.get(key, it.observed.commit_wanted);
+        const waitMs = look.comparedAt + pace.compareMs - now;
+        if (!kept || waitMs > 0)
+          return verdict(known(it.observed), kept ? Math.min(look.dueAt - now, waitMs) : look.dueAt - now);
+        look.comparedAt = now;
+        return concluded(await bring(it, kept, apply, ctx), look.dueAt - now);
+      }
+      // a look that is cut short by an error is made again
+      looks.delete(key);
+      const done = await lookAt(it, { agents, apply, texts, key }, ctx);
+      await announce(it, done.observed, ctx);
+      const next = Math.min(intervalMs, done.againMs ?? intervalMs);
+      const after = ctx.clock.monotonic();
+      looks.set(key, { generation: it.meta.generation, dueAt: after + next, comparedAt: after });
+      return verdict(done.observed, next);
+    },
+  };
+
+  async function concluded({ observed, againMs }: Done, dueMs: number): Promise<Verdict<'sync'>> {
+    return verdict(observed, Math.min(dueMs, againMs ?? dueMs));
+  }
+}
+
+/** What is known after a look, and whether the next one comes before its time. */
+interface Done {
+  observed: Observed;
+  againMs?: number;
+}
+
+function verdict(observed: Observed, againMs: number): Verdict<'sync'> {
+  return {
+    observed,
+    conditions: conditionsOf(observed, false),
+    next: { again: Math.max(1, againMs), because: 'the time of its next look to come' },
+  };
+}
+
+async function lookAt(
+  it: Sync,
+  { agents, apply, texts, key }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts; key: string },
+  ctx: Context,
+): Promise<Done> {
+  let commit: string | undefined;
+  try {
+    commit = await headOf(it, agents, ctx);
+    const kept = texts.get(key, commit) ?? (await filesOf(it, commit, agents, ctx));
+    texts.set(key, kept);
+    return await bring(it, kept, apply, ctx);
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    const { message, isPassing } = error;
+    const wanted = commit === undefined ? {} : { commit_wanted: commit };
+    // that an agent is away says nothing of what was applied
+    if (isPassing) return { observed: { ...known(it.observed), ...wanted, message }, againMs: pace.awayMs };
+    const observed: Observed = { ...cleared(it.observed), ...wanted, phase: 'failed', message };
+    if (commit === undefined) return { observed };
+    const run = runOf({ commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
+    return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) } };
+  }
+}
+
+/** The request of a person counts as carried out. */
+function handled({ desired: { request } }: Sync, observed: Observed): Observed {
+  return request === undefined ? observed : { ...observed, handled_request: request.at };
+}
+
+/** Plans a commit, and applies it where it is to be. A commit that cannot be planned changes nothing. */
+async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Context): Promise<Done> {
+  const { commit, files } = kept;
+  const { project_id, usual_environment_id, key_id, prune } = it.desired;
+  const run = (isDryRun: boolean, force: readonly string[]) =>
+    apply({
+      tenant: ctx.tenant,
+      project: project_id,
+      environment: usual_environment_id,
+      key: key_id,
+      manager: managerOf(it.meta.id),
+      files,
+      prune,
+      force,
+      isDryRun,
+      fence: ctx.fence,
+      signal: ctx.signal,
+    });
+  const base: Observed = { ...cleared(it.observed), commit_wanted: commit };
+  const at = ctx.clock.now();
+  const refused = (message: string): Done => ({
+    observed: handled(it, {
+      ...base,
+      phase: 'failed',
+      message,
+      runs: withRun(base.runs, runOf(kept, 'failed', { at, message })),
+    }),
+  });
+  const planned = await run(true, []);
+  if ('refused' in planned) return refused(planned.refused);
+  const { plan } = planned;
+  const decision = decide(it, commit, plan);
+  switch (decision.does) {
+    case 'nothing':
+      return { observed: inSync(it, kept, base, at) };
+    case 'tell': {
+      const differs = differing(plan);
+      const message = `Somebody has changed what the commit declares: ${differs.join(', ')}. Ask for a sync to change it back, or commit the change`;
+      return { observed: { ...base, phase: 'drifted', differs, message: message.slice(0, 2000) } };
+    }
+    case 'wait': {
+      const keys = decision.keys.slice(0, maxTold);
+      const message = `These steps lose data, or overwrite what others have set: ${keys.join(', ')}. Ask for a sync, and name them in force`;
+      const runs = withRun(base.runs, runOf(kept, 'waiting', { at, plan, message }));
+      const differs = differing(plan);
+      return { observed: handled(it, { ...base, phase: 'waiting', differs, needs_force: keys, message, runs }) };
+    }
+    case 'apply': {
+      const applied = await run(false, decision.force);
+      if ('refused' in applied) return refused(applied.refused);
+      return after(it, kept, base, { plan: applied.plan, at });
+    }
+  }
+}
+
+/** Most keys that are named in a message. */
+const maxTold = 20;
+
+function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
+  const isKnown = it.observed?.commit_applied === kept.commit;
+  const runs = isKnown ? base.runs : withRun(base.runs, runOf(kept, 'unchanged', { at }));
+  return handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
+}
+
+function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
+  const waits = plan.steps.filter(({ waits_for }) => waits_for !== null);
+  const [first] = waits;
+  if (first === undefined) {
+    const runs = withRun(base.runs, runOf(kept, 'applied', { at, plan }));
+    return { observed: handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs }) };
+  }
+  // it is applied again once that is gone
+  const { commit_applied: _applied, ...rest } = base;
+  const message = `${first.key} waits: ${first.waits_for ?? ''}`;
+  const runs = withRun(base.runs, runOf(kept, 'partly', { at, plan, message }));
+  const differs = waits.map(({ key }) => key).slice(0, maxTold);
+  return { observed: handled(it, { ...rest, phase: 'waiting', differs, message, runs }), againMs: pace.partlyMs };
+}
+
+async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {
+  const before = it.observed?.phase;
+  const { name } = it.desired;
+  const key = `${it.meta.id}/${now.phase}/${now.commit_wanted ?? ''}/${it.meta.observedRevision ?? 0}`;
+  if (now.phase === 'failed' && before !== 'failed') {
+    const message = now.message ?? '';
+    ctx.event(it, { type: 'warning', reason: 'SyncFailed', message });
+    await ctx.notify(it, key, { type: 'sync_failed', severity: 'error', title: `Sync ${name} failed`, message });
+  }
+  if (before === 'failed' && now.phase === 'in_sync')
+    await ctx.notify(it, key, {
+      type: 'sync_recovered',
+      severity: 'info',
+      title: `Sync ${name} works again`,
+      message: `Commit ${now.commit_applied?.slice(0, 12) ?? ''} is applied`,
+    });
+}
