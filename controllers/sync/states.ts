@@ -96,8 +96,8 @@ function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
 
 /** What is known so far, as the beginning of what is known now. */
 export function known(before: Before): Observed {
-  const { phase = 'pending', differs = [], needs_force = [], runs = [], ...rest } = before ?? {};
-  const { commit_wanted, commit_applied, message, handled_request } = rest;
+  if (before === undefined) return { phase: 'pending', differs: [], needs_force: [], runs: [] };
+  const { phase, commit_wanted, commit_applied, message, handled_request, differs, needs_force, runs } = before;
   return {
     phase,
     ...defined({ commit_wanted, commit_applied, message, handled_request }),

@@ -91,6 +91,7 @@ export const sync = defineKind({
   }),
   unique: (d) => [{ scope: d.project_id, name: d.name }],
   owners: (d) => [{ kind: 'project', id: d.project_id, blocks: true }],
+  populates: { git_credential: 'git_credential' },
   indexes: {
     project: (d) => d.project_id,
     reader: (d) => d.reader_id,

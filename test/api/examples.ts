@@ -151,6 +151,22 @@ async function addTemplate(stage: Stage): Promise<void> {
   ownTemplates.set(stage, { template, instance });
 }
 
+const ownSyncs = new WeakMap<Stage, string>();
+
+async function addSync(stage: Stage): Promise<void> {
+  const { world, tenant, project, server, actor } = stage;
+  const id = crypto.randomUUID();
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  unit.create(
+    'sync',
+    id,
+    desiredState('sync', { project_id: project, reader_id: server, requested_by: actor.id, is_paused: true }),
+  );
+  await commit(unit);
+  await world.settled();
+  ownSyncs.set(stage, id);
+}
+
 const ownPreviews = new WeakMap<Stage, string>();
 
 /** A preview of a fork, and an application that one could be made of. */
@@ -871,6 +887,23 @@ export const examples: Readonly<Record<string, Example>> = {
     body: () => ({ dry_run: true }),
   },
   'DELETE /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
+  'GET /syncs': { path: at('/syncs'), before: addSync, item: places.sync },
+  'POST /syncs': {
+    path: at('/syncs'),
+    body: ({ project, server }) => ({
+      project_id: project,
+      server_id: server,
+      name: 'shop',
+      repository_url: 'https://git.example.test/shop.git',
+      branch: 'main',
+    }),
+  },
+  'GET /syncs/:id': { path: at('/syncs/:sync'), before: addSync },
+  'PUT /syncs/:id': { path: at('/syncs/:sync'), before: addSync, body: () => ({ interval_seconds: 60 }) },
+  'DELETE /syncs/:id': { path: at('/syncs/:sync'), before: addSync },
+  'POST /syncs/:id/sync': { path: at('/syncs/:sync/sync'), before: addSync, body: () => ({}) },
+  'GET /syncs/:id/runs': { path: at('/syncs/:sync/runs'), before: addSync },
+  'GET /syncs/:id/events': { path: at('/syncs/:sync/events'), before: addSync },
   'GET /webhooks/git': {
     path: at('/webhooks/git'),
     before: addWebhook,

@@ -155,6 +155,15 @@ const looks = {
     failed,
     deleting: beingDeleted,
   },
+  sync: {
+    pending: waiting,
+    in_sync: { word: 'In sync', shape: 'good' },
+    drifted: { word: 'Changed by hand', shape: 'warn' },
+    waiting: { word: 'Waiting', shape: 'warn' },
+    failed,
+    paused: { word: 'Paused', shape: 'idle' },
+    deleting: beingDeleted,
+  },
   template_child: {
     waiting,
     starting: { word: 'Coming up', shape: 'busy' },
