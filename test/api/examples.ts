@@ -69,6 +69,7 @@ export const places = {
   preview: (it: Stage) => ownPreviews.get(it) ?? '',
   template: (it: Stage) => ownTemplates.get(it)?.template ?? '',
   instance: (it: Stage) => ownTemplates.get(it)?.instance ?? '',
+  sync: (it: Stage) => ownSyncs.get(it) ?? '',
   webhook: (it: Stage) => ownWebhooks.get(it)?.webhook ?? '',
   delivery: (it: Stage) => ownWebhooks.get(it)?.delivery ?? '',
   ownInvite: (it: Stage) => ownInvites.get(it) ?? '',
