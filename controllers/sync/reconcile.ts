@@ -74,7 +74,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       'template_instance',
     ],
     children: [],
-    notifies: ['sync_failed', 'sync_recovered'],
+    notifies: ['sync_failed', 'sync_waiting', 'sync_recovered'],
     wakes: [
       wakeOf('environment'),
       wakeOf('volume'),
@@ -104,7 +104,9 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         if (!kept || waitMs > 0)
           return verdict(known(it.observed), kept ? Math.min(look.dueAt - now, waitMs) : look.dueAt - now);
         look.comparedAt = now;
-        return concluded(await bring(it, kept, apply, ctx), look.dueAt - now);
+        const { observed, againMs = Infinity } = await bring(it, kept, apply, ctx);
+        await announce(it, observed, ctx);
+        return verdict(observed, Math.min(look.dueAt - now, againMs));
       }
       // a look that is cut short by an error is made again
       looks.delete(key);
@@ -116,10 +118,6 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       return verdict(done.observed, next);
     },
   };
-
-  async function concluded({ observed, againMs }: Done, dueMs: number): Promise<Verdict<'sync'>> {
-    return verdict(observed, Math.min(dueMs, againMs ?? dueMs));
-  }
 }
 
 /** What is known after a look, and whether the next one comes before its time. */
@@ -253,6 +251,13 @@ async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {
     ctx.event(it, { type: 'warning', reason: 'SyncFailed', message });
     await ctx.notify(it, key, { type: 'sync_failed', severity: 'error', title: `Sync ${name} failed`, message });
   }
+  if (now.needs_force.length > 0 && (it.observed?.needs_force ?? []).length === 0)
+    await ctx.notify(it, key, {
+      type: 'sync_waiting',
+      severity: 'warning',
+      title: `Sync ${name} waits for you`,
+      message: now.message ?? '',
+    });
   if (before === 'failed' && now.phase === 'in_sync')
     await ctx.notify(it, key, {
       type: 'sync_recovered',

@@ -121,7 +121,7 @@ export function conditionsOf({ phase, message = '' }: Observed, isPaused: boolea
     case 'in_sync':
       return [{ type, status: 'true', reason: 'InSync', message: 'All is as the commit declares it' }];
     case 'pending':
-      return [{ type, status: 'false', reason: 'NotReadYet', message: 'Its branch was not read yet' }];
+      return [{ type, status: 'false', reason: 'NotReadYet', message: message || 'Its branch was not read yet' }];
     case 'drifted':
       return [{ type, status: 'false', reason: 'Drifted', message }];
     case 'waiting':

@@ -25,6 +25,8 @@ import { labels } from '../../agent/runtime/runtime.ts';
 import { isUninstallOrdered } from '../../agent/uninstall/order.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
 // What is imported at its first use takes real time, in which virtual time would go on: it is here before.
+import '../../api/declared/apply.ts';
+import '../../api/declared/read.ts';
 import '../../compose/composed-application.ts';
 import '../../compose/repository-files.ts';
 import { startReplica } from '../../cli/replica.ts';
