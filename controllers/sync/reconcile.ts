@@ -1,5 +1,4 @@
 import type { ApplyCommit, CommitPlan } from '../../store/declared/commit.ts';
-import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
@@ -13,7 +12,7 @@ import type { KeptCommit } from './texts.ts';
 /** In milliseconds. */
 export const pace = {
   /** What was changed is compared again at most so often between two looks. */
-  compareMs: 5000,
+  compareMs: 1000,
   /** An agent that is away or busy is asked again after that time, unless the next look comes before. */
   awayMs: 30_000,
   /** What something has to be gone for is tried again after that time. */
@@ -44,7 +43,10 @@ function syncsOf({
   });
 }
 
-function wakeOf<K extends 'environment' | 'volume' | 'database' | 'application' | 'template_instance'>(kind: K) {
+/** Kinds of what a commit declares. */
+const declaredKinds = ['environment', 'volume', 'database', 'application', 'template_instance'] as const;
+
+function wakeOf<K extends (typeof declaredKinds)[number]>(kind: K) {
   return onChange(
     kind,
     ({ meta }: ReadonlyResource<K>) => [meta.generation, meta.deletionRequestedAt],
@@ -63,32 +65,17 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
     name: 'sync',
     kind: 'sync',
     concurrency: 4,
-    reads: [
-      'project',
-      'environment',
-      'server',
-      'git_credential',
-      'application',
-      'database',
-      'volume',
-      'template_instance',
-    ],
-    children: [],
+    reads: ['server', 'git_credential', ...declaredKinds],
+    children: declaredKinds,
     notifies: ['sync_failed', 'sync_waiting', 'sync_recovered'],
-    wakes: [
-      wakeOf('environment'),
-      wakeOf('volume'),
-      wakeOf('database'),
-      wakeOf('application'),
-      wakeOf('template_instance'),
-    ],
+    wakes: declaredKinds.map((kind) => wakeOf(kind)),
     begin() {
       looks.clear();
       texts.clear();
     },
     async reconcile(it, ctx) {
       const key = `${ctx.tenant}/${it.meta.id}`;
-      if (it.desired.is_paused || !isStaying(it)) {
+      if (it.desired.is_paused) {
         looks.delete(key);
         texts.delete(key);
         const observed = known(it.observed);
@@ -117,7 +104,34 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       looks.set(key, { generation: it.meta.generation, dueAt: after + next, comparedAt: after });
       return verdict(done.observed, next);
     },
+    async finalize(it, ctx) {
+      const key = `${ctx.tenant}/${it.meta.id}`;
+      looks.delete(key);
+      texts.delete(key);
+      return { ...verdict(known(it.observed), 0), released: await leave(it, ctx) };
+    },
   };
+}
+
+/** Most objects that a run leaves to themselves. */
+const leavesAtOnce = 20;
+
+/** What it made stays, and is declared by it no more. Returns whether nothing of it is left. */
+async function leave(it: Sync, ctx: Context): Promise<boolean> {
+  const manager = managerOf(it.meta.id);
+  let left = leavesAtOnce;
+  for (const kind of declaredKinds)
+    for (const { meta, desired } of ctx.view.by(kind, 'project', it.desired.project_id)) {
+      if (desired.declarations?.some((one) => one.manager === manager) !== true) continue;
+      if (left === 0) return false;
+      left -= 1;
+      await ctx.amend(kind, meta.id, (draft) => {
+        const others = draft.declarations?.filter((one) => one.manager !== manager) ?? [];
+        if (others.length > 0) draft.declarations = others;
+        else delete draft.declarations;
+      });
+    }
+  return true;
 }
 
 /** What is known after a look, and whether the next one comes before its time. */

@@ -97,5 +97,6 @@ export const sync = defineKind({
     reader: (d) => d.reader_id,
     git_credential: (d) => d.git_credential_id,
   },
+  finalizers: ['sync'],
   keep: { untilDeleted: 'A user deletes it, or it goes with its project' },
 });

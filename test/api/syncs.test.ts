@@ -279,7 +279,11 @@ it('a sync that is paused looks at nothing, and what it made outlives it', async
   expect((await run(id)).status).toBe(409);
   await owner.put(`/syncs/${id}`, { is_paused: false });
   await until('it goes on', async () => (await named('applications', at, 'web')).image_url === 'web:2');
+  const { id: app } = await named('applications', at, 'web');
   expect((await owner.delete(`/syncs/${id}`)).status).toBe(200);
+  await until('it is gone', async () => (await owner.get(`/syncs/${id}`)).status === 404);
+  // nothing declares it any more, so that another one may
+  expect((await world.repo.get('application', app))?.desired.declarations).toBeUndefined();
   expect((await owner.post('/syncs', { ...at.fields, interval_seconds: 1 })).status).toBe(400);
   expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
 });
