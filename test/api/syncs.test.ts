@@ -162,7 +162,7 @@ describe('a commit', () => {
     await run(id);
     await reaches(id, 'in_sync', mended);
     expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:3' });
-    const told = (await owner.get('/notifications')).data.map(({ type }: { type: string }) => type);
+    const told = (await owner.get('/notifications')).data.map(({ kind }: { kind: string }) => kind);
     expect(told).toEqual(expect.arrayContaining(['sync_failed', 'sync_recovered']));
     expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual([
       'applied',
