@@ -155,13 +155,13 @@ async function addTemplate(stage: Stage): Promise<void> {
 const ownSyncs = new WeakMap<Stage, string>();
 
 async function addSync(stage: Stage): Promise<void> {
-  const { world, tenant, project, server, actor } = stage;
+  const { world, tenant, project, emptyServer: reader_id, actor } = stage;
   const id = crypto.randomUUID();
   const unit = openRepository(world.store, tenant, world.clock).begin();
   unit.create(
     'sync',
     id,
-    desiredState('sync', { project_id: project, reader_id: server, requested_by: actor.id, is_paused: true }),
+    desiredState('sync', { project_id: project, reader_id, requested_by: actor.id, name: 'kept' }),
   );
   await commit(unit);
   await world.settled();

@@ -85,6 +85,8 @@ const kindOf: Readonly<Record<string, { kind: KindName; of: (stage: Stage) => st
 /** Fields that point at something else in one route. */
 const kindAt: Readonly<Record<string, (typeof kindOf)[string]>> = {
   'POST /databases/:id/switch volume_id': { kind: 'volume', of: formerVolumeOf },
+  'POST /syncs git_credential_id': { kind: 'git_credential', of: ({ gitCredential }) => gitCredential },
+  'PUT /syncs/:id git_credential_id': { kind: 'git_credential', of: ({ gitCredential }) => gitCredential },
 };
 /** Ids that others gave to what is theirs. */
 const foreign = new Set(['account_id']);
