@@ -3,6 +3,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { onChange } from '../runtime/wakes.ts';
+import { announcedBy, newestAnnounced } from './announced.ts';
 import { filesOf, headOf, Unreadable } from './repository.ts';
 import { cleared, conditionsOf, decide, differing, known, runOf, withRun } from './states.ts';
 import type { Observed, Sync } from './states.ts';
@@ -22,6 +23,8 @@ export const pace = {
 /** When the branch of a sync is looked at next, and of which generation it was looked at. In the memory of the leader. */
 interface Look {
   generation: number;
+  /** The newest delivery of a webhook that announced its branch. */
+  announced: number;
   dueAt: number;
   comparedAt: number;
 }
@@ -65,10 +68,17 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
     name: 'sync',
     kind: 'sync',
     concurrency: 4,
-    reads: ['server', 'git_credential', ...declaredKinds],
+    reads: ['server', 'git_credential', 'git_webhook', 'webhook_delivery', ...declaredKinds],
     children: declaredKinds,
     notifies: ['sync_failed', 'sync_waiting', 'sync_recovered'],
-    wakes: declaredKinds.map((kind) => wakeOf(kind)),
+    wakes: [
+      ...declaredKinds.map((kind) => wakeOf(kind)),
+      onChange(
+        'webhook_delivery',
+        ({ meta }) => meta.id,
+        (it, view) => announcedBy(it, view).map(({ meta }) => meta.id),
+      ),
+    ],
     begin() {
       looks.clear();
       texts.clear();
@@ -84,7 +94,12 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       const now = ctx.clock.monotonic();
       const look = looks.get(key);
       const intervalMs = it.desired.interval_seconds * 1000;
-      const isDue = look === undefined || look.generation !== it.meta.generation || look.dueAt <= now;
+      const announced = newestAnnounced(it, ctx.view);
+      const isDue =
+        look === undefined ||
+        look.generation !== it.meta.generation ||
+        look.announced < announced ||
+        look.dueAt <= now;
       if (!isDue) {
         const kept = it.observed?.commit_wanted && texts.get(key, it.observed.commit_wanted);
         const waitMs = look.comparedAt + pace.compareMs - now;
@@ -101,7 +116,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       await announce(it, done.observed, ctx);
       const next = Math.min(intervalMs, done.againMs ?? intervalMs);
       const after = ctx.clock.monotonic();
-      looks.set(key, { generation: it.meta.generation, dueAt: after + next, comparedAt: after });
+      looks.set(key, { generation: it.meta.generation, announced, dueAt: after + next, comparedAt: after });
       return verdict(done.observed, next);
     },
     async finalize(it, ctx) {

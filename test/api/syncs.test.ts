@@ -12,6 +12,7 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { testRepositories } from '../harness/git-server.ts';
 import type { GitFiles, TestRepositories, TestRepository } from '../harness/git-server.ts';
 import { lead } from '../harness/leading.ts';
+import { desiredState } from '../harness/states.ts';
 import { until } from '../harness/until.ts';
 
 const running = new AsyncDisposableStack();
@@ -267,6 +268,35 @@ describe('rights', () => {
     await owner.put(`/syncs/${id}`, { git_credential_id: null });
     expect((await owner.delete(`/settings/git-credentials/${credential.id}`)).status).toBe(204);
   });
+});
+
+it('a webhook that announces the branch makes its sync look at once', async () => {
+  const at = await place();
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const id = await made(at, { interval_seconds: 86_400 });
+  await reaches(id, 'in_sync', first);
+  const { data: hook } = await owner.post('/webhooks/git', {
+    project_id: at.project,
+    name: 'shop',
+    provider: 'generic',
+    repository_url: at.shop.fileUrl,
+    secret: 'a-secret-of-sixteen-or-more',
+  });
+  const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
+  const push = (branch: string) =>
+    world.create(
+      'webhook_delivery',
+      crypto.randomUUID(),
+      desiredState('webhook_delivery', {
+        webhook_id: hook.id,
+        project_id: at.project,
+        what: 'push',
+        pushes: [{ ref: `refs/heads/${branch}` }],
+      }),
+    );
+  await push('other');
+  await push('main');
+  await reaches(id, 'in_sync', second);
 });
 
 it('a sync that is paused looks at nothing, and what it made outlives it', async () => {
