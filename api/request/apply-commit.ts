@@ -1,11 +1,14 @@
 import type { ApplyCommit, CommitPlan, CommitToApply } from '../../store/declared/commit.ts';
+import { isConflict, isUnavailable, unavailable } from '../../store/errors.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { openTenantGuard } from '../../store/tenants.ts';
 import { byProof } from '../auth/authenticate.ts';
 import type { RequestContext, Services } from '../endpoint/context.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
-import { ApiError, conflicting, forbidden, notFound } from '../ground/api-error.ts';
+import { conflicting, forbidden, notFound } from '../ground/api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
+import { isWorthRetrying, toApiError } from '../http/to-api-error.ts';
 import { authorize } from '../rights/authorize.ts';
 import { permissions } from '../rights/permissions.ts';
 import { guardEveryUnit } from './guard-every-unit.ts';
@@ -26,7 +29,11 @@ export function commitApplier(services: Services): ApplyCommit {
       await services.fresh();
       return { plan: await apply(services, asked) };
     } catch (error) {
-      if (error instanceof ApiError && refusals.includes(error.code)) return { refused: inWords(error) };
+      if (isUnavailable(error) || (isConflict(error) && isWorthRetrying(error))) throw error;
+      const known = toApiError(error);
+      // the controller tries again as after any silence of the store
+      if (known?.code === 'SERVICE_UNAVAILABLE') throw unavailable(known.message, error);
+      if (known !== undefined && refusals.includes(known.code)) return { refused: inWords(known) };
       throw error;
     }
   };

@@ -67,7 +67,8 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
   return {
     name: 'sync',
     kind: 'sync',
-    concurrency: 4,
+    // looks wait for git hosts
+    concurrency: 16,
     reads: ['server', 'git_credential', 'git_webhook', 'webhook_delivery', ...declaredKinds],
     children: declaredKinds,
     notifies: ['sync_failed', 'sync_waiting', 'sync_recovered'],

@@ -10,8 +10,8 @@ import type { Context } from '../runtime/controller.ts';
 import type { Sync } from './states.ts';
 import type { KeptCommit } from './texts.ts';
 
-/** An agent answers by then; a checkout ends itself before. In milliseconds. */
-const timeoutMs = 40_000;
+/** An agent answers by then, so that both fit into a run of the controller. In milliseconds. */
+const timeouts = { head: 20_000, files: 36_000 } as const;
 
 /** Why a repository cannot be read. `isPassing`: the agent is away or busy, and it says nothing of the repository. */
 export class Unreadable extends Error {
@@ -33,7 +33,7 @@ export async function headOf(sync: Sync, agents: AgentCalls, ctx: Context): Prom
       ctx.tenant,
       reader_id,
       { method: 'git.head', repository_url, branch, ...(git_credential_id !== undefined && { git_credential_id }) },
-      { timeoutMs, signal: ctx.signal },
+      { timeoutMs: timeouts.head, signal: ctx.signal },
     ),
   );
   return read(() => answerOf(GitHead, answer).commit);
@@ -57,7 +57,7 @@ export async function filesOf(sync: Sync, commit: string, agents: AgentCalls, ct
         project_id,
         ...(git_credential_id !== undefined && { git_credential_id }),
       },
-      { timeoutMs, signal: ctx.signal },
+      { timeoutMs: timeouts.files, signal: ctx.signal },
     ),
   );
   const { commit_message: message, files } = read(() => answerOf(RepositoryFiles, answer));

@@ -275,20 +275,16 @@ it('a webhook that announces the branch makes its sync look at once', async () =
   const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
   const id = await made(at, { interval_seconds: 86_400 });
   await reaches(id, 'in_sync', first);
-  const { data: hook } = await owner.post('/webhooks/git', {
-    project_id: at.project,
-    name: 'shop',
-    provider: 'generic',
-    repository_url: at.shop.fileUrl,
-    secret: 'a-secret-of-sixteen-or-more',
-  });
+  const hook = crypto.randomUUID();
+  const of = { project_id: at.project, repository_url: at.shop.fileUrl };
+  await world.create('git_webhook', hook, desiredState('git_webhook', of));
   const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
   const push = (branch: string) =>
     world.create(
       'webhook_delivery',
       crypto.randomUUID(),
       desiredState('webhook_delivery', {
-        webhook_id: hook.id,
+        webhook_id: hook,
         project_id: at.project,
         what: 'push',
         pushes: [{ ref: `refs/heads/${branch}` }],
