@@ -1,4 +1,5 @@
 import type { ApplyCommit, CommitPlan } from '../../store/declared/commit.ts';
+import { maxSyncKeys } from '../../store/kinds/sync.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
@@ -138,7 +139,8 @@ async function leave(it: Sync, ctx: Context): Promise<boolean> {
   let left = leavesAtOnce;
   for (const kind of declaredKinds)
     for (const { meta, desired } of ctx.view.by(kind, 'project', it.desired.project_id)) {
-      if (desired.declarations?.some((one) => one.manager === manager) !== true) continue;
+      const isOfIt = desired.declarations?.some((one) => one.manager === manager) === true;
+      if (!isOfIt || meta.deletionRequestedAt !== undefined) continue;
       if (left === 0) return false;
       left -= 1;
       await ctx.amend(kind, meta.id, (draft) => {
@@ -230,15 +232,15 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
       return { observed: inSync(it, kept, base, at) };
     case 'tell': {
       const differs = differing(plan);
-      const message = `Somebody has changed what the commit declares: ${differs.join(', ')}. Ask for a sync to change it back, or commit the change`;
-      return { observed: { ...base, phase: 'drifted', differs, message: message.slice(0, 2000) } };
+      const message = `Somebody has changed what the commit declares: ${inWords(differs)}. Ask for a sync to change it back, or commit the change`;
+      return { observed: { ...base, phase: 'drifted', differs, message } };
     }
     case 'wait': {
-      const keys = decision.keys.slice(0, maxTold);
-      const message = `These steps lose data, or overwrite what others have set: ${keys.join(', ')}. Ask for a sync, and name them in force`;
+      const needs_force = decision.keys.slice(0, maxSyncKeys);
+      const message = `These steps lose data, or overwrite what others have set: ${inWords(needs_force)}. Ask for a sync, and name them in force`;
       const runs = withRun(base.runs, runOf(kept, 'waiting', { at, plan, message }));
       const differs = differing(plan);
-      return { observed: handled(it, { ...base, phase: 'waiting', differs, needs_force: keys, message, runs }) };
+      return { observed: handled(it, { ...base, phase: 'waiting', differs, needs_force, message, runs }) };
     }
     case 'apply': {
       const applied = await run(false, decision.force);
@@ -249,7 +251,12 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
 }
 
 /** Most keys that are named in a message. */
-const maxTold = 20;
+const maxTold = 10;
+
+function inWords(keys: readonly string[]): string {
+  const more = keys.length > maxTold ? ` and ${keys.length - maxTold} more` : '';
+  return `${keys.slice(0, maxTold).join(', ')}${more}`;
+}
 
 function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
   const isKnown = it.observed?.commit_applied === kept.commit;
@@ -268,7 +275,7 @@ function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan:
   const { commit_applied: _applied, ...rest } = base;
   const message = `${first.key} waits: ${first.waits_for ?? ''}`;
   const runs = withRun(base.runs, runOf(kept, 'partly', { at, plan, message }));
-  const differs = waits.map(({ key }) => key).slice(0, maxTold);
+  const differs = waits.map(({ key }) => key).slice(0, maxSyncKeys);
   return { observed: handled(it, { ...rest, phase: 'waiting', differs, message, runs }), againMs: pace.partlyMs };
 }
 

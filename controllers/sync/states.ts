@@ -1,6 +1,6 @@
 import { defined } from '../../store/defined.ts';
 import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
-import { maxRunSteps, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
+import { maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
 import type { SyncRun } from '../../store/kinds/sync.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
@@ -75,7 +75,7 @@ export function runOf(
     steps: steps.slice(0, maxRunSteps).map(({ action, key, fields }) => ({
       action,
       key,
-      fields: fields.slice(0, maxRunSteps).map(({ field }) => field),
+      fields: fields.slice(0, maxStepFields).map(({ field }) => field),
     })),
     changes: steps.length,
   };

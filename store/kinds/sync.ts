@@ -8,9 +8,10 @@ export const maxSyncs = 50;
 /** Seconds between two looks at the branch of a sync. */
 export const syncInterval = { min: 30, usual: 180, max: 86_400 } as const;
 
-/** Most commits that a sync keeps what became of, and most steps of each plan. */
+/** Most commits that a sync keeps what became of, most steps of each plan, and most fields of a step. */
 export const maxSyncRuns = 20;
 export const maxRunSteps = 20;
+export const maxStepFields = 5;
 
 /** Most keys of objects that are listed as differing, or as waiting to be forced. */
 export const maxSyncKeys = 50;
@@ -38,7 +39,7 @@ export const SyncRun = z.object({
   message: z.string().max(2000).optional(),
   /** The first steps of its plan that change something. */
   steps: z
-    .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()).max(maxRunSteps) }))
+    .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()).max(maxStepFields) }))
     .max(maxRunSteps),
   /** All steps that change something. */
   changes: z.int(),
