@@ -112,6 +112,8 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         await announce(it, observed, ctx);
         return verdict(observed, Math.min(look.dueAt - now, againMs));
       }
+      // another path has other files at the same commit
+      if (look?.generation !== it.meta.generation) texts.delete(key);
       // a look that is cut short by an error is made again
       looks.delete(key);
       const done = await lookAt(it, { agents, apply, texts, key }, ctx);

@@ -174,6 +174,17 @@ describe('a commit', () => {
     ]);
   });
 
+  it('is read anew where another path is to be followed, and a single file will do', async () => {
+    const at = await place();
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1'), 'other/all.yml': `${web('web:2')}\n---\n${files}` });
+    const id = await made(at);
+    await reaches(id, 'in_sync', head);
+    await owner.put(`/syncs/${id}`, { path: 'other/all.yml' });
+    await until('the other file is applied', async () => (await named('volumes', at, 'files')) !== undefined);
+    expect(await reaches(id, 'in_sync')).toMatchObject({ path: 'other/all.yml', commit_applied: head });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+  });
+
   it('waits while the agent is away, and of a branch that is gone nothing changes', async () => {
     const at = await place();
     await commit(at, { 'deploy/web.yaml': web('web:1') });
