@@ -89,7 +89,6 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       const key = `${ctx.tenant}/${it.meta.id}`;
       if (it.desired.is_paused) {
         looks.delete(key);
-        texts.delete(key);
         const observed = known(it.observed);
         return { observed, conditions: conditionsOf(observed, true), next: { settled: true } };
       }
@@ -103,7 +102,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         look.announced < announced ||
         look.dueAt <= now;
       if (!isDue) {
-        const kept = it.observed?.commit_wanted && texts.get(key, it.observed.commit_wanted);
+        const kept = it.observed?.commit_wanted && texts.get(placeOf(it), it.observed.commit_wanted);
         const waitMs = look.comparedAt + pace.compareMs - now;
         if (!kept || waitMs > 0)
           return verdict(known(it.observed), kept ? Math.min(look.dueAt - now, waitMs) : look.dueAt - now);
@@ -112,11 +111,9 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         await announce(it, observed, ctx);
         return verdict(observed, Math.min(look.dueAt - now, againMs));
       }
-      // another path has other files at the same commit
-      if (look?.generation !== it.meta.generation) texts.delete(key);
       // a look that is cut short by an error is made again
       looks.delete(key);
-      const done = await lookAt(it, { agents, apply, texts, key }, ctx);
+      const done = await lookAt(it, { agents, apply, texts }, ctx);
       await announce(it, done.observed, ctx);
       const next = Math.min(intervalMs, done.againMs ?? intervalMs);
       const after = ctx.clock.monotonic();
@@ -126,7 +123,6 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
     async finalize(it, ctx) {
       const key = `${ctx.tenant}/${it.meta.id}`;
       looks.delete(key);
-      texts.delete(key);
       return { ...verdict(known(it.observed), 0), released: await leave(it, ctx) };
     },
   };
@@ -170,14 +166,15 @@ function verdict(observed: Observed, againMs: number): Verdict<'sync'> {
 
 async function lookAt(
   it: Sync,
-  { agents, apply, texts, key }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts; key: string },
+  { agents, apply, texts }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts },
   ctx: Context,
 ): Promise<Done> {
   let commit: string | undefined;
   try {
     commit = await headOf(it, agents, ctx);
-    const kept = texts.get(key, commit) ?? (await filesOf(it, commit, agents, ctx));
-    texts.set(key, kept);
+    const place = placeOf(it);
+    const kept = texts.get(place, commit) ?? (await filesOf(it, commit, agents, ctx));
+    texts.set(place, kept);
     return await bring(it, kept, apply, ctx);
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
@@ -190,6 +187,12 @@ async function lookAt(
     const run = runOf({ commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
     return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) } };
   }
+}
+
+/** Names what is read: syncs of the same path of a repository share it. */
+function placeOf({ meta: { tenant }, desired }: Sync): string {
+  const { reader_id, repository_url, git_credential_id = '', path } = desired;
+  return [tenant, reader_id, repository_url, git_credential_id, path].join(' ');
 }
 
 /** The request of a person counts as carried out. */

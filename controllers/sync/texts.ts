@@ -10,7 +10,7 @@ export interface KeptCommit {
 /** Most characters of the files of all commits that are kept. */
 const maxChars = 16 * 1024 * 1024;
 
-/** Files of the commits that syncs are at, so that they are not read again at each look. Those used longest ago go first. */
+/** Files of the newest commit of each place, so that they are not read again at each look. Those used longest ago go first. */
 export class Texts {
   readonly #kept = new Map<string, KeptCommit>();
   #chars = 0;

@@ -8,7 +8,7 @@ const kept = (commit: string, chars: number) => ({
 });
 const million = 1024 * 1024;
 
-it('keeps the files of the newest commit of each sync, and lets those go that were used longest ago', () => {
+it('keeps the files of the newest commit of each place, and lets those go that were used longest ago', () => {
   const texts = new Texts();
   texts.set('one', kept('a', million));
   expect(texts.get('one', 'b')).toBeUndefined();
