@@ -102,14 +102,16 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         look.announced < announced ||
         look.dueAt <= now;
       if (!isDue) {
-        const kept = it.observed?.commit_wanted && texts.get(placeOf(it), it.observed.commit_wanted);
+        const dueMs = look.dueAt - now;
+        const { commit_wanted: wanted } = it.observed ?? {};
+        const kept = wanted === undefined ? undefined : texts.get(placeOf(it), wanted);
+        if (kept === undefined) return verdict(known(it.observed), dueMs);
         const waitMs = look.comparedAt + pace.compareMs - now;
-        if (!kept || waitMs > 0)
-          return verdict(known(it.observed), kept ? Math.min(look.dueAt - now, waitMs) : look.dueAt - now);
+        if (waitMs > 0) return verdict(known(it.observed), Math.min(dueMs, waitMs));
         look.comparedAt = now;
-        const { observed, againMs = Infinity } = await bring(it, kept, apply, ctx);
+        const { observed, againMs = dueMs } = await bring(it, kept, apply, ctx);
         await announce(it, observed, ctx);
-        return verdict(observed, Math.min(look.dueAt - now, againMs));
+        return verdict(observed, Math.min(dueMs, againMs));
       }
       // a look that is cut short by an error is made again
       looks.delete(key);
