@@ -57,7 +57,14 @@ export function repositoryFiles(deps: { git: Git; folder: WorkFolder; disk: Disk
 
 async function read(
   { git, folder }: { git: Git; folder: WorkFolder },
-  { repository_url: url, branch, commit: wanted, paths, manifests = false, credential }: Omit<Parameters<ReadRepository>[0], 'project_id'>,
+  {
+    repository_url: url,
+    branch,
+    commit: wanted,
+    paths,
+    manifests = false,
+    credential,
+  }: Omit<Parameters<ReadRepository>[0], 'project_id'>,
   line: (text: string) => void,
   signal: AbortSignal,
 ): Promise<RepositoryFiles> {

@@ -549,10 +549,7 @@ class Pass {
   #environmentOf({ environment: name }: { environment?: string | undefined }): ReadonlyResource<'environment'> {
     const { project } = this.#asked;
     const all = this.#ctx.view.by('environment', 'project', project.meta.id);
-    const it =
-      name === undefined
-        ? all.find(({ meta }) => meta.id === this.#usualId())
-        : found(all, name);
+    const it = name === undefined ? all.find(({ meta }) => meta.id === this.#usualId()) : found(all, name);
     if (it === undefined)
       throw badRequest(
         `Project ${project.desired.name} has no environment ${name ?? 'by default'}: declare it, or name another one`,

@@ -102,14 +102,11 @@ export const updateSync = defineEndpoint({
     const unit = ctx.repo.begin();
     if (body.server_id !== undefined && body.server_id !== it.desired.reader_id)
       unit.require(usableServer(view, body.server_id, 'server_id', projectId));
-    if (typeof body.environment_id === 'string')
-      unit.require(referredEnvironment(view, body.environment_id, project));
+    if (typeof body.environment_id === 'string') unit.require(referredEnvironment(view, body.environment_id, project));
     const before = syncs.answerOf(it, view);
     const isOther = decisive.some((field) => body[field] !== undefined && body[field] !== before[field]);
     const key =
-      isOther || body.take_over === true
-        ? replaceKey(ctx, unit, it, body.name ?? it.desired.name)
-        : undefined;
+      isOther || body.take_over === true ? replaceKey(ctx, unit, it, body.name ?? it.desired.name) : undefined;
     const changed = unit.change(it, (draft) => {
       const { name, repository_url, branch, path, interval_seconds, prune, drift, is_paused } = body;
       Object.assign(draft, defined({ name, repository_url, branch, path, interval_seconds, prune, drift, is_paused }));

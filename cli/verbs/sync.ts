@@ -71,7 +71,10 @@ export async function sync(
 
 async function act(client: Client, action: Exclude<Action, 'list'>, name: string, options: Options): Promise<void> {
   const { wait, force, project } = options;
-  if (action === 'delete') return deleteObject(client, 'sync', name, options);
+  if (action === 'delete') {
+    const { force: _force, ...deleting } = options;
+    return deleteObject(client, 'sync', name, deleting);
+  }
   if (action === 'create') return create(client, name, options);
   const it = await findObject(client, 'syncs', name, project);
   const path = pathOf('syncs', it);
@@ -97,10 +100,7 @@ async function create(client: Client, name: string, options: Options): Promise<v
   if (repository === undefined) throw new Error('A sync reads a repository: name it by --repository URL');
   const idOf = async (kind: 'git-credentials' | 'environments', of: string | undefined) =>
     of === undefined ? undefined : (await findObject(client, kind, of, project)).id;
-  const [credential, usual] = [
-    await idOf('git-credentials', gitCredential),
-    await idOf('environments', environment),
-  ];
+  const [credential, usual] = [await idOf('git-credentials', gitCredential), await idOf('environments', environment)];
   const made = await client.request('POST', `/api/v1/syncs${options.wait === false ? '' : `?${waiting}`}`, {
     ...place,
     name,

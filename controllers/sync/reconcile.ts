@@ -97,10 +97,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       const intervalMs = it.desired.interval_seconds * 1000;
       const announced = newestAnnounced(it, ctx.view);
       const isDue =
-        look === undefined ||
-        look.generation !== it.meta.generation ||
-        look.announced < announced ||
-        look.dueAt <= now;
+        look === undefined || look.generation !== it.meta.generation || look.announced < announced || look.dueAt <= now;
       if (!isDue) {
         const dueMs = look.dueAt - now;
         const { commit_wanted: wanted } = it.observed ?? {};

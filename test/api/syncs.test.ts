@@ -55,9 +55,13 @@ afterAll(async () => {
 });
 
 const object = (kind: string, name: string, ...spec: string[]): string =>
-  ['apiVersion: setpoint/v1', `kind: ${kind}`, `metadata: {name: ${name}}`, 'spec:', ...spec.map((it) => `  ${it}`)].join(
-    '\n',
-  );
+  [
+    'apiVersion: setpoint/v1',
+    `kind: ${kind}`,
+    `metadata: {name: ${name}}`,
+    'spec:',
+    ...spec.map((it) => `  ${it}`),
+  ].join('\n');
 const web = (image: string, ...more: string[]): string =>
   object('Application', 'web', `image_url: ${image}`, 'exposed_port: 8080', ...more);
 const files = object('Volume', 'files', '{}');
@@ -103,7 +107,11 @@ const commit = ({ shop }: At, all: GitFiles, message = 'Change') => shop.commit(
 describe('a commit', () => {
   it('is applied as a whole, recorded with its plan, and the next one changes and prunes', async () => {
     const at = await place();
-    const first = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/data/files.json': json(files), other: '' });
+    const first = await commit(at, {
+      'deploy/web.yaml': web('web:1'),
+      'deploy/data/files.json': json(files),
+      other: '',
+    });
     const id = await made(at);
     expect(await reaches(id, 'in_sync', first)).toMatchObject({
       commit_applied: first,
@@ -125,7 +133,10 @@ describe('a commit', () => {
         ],
       },
     ]);
-    const second = await commit(at, { 'deploy/web.yaml': web('web:2'), 'deploy/more.yml': object('Volume', 'more', '{}') });
+    const second = await commit(at, {
+      'deploy/web.yaml': web('web:2'),
+      'deploy/more.yml': object('Volume', 'more', '{}'),
+    });
     await run(id);
     // a volume goes with its data: that is named
     expect(await reaches(id, 'waiting', second)).toMatchObject({
@@ -136,7 +147,11 @@ describe('a commit', () => {
     await run(id, { force: ['volumes.files'] });
     await reaches(id, 'in_sync', second);
     expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
-    expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual(['applied', 'waiting', 'applied']);
+    expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual([
+      'applied',
+      'waiting',
+      'applied',
+    ]);
     const volume = (await named('volumes', at, 'files'))?.id;
     expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeDefined();
   });
@@ -154,10 +169,14 @@ describe('a commit', () => {
     });
     const foreign = await commit(at, { 'deploy/web.yaml': web('web:2', 'server: nowhere') });
     await run(id);
-    expect(await reaches(id, 'failed', foreign)).toMatchObject({ message: expect.stringContaining('no server nowhere') });
+    expect(await reaches(id, 'failed', foreign)).toMatchObject({
+      message: expect.stringContaining('no server nowhere'),
+    });
     const empty = await commit(at, { other: '' });
     await run(id);
-    expect(await reaches(id, 'failed', empty)).toMatchObject({ message: expect.stringContaining('deploy is not there') });
+    expect(await reaches(id, 'failed', empty)).toMatchObject({
+      message: expect.stringContaining('deploy is not there'),
+    });
     expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
     const mended = await commit(at, { 'deploy/web.yaml': web('web:3') });
     await run(id);
@@ -176,7 +195,10 @@ describe('a commit', () => {
 
   it('is read anew where another path is to be followed, and a single file will do', async () => {
     const at = await place();
-    const head = await commit(at, { 'deploy/web.yaml': web('web:1'), 'other/all.yml': `${web('web:2')}\n---\n${files}` });
+    const head = await commit(at, {
+      'deploy/web.yaml': web('web:1'),
+      'other/all.yml': `${web('web:2')}\n---\n${files}`,
+    });
     const id = await made(at);
     await reaches(id, 'in_sync', head);
     await owner.put(`/syncs/${id}`, { path: 'other/all.yml' });
@@ -232,10 +254,7 @@ describe('what somebody changes by hand', () => {
     await reaches(id, 'in_sync', head);
     const { id: app } = await named('applications', at, 'web');
     await owner.put(`/applications/${app}`, { exposed_port: 9090 });
-    await until(
-      'it is changed back',
-      async () => (await owner.get(`/applications/${app}`)).data.exposed_port === 8080,
-    );
+    await until('it is changed back', async () => (await owner.get(`/applications/${app}`)).data.exposed_port === 8080);
   });
 });
 

@@ -51,7 +51,14 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
     differs: ['volumes.files'],
     needs_force: ['volumes.files'],
     runs: [
-      { commit: wanted, at: '2026-01-01T00:00:00.000Z', outcome: 'waiting', message: 'It waits', steps: [], changes: 1 },
+      {
+        commit: wanted,
+        at: '2026-01-01T00:00:00.000Z',
+        outcome: 'waiting',
+        message: 'It waits',
+        steps: [],
+        changes: 1,
+      },
     ],
   });
   expect((await run('list')).out).toMatch(

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { announcedBy, newestAnnounced } from '../../../controllers/sync/announced.ts';
 import { withSyncs } from '../../../controllers/webhook-delivery/states.ts';
 import type { TenantView } from '../../../store/mirror.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
 import { object } from '../../harness/objects.ts';
 
 const url = 'https://git.example.test/shop.git';
@@ -11,7 +12,7 @@ const push = (ref: string, more: object = {}) =>
 const sync = (fields: object = {}) => object('sync', { repository_url: url, branch: 'main', ...fields });
 
 /** A view of these objects, which are all of one project. */
-function viewOf(...all: readonly { meta: { kind: string; id: string } }[]): Pick<TenantView, 'by' | 'get'> {
+function viewOf(...all: readonly ReadonlyResource[]): Pick<TenantView, 'by' | 'get'> {
   const ofKind = (kind: string) => all.filter(({ meta }) => meta.kind === kind);
   const view = {
     get: (kind: string, id: string) => ofKind(kind).find(({ meta }) => meta.id === id),

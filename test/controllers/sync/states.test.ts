@@ -74,7 +74,10 @@ describe('the record of commits', () => {
 
   it('has what a plan changes, bounded', () => {
     const steps = Array.from({ length: maxRunSteps + 5 }, (_, n) => step(`applications.a${n}`));
-    const run = runOf(read('a'), 'applied', { at, plan: plan(step('same', { action: 'unchanged' }), byHand, ...steps) });
+    const run = runOf(read('a'), 'applied', {
+      at,
+      plan: plan(step('same', { action: 'unchanged' }), byHand, ...steps),
+    });
     expect(run).toMatchObject({ commit: 'a', commit_message: 'Say a', outcome: 'applied', changes: maxRunSteps + 6 });
     expect(run.steps).toHaveLength(maxRunSteps);
     expect(run.steps[0]).toEqual({ action: 'update', key: 'applications.web', fields: ['image_url'] });

@@ -18,7 +18,7 @@ it('keeps the files of the newest commit of each place, and lets those go that w
   expect(texts.get('one', 'b')?.commit).toBe('b');
   texts.set('three', kept('d', 15 * million));
   expect([texts.get('one', 'b')?.commit, texts.get('two', 'c'), texts.get('three', 'd')?.commit]).toEqual([
-    undefined,
+    'b',
     undefined,
     'd',
   ]);
