@@ -60,6 +60,8 @@ export const agentCapabilities: readonly string[] = [
   'survey.values',
   /** The calls `instance.command` and `volume.usage`. */
   'instances.query',
+  /** The call `repository.read` finds the manifests in folders. */
+  'repository.manifests',
 ];
 
 /**
@@ -350,10 +352,13 @@ export const CallParams = z.discriminatedUnion('method', [
     /** Full id of a commit. */
     commit: z.string().optional(),
     paths: z.array(z.string().max(255)).min(1).max(repositoryLimits.files),
-    /** Whose build it is for. */
+    /** Paths that are folders stand for the YAML and JSON files in them, at any depth; each file has its path. */
+    manifests: z.boolean().optional(),
+    /** Whose build it is for, or whose sync. */
     project_id: z.string(),
-    workload: z.string(),
-    instance: z.string(),
+    /** Absent: what it does is written to no log. */
+    workload: z.string().optional(),
+    instance: z.string().optional(),
     /** As of `git.head`. */
     credential: GitCredential.optional(),
     git_credential_id: z.string().optional(),
@@ -470,6 +475,9 @@ export const Generated = z.object({
 });
 export type Generated = z.infer<typeof Generated>;
 
+/** Where a file is, if manifests were asked for. */
+const ManifestPath = z.string().max(255).optional();
+
 /** Result of `repository.read`. */
 export const RepositoryFiles = z.object({
   commit: z.string().max(64),
@@ -478,8 +486,8 @@ export const RepositoryFiles = z.object({
   files: z
     .array(
       z.union([
-        z.object({ content: z.base64().max(repositoryLimits.fileBytes * 2) }),
-        z.object({ lack: z.enum(['missing', 'not_file', 'too_large']) }),
+        z.object({ path: ManifestPath, content: z.base64().max(repositoryLimits.fileBytes * 2) }),
+        z.object({ path: ManifestPath, lack: z.enum(['missing', 'not_file', 'too_large']) }),
       ]),
     )
     .max(repositoryLimits.files),

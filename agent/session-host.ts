@@ -251,7 +251,11 @@ export class SessionHost implements AgentHost {
       case 'dockerfile.generate':
         return translated(() => this.#deps.dockerfiles(params, signal));
       case 'repository.read': {
-        const line = buildNote(this.#deps, params, signal);
+        const { workload, instance } = params;
+        const line =
+          workload === undefined || instance === undefined
+            ? () => undefined
+            : buildNote(this.#deps, { workload, instance }, signal);
         return translated(() => this.#deps.repositories(params, line, signal));
       }
       case 'build.note':

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import express from 'express';
 import type { RequestHandler } from 'express';
+import type { ApplyCommit } from '../store/declared/commit.ts';
 import { isUnavailable } from '../store/errors.ts';
 import { createFirstTenant } from '../store/tenants.ts';
 import { badRequest, serviceUnavailable, unexpected } from './ground/api-error.ts';
@@ -22,6 +23,7 @@ import { watchCapacity } from './budgets/capacity.ts';
 import { createClientAddress } from './http/client-address.ts';
 import type { ApiError } from './ground/api-error.ts';
 import type { ApiDependencies, RequestInfo } from './ground/dependencies.ts';
+import { commitApplier } from './request/apply-commit.ts';
 import { createDispatch } from './request/dispatch.ts';
 import { endpoints } from './routes/endpoints.ts';
 import { createNearness } from './endpoint/nearness.ts';
@@ -56,6 +58,8 @@ export interface Api extends AsyncDisposable {
   readonly setupToken: SetupToken;
   /** The release of the agent that this replica serves. */
   readonly releases: AgentReleases;
+  /** Plans and applies the commits of syncs. */
+  readonly applyCommit: ApplyCommit;
 }
 
 /**
@@ -165,6 +169,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     server,
     setupToken: services.setupToken,
     releases: services.releases,
+    applyCommit: commitApplier(services),
     handleUpgrade(request, socket, head) {
       if (!/^\/[^/?]+\/ws\//.test(request.url ?? '')) return false;
       const info = describe(request);

@@ -24,10 +24,12 @@ import { restoreController } from '../controllers/restore/reconcile.ts';
 import { runController } from '../controllers/run/reconcile.ts';
 import { serverController } from '../controllers/server/reconcile.ts';
 import type { ServerSettings } from '../controllers/server/reconcile.ts';
+import { syncController } from '../controllers/sync/reconcile.ts';
 import { templateInstanceController } from '../controllers/template-instance/reconcile.ts';
 import type { TemplateInstanceSettings } from '../controllers/template-instance/reconcile.ts';
 import { volumeController } from '../controllers/volume/reconcile.ts';
 import { webhookDeliveryController } from '../controllers/webhook-delivery/reconcile.ts';
+import type { ApplyCommit } from '../store/declared/commit.ts';
 import type { SealComparer, Sealer, Transplanter, Unsealer } from '../store/seal.ts';
 
 export interface ControllerOptions
@@ -37,6 +39,7 @@ export interface ControllerOptions
   agents: AgentCalls;
   machines: ReachMachines;
   installation: Installation;
+  applyCommit: ApplyCommit;
   probeBucket: DestinationSettings['probe'];
   bucket: BackupBucket;
   isMailOnlyLogged: boolean;
@@ -54,7 +57,7 @@ const defaultIngressImage = 'docker.io/library/caddy:2.11-alpine';
 
 /** The controllers of a control plane, one per kind. */
 export function controllersOf(options: ControllerOptions): AnyController[] {
-  const { keyring, random, agents, machines, installation, probeBucket, bucket, agentRelease } = options;
+  const { keyring, random, agents, machines, installation, applyCommit, probeBucket, bucket, agentRelease } = options;
   const {
     mailer,
     isMailOnlyLogged,
@@ -85,6 +88,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     webhookDeliveryController,
     previewController({ buildDeadlineMs }),
     templateInstanceController({ buildDeadlineMs, ownPorts, runtimeImages, secrets: keyring }),
+    syncController({ agents, apply: applyCommit }),
     inviteController({
       mailer,
       isOnlyLogged: isMailOnlyLogged,

@@ -14,6 +14,7 @@ import { previewVerbs } from '../rules/preview.ts';
 import { restoreVerbs } from '../rules/restore.ts';
 import { registryVerbs } from '../rules/registry.ts';
 import { serverVerbs } from '../rules/server.ts';
+import { syncVerbs } from '../rules/sync.ts';
 import { templateInstanceVerbs } from '../rules/template-instance.ts';
 import { templateVerbs } from '../rules/template.ts';
 import { sshKeyVerbs } from '../rules/ssh-key.ts';
@@ -177,6 +178,14 @@ const kinds = {
     isInEnvironment: true,
     takes: ' with all that it made, data included',
     verbs: templateInstanceVerbs,
+  },
+  syncs: {
+    names: ['sync'],
+    path: '/api/v1/syncs',
+    parent: 'projects',
+    hasEvents: true,
+    takes: '; what it made stays',
+    verbs: syncVerbs,
   },
   registries: {
     names: ['registry'],

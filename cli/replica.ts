@@ -218,6 +218,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         agents: gateway,
         machines: new Machines({ clock, unsealer: keyring, isAllowed: networks(options.sshNetworks ?? []) }),
         installation: offer,
+        applyCommit: api.applyCommit,
         mailer,
         isMailOnlyLogged: options.mail === undefined,
         agentRelease: () => offer.releasedVersion(),

@@ -107,6 +107,15 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     up: (it) => `${text(it['ready_children'])}/${z.array(z.unknown()).parse(it['children']).length}`,
     ready,
   },
+  syncs: {
+    name: field('name'),
+    project: parent,
+    repository: field('repository_url'),
+    branch: field('branch'),
+    status: field('status'),
+    wanted: (it) => text(it['commit_wanted']).slice(0, 12),
+    applied: (it) => text(it['commit_applied']).slice(0, 12),
+  },
   backups: {
     of: field('name'),
     kind: field('kind'),

@@ -18,6 +18,7 @@ import type { DestinationOptions } from './verbs/destination.ts';
 import type { GitCredentialOptions } from './verbs/git-credential.ts';
 import type { RegistryOptions } from './verbs/registry.ts';
 import type { SshKeyOptions } from './verbs/ssh-key.ts';
+import type { SyncOptions } from './verbs/sync.ts';
 import type { ChangeOptions, InstantiateOptions, UpgradeOptions } from './verbs/template.ts';
 import type { WebhookOptions } from './verbs/webhook.ts';
 
@@ -703,6 +704,26 @@ export const verbs: readonly Verb[] = [
       noWait,
     ],
     run: async (client, [name], options) => (await import('./verbs/template.ts')).upgrade(client, name, options),
+  }),
+  verb<[action: string, name?: string], Waiting & SyncOptions>({
+    use: 'sync <action> [name]',
+    text: 'list; create NAME: keep a project as the files of a repository declare it; show NAME: what differs, and its last commits; run NAME: apply the head of the branch now; pause NAME; resume NAME; delete NAME: what it made stays',
+    options: [
+      new Option('--repository <url>', 'create: where the files are'),
+      new Option('--branch <branch>', 'create: by default main'),
+      new Option('--path <path>', 'create: a file or a folder of the repository; by default all of it'),
+      new Option('--git-credential <name>', 'create: what the repository is read with'),
+      new Option('--on <server>', 'create: whose agent reads the repository; by default that of the project'),
+      new Option('--environment <name>', 'create: where objects are that name none'),
+      new Option('--interval <seconds>', 'create: between two looks at the branch').argParser(requestNumber),
+      new Option('--no-prune', 'create: what is not declared any more stays'),
+      new Option('--drift <policy>', 'create: what becomes of changes by hand').choices(['warn', 'correct']),
+      new Option('--force <keys...>', 'run: steps that may lose data, or overwrite what others have set'),
+      yes,
+      noWait,
+    ],
+    run: async (client, [action, name], options, signal) =>
+      (await import('./verbs/sync.ts')).sync(client, action, name, options, signal),
   }),
   verb<[], { file: string; name?: string; recogniseDatabases?: boolean }>({
     use: 'convert-compose',

@@ -3145,6 +3145,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/syncs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Syncs that one may see */
+        get: operations["listSyncs"];
+        put?: never;
+        /** Keep what a project has as the files of a repository declare it, with the rights that one has there */
+        post: operations["createSync"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/syncs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A sync: the commit that is wanted, the one that is applied, and what differs or is waited for */
+        get: operations["getSync"];
+        /** Change a sync; who changes what is applied is whom it acts for from then on */
+        put: operations["updateSync"];
+        post?: never;
+        /** Delete a sync; what it made stays */
+        delete: operations["deleteSync"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/syncs/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What happened to a sync, newest first */
+        get: operations["listSyncEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/syncs/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last 20 commits of a sync with their plans and what became of them, newest first */
+        get: operations["listSyncRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/syncs/{id}/sync": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Read the branch and apply its head now, with the steps that are to be forced */
+        post: operations["runSync"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/webhooks/git": {
         parameters: {
             query?: never;
@@ -5716,6 +5804,67 @@ export interface components {
             /** @description Absent of an answer that was waited for */
             plan?: components["schemas"]["Plan"];
         };
+        /** @description Keeps what a project has as the files of a repository declare it */
+        Sync: {
+            id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
+            project_id: string;
+            /** @description Where objects are that name no environment; null: in the default one of the project */
+            environment_id: string | null;
+            /** @description The server whose agent reads the repository */
+            server_id: string;
+            name: string;
+            repository_url: string;
+            branch: string;
+            path: string;
+            git_credential_id: string | null;
+            interval_seconds: number;
+            prune: boolean;
+            /** @enum {string} */
+            drift: "warn" | "correct";
+            is_paused: boolean;
+            /** @description The user whose rights it has in the project */
+            requested_by: string;
+            /**
+             * @description drifted: somebody has changed what the commit declares; waiting: a step must be forced, or something must be gone before; failed: the commit changes nothing
+             * @enum {string}
+             */
+            status: "pending" | "in_sync" | "drifted" | "waiting" | "failed" | "paused" | "deleting";
+            /** @description The head of the branch */
+            commit_wanted: string | null;
+            commit_applied: string | null;
+            /** @description What it waits for, or why it failed */
+            message: string | null;
+            /** @description Keys of objects that are not as the commit declares them */
+            differs: string[];
+            /** @description Keys of steps that POST /syncs/:id/sync has to force */
+            needs_force: string[];
+        };
+        SyncRuns: {
+            commit: string;
+            commit_message: string | null;
+            at: string;
+            /** @enum {string} */
+            outcome: "applied" | "unchanged" | "partly" | "waiting" | "failed";
+            message: string | null;
+            /** @description The first steps of its plan that change something */
+            steps: {
+                action: string;
+                key: string;
+                fields: string[];
+            }[];
+            /** @description All steps that change something */
+            changes: number;
+        }[];
         NewGitWebhook: {
             id: string;
             generation: number;
@@ -18945,6 +19094,447 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["ChangedTemplateInstance"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listSyncs: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                /** @description Part of a name or another text of the item, in any case */
+                q?: string;
+                /** @description Default -created_at; - in front: from high to low */
+                sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                status?: ("pending" | "in_sync" | "drifted" | "waiting" | "failed" | "paused" | "deleting")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
+                projectId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Sync"][];
+                        meta: components["schemas"]["ListMeta"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    createSync: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name: string;
+                    repository_url: string;
+                    branch: string;
+                    path?: string | null;
+                    /** @description By default that of the project */
+                    server_id?: string | null;
+                    interval_seconds?: number | null;
+                    prune?: boolean | null;
+                    drift?: ("warn" | "correct") | null;
+                    is_paused?: boolean | null;
+                    /** Format: uuid */
+                    project_id: string;
+                    /** @description Where objects are that name no environment */
+                    environment_id?: string | null;
+                    git_credential_id?: string | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Sync"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    getSync: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Sync"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    updateSync: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    name?: string;
+                    repository_url?: string;
+                    branch?: string;
+                    /** @description A file, or a folder whose YAML and JSON files are read; by default all of the repository */
+                    path?: string;
+                    /**
+                     * Format: uuid
+                     * @description The server whose agent reads the repository
+                     */
+                    server_id?: string;
+                    /** @description Between two looks at the branch; by default 180 */
+                    interval_seconds?: number;
+                    /** @description Delete what it made and is not declared any more; by default true */
+                    prune?: boolean;
+                    /**
+                     * @description What becomes of changes by hand; by default warn: they are told
+                     * @enum {string}
+                     */
+                    drift?: "warn" | "correct";
+                    is_paused?: boolean;
+                    environment_id?: string | null;
+                    git_credential_id?: string | null;
+                    /** @description true: it acts with the rights of the caller from now on */
+                    take_over?: boolean;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    requested_by?: string;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "pending" | "in_sync" | "drifted" | "waiting" | "failed" | "paused" | "deleting";
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    commit_wanted?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    commit_applied?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    message?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    differs?: string[];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    needs_force?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Sync"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    deleteSync: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Sync"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listSyncEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Events"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    listSyncRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["SyncRuns"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    runSync: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Keys of steps that may lose data, or overwrite what others have set, as needs_force lists them */
+                    force?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Sync"];
                     };
                 };
             };

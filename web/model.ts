@@ -33,6 +33,7 @@ export interface Objects {
   preview: Schemas['Preview'];
   template: Schemas['Template'];
   template_instance: Schemas['TemplateInstance'];
+  sync: Schemas['Sync'];
   registry: Schemas['Registry'];
   backup_destination: Schemas['BackupDestination'];
   backup_schedule: Schemas['BackupSchedule'];
@@ -59,6 +60,7 @@ const watched: Readonly<Record<Kind, true>> = {
   preview: true,
   template: true,
   template_instance: true,
+  sync: true,
   registry: true,
   backup_destination: true,
   backup_schedule: true,

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
-import { lstat, open, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, open, readdir, realpath } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import type { GitCredential } from '../../agent-protocol/git-credential.ts';
 import { repositoryLimits } from '../../agent-protocol/messages.ts';
 import type { RepositoryFiles } from '../../agent-protocol/messages.ts';
@@ -8,6 +8,7 @@ import type { DiskGuard } from '../disk/disk-guard.ts';
 import { watchDisk } from '../disk/disk-guard.ts';
 import type { Clock } from '../../time/clock.ts';
 import { containedPath } from '../disk/contained-path.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 import type { Git } from './git.ts';
 import { Turns } from './turns.ts';
 import type { WorkFolder } from './work-folder.ts';
@@ -22,7 +23,7 @@ type File = RepositoryFiles['files'][number];
 /**
  * Returns files of a repository at a commit, or at the head of a branch: regular files, none by a link that leaves the
  * repository, and of a bounded size.
- * @throws RuntimeFailure as `Git.checkout`, `path_outside_repository`, `no_space`
+ * @throws RuntimeFailure as `Git.checkout`, `path_outside_repository`, `no_space`; `invalid_source` for too many manifests
  */
 export type ReadRepository = (
   query: {
@@ -30,6 +31,8 @@ export type ReadRepository = (
     branch: string;
     commit?: string | undefined;
     paths: readonly string[];
+    /** Paths that are folders stand for the manifests in them. */
+    manifests?: boolean | undefined;
     project_id: string;
     credential?: GitCredential | undefined;
   },
@@ -54,7 +57,14 @@ export function repositoryFiles(deps: { git: Git; folder: WorkFolder; disk: Disk
 
 async function read(
   { git, folder }: { git: Git; folder: WorkFolder },
-  { repository_url: url, branch, commit: wanted, paths, credential }: Omit<Parameters<ReadRepository>[0], 'project_id'>,
+  {
+    repository_url: url,
+    branch,
+    commit: wanted,
+    paths,
+    manifests = false,
+    credential,
+  }: Omit<Parameters<ReadRepository>[0], 'project_id'>,
   line: (text: string) => void,
   signal: AbortSignal,
 ): Promise<RepositoryFiles> {
@@ -69,12 +79,52 @@ async function read(
   const root = await realpath(join(work.path, 'tree'));
   const files: File[] = [];
   let left: number = repositoryLimits.bytes;
-  for (const path of paths) {
+  for (const path of manifests ? await manifestsIn(root, paths) : paths) {
     const bytes = await contentOf(root, path, Math.min(left, repositoryLimits.fileBytes));
     left -= Buffer.isBuffer(bytes) ? bytes.length : 0;
-    files.push(Buffer.isBuffer(bytes) ? { content: bytes.toString('base64') } : { lack: bytes });
+    const at = manifests ? { path } : {};
+    files.push(Buffer.isBuffer(bytes) ? { ...at, content: bytes.toString('base64') } : { ...at, lack: bytes });
   }
   return { commit, commit_message: message, files };
+}
+
+/** Most files and folders that are looked through for manifests. */
+const maxEntries = 10_000;
+/** Longest path, as on the wire. */
+const maxPathChars = 255;
+
+/** The paths with each folder replaced by the YAML and JSON files in it, in the order of their names. @throws RuntimeFailure */
+async function manifestsIn(root: string, paths: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  let entries = 0;
+  const add = (path: string): void => {
+    found.push(path);
+    if (found.length > repositoryLimits.files)
+      throw invalid(`There are more than ${repositoryLimits.files} YAML and JSON files: name a folder with fewer`);
+  };
+  const walk = async (folder: string, path: string): Promise<void> => {
+    const inside = await readdir(folder, { withFileTypes: true });
+    entries += inside.length;
+    if (entries > maxEntries)
+      throw invalid(`The folder has more than ${maxEntries} files: name one that has only what declares objects`);
+    for (const it of inside.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+      const at = path === '' ? it.name : `${path}/${it.name}`;
+      // links are not followed: what they lead to is read where it is
+      if (it.name.startsWith('.') || at.length > maxPathChars) continue;
+      if (it.isDirectory()) await walk(join(folder, it.name), at);
+      else if (it.isFile() && /\.(ya?ml|json)$/i.test(it.name)) add(at);
+    }
+  };
+  for (const path of paths) {
+    const at = await containedPath(root, path);
+    if (at !== undefined && (await lstat(at)).isDirectory()) await walk(at, relative(root, at));
+    else add(path);
+  }
+  return found;
+}
+
+function invalid(message: string): RuntimeFailure {
+  return new RuntimeFailure('invalid_source', message, { retryable: false });
 }
 
 async function contentOf(

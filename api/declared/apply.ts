@@ -49,6 +49,8 @@ import { keyFor, keyOf } from './read.ts';
 
 export interface Applying extends Manager {
   project: ReadonlyResource<'project'>;
+  /** Where objects are that name no environment; absent: in the default one of the project. */
+  environment?: ReadonlyResource<'environment'> | undefined;
   objects: readonly DeclaredObject[];
   /** What the set applied before and does not declare any more is deleted. */
   prune: boolean;
@@ -539,14 +541,20 @@ class Pass {
 
   #isSame = (one: SealedValue, other: SealedValue): boolean => this.#ctx.sealer.isSame(this.#ctx.tenant, one, other);
 
-  /** What the object is called: those of the default environment of the project go without its name. */
+  /** What the object is called: those of the usual environment go without its name. */
   #keyOf(it: DeclaredObject): string {
     return keyOf(it, this.#usual());
   }
 
-  /** The name of the default environment. */
+  /** The environment of objects that name none. */
+  #usualId(): string {
+    const { environment, project } = this.#asked;
+    return environment?.meta.id ?? project.desired.default_environment_id;
+  }
+
+  /** Its name. */
   #usual(): string | undefined {
-    return this.#ctx.view.get('environment', this.#asked.project.desired.default_environment_id)?.desired.name;
+    return this.#ctx.view.get('environment', this.#usualId())?.desired.name;
   }
 
   #stepOf(it: DeclaredObject, action: PlannedStep['action']): PlannedStep {
@@ -577,14 +585,11 @@ class Pass {
     });
   }
 
-  /** The environment that an object is declared for, by default the default one of the project. */
+  /** The environment that an object is declared for, by default the usual one. */
   #environmentOf({ environment: name }: { environment?: string | undefined }): ReadonlyResource<'environment'> {
     const { project } = this.#asked;
     const all = this.#ctx.view.by('environment', 'project', project.meta.id);
-    const it =
-      name === undefined
-        ? all.find(({ meta }) => meta.id === project.desired.default_environment_id)
-        : found(all, name);
+    const it = name === undefined ? all.find(({ meta }) => meta.id === this.#usualId()) : found(all, name);
     if (it === undefined)
       throw badRequest(
         `Project ${project.desired.name} has no environment ${name ?? 'by default'}: declare it, or name another one`,

@@ -3,6 +3,7 @@ import { Findings } from '../../compose/findings.ts';
 import type { Finding } from '../../compose/findings.ts';
 import type { MapNode, Node } from '../../compose/node.ts';
 import { readYaml } from '../../compose/read-yaml.ts';
+import type { DeclaringFile } from '../../store/declared/commit.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { parseWritten } from '../../store/faults.ts';
 import { foldName } from '../../store/fold-name.ts';
@@ -16,10 +17,22 @@ import type { DeclaredObject, DeclaredWord } from './objects.ts';
  * one object or of a list. @throws ApiError BAD_REQUEST with path, line and column of each fault
  */
 export function readDeclared(text: string): DeclaredObject[] {
-  const errors: Finding[] = [];
+  return readDocuments(documentsOf(text), 'The text');
+}
+
+/** As `readDeclared`, of the files of a folder: each fault has the path of its file. @throws ApiError BAD_REQUEST */
+export function readFiles(files: readonly DeclaringFile[]): DeclaredObject[] {
+  const documents = files.flatMap(({ path, content }) => documentsOf(content).map((one) => ({ ...one, file: path })));
+  if (documents.length > maxObjects) throw tooMany();
+  return readDocuments(documents, 'The commit');
+}
+
+/** @throws ApiError BAD_REQUEST */
+function readDocuments(documents: readonly TextPart[], whole: string): DeclaredObject[] {
+  const errors: (Finding & { file?: string | undefined })[] = [];
   const objects: DeclaredObject[] = [];
   const names = new Set<string>();
-  for (const document of documentsOf(text)) {
+  for (const document of documents) {
     const findings = new Findings('The text');
     const top = readYaml(document.text, (value) => ({ text: value, blank: [] }), findings);
     for (const node of top === undefined ? [] : top.type === 'list' ? top.items : [top]) {
@@ -31,12 +44,12 @@ export function readDeclared(text: string): DeclaredObject[] {
       objects.push(it);
       if (objects.length > maxObjects) throw tooMany();
     }
-    for (const one of findings.errors) errors.push({ ...one, line: one.line + document.before });
+    for (const one of findings.errors) errors.push({ ...one, line: one.line + document.before, file: document.file });
   }
   const [first] = errors;
   if (first !== undefined) throw badRequest(inWords(first), errors.slice(0, mostDetails).map(detailOf));
   if (objects.length === 0)
-    throw badRequest('The text declares nothing: it must have an object with kind and metadata');
+    throw badRequest(`${whole} declares nothing: it must have an object with kind and metadata`);
   return orderOf(objects);
 }
 
@@ -70,6 +83,8 @@ interface TextPart {
   text: string;
   /** How many lines are before it. */
   before: number;
+  /** The path of its file, if it is one of several. */
+  file?: string;
 }
 
 /** The documents of a text that have something in them. @throws ApiError BAD_REQUEST for more than there may be objects */
@@ -118,12 +133,14 @@ function nodeAt(node: Node, [first, ...rest]: readonly (string | number)[]): Nod
   return next === undefined ? node : nodeAt(next, rest);
 }
 
-function detailOf(it: Finding) {
+function detailOf(it: Finding & { file?: string | undefined }) {
   return { field: it.path === '' ? 'content' : it.path, reason: 'invalid', message: inWords(it) };
 }
 
-function inWords({ line, column, message }: Finding): string {
-  return `Line ${line}, column ${column}: ${message}`;
+function inWords({ line, column, message, file }: Finding & { file?: string | undefined }): string {
+  return file === undefined
+    ? `Line ${line}, column ${column}: ${message}`
+    : `${file}, line ${line}, column ${column}: ${message}`;
 }
 
 /** By kind, and applications after those that their variables refer to. A circle keeps the order of the text. */

@@ -22,6 +22,7 @@ import { settings } from './settings.ts';
 import { registries } from './registry.ts';
 import { gitCredentials } from './git-credential.ts';
 import { sshKeys } from './ssh-key.ts';
+import { syncs } from './sync.ts';
 import { templateInstances } from './template-instance.ts';
 import { templates } from './template.ts';
 import { serviceKeys, sessions, users } from './user.ts';
@@ -46,6 +47,7 @@ export const resources = {
   preview: previews,
   template: templates,
   template_instance: templateInstances,
+  sync: syncs,
   registry: registries,
   backup_destination: backupDestinations,
   backup_schedule: backupSchedules,

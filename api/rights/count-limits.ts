@@ -1,4 +1,5 @@
 import { maxPreviews, maxUnapproved } from '../../store/kinds/preview.ts';
+import { maxSyncs } from '../../store/kinds/sync.ts';
 import { maxInstances } from '../../store/kinds/template-instance.ts';
 import { maxEnvironments } from '../../store/kinds/project.ts';
 import { conflicting, tooMany } from '../ground/api-error.ts';
@@ -42,6 +43,7 @@ export const countLimits = {
   backupDestinationsPerTenant: 100,
   templatesPerTenant: 500,
   templateInstancesPerProject: maxInstances,
+  syncsPerProject: maxSyncs,
   schedulesPerObject: 10,
   backupsPerObject: 1000,
   /** Backups of one object that have not ended. */

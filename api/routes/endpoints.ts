@@ -57,6 +57,7 @@ import * as registries from './registries.ts';
 import * as gitCredentials from './git-credentials.ts';
 import * as sshKeys from './ssh-keys.ts';
 import * as streamTickets from './auth/stream-tickets.ts';
+import * as syncs from './syncs.ts';
 import * as templateInstances from './templates/instances.ts';
 import * as templates from './templates/object.ts';
 import * as templateTexts from './templates/texts.ts';
@@ -123,6 +124,7 @@ const areas = {
   apply,
   templates: { ...templates, ...templateTexts, ...templateWorkloads },
   'template-instances': templateInstances,
+  syncs,
   webhooks: { ...webhooks, ...webhookCalls, ...webhookDeliveries },
   notifications,
   audit,

@@ -1,5 +1,5 @@
 import { repositoryOf } from '../../store/kinds/application.ts';
-import type { Source } from '../../store/kinds/application.ts';
+import type { Repository, Source } from '../../store/kinds/application.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
@@ -22,9 +22,18 @@ export function requireSourceAccess(
   unit: Unit,
   { projectId, source, before }: { projectId: string; source: Source; before?: DeepReadonly<Source> },
 ): void {
-  const { git_credential_id: id, repository_url: url = '' } = repositoryOf(source) ?? {};
+  const next = repositoryOf(source);
+  if (next !== undefined) requireGitAccess(view, unit, { projectId, next, before: before && repositoryOf(before) });
+}
+
+/** As `requireSourceAccess`, of a repository. @throws as that */
+export function requireGitAccess(
+  view: TenantView,
+  unit: Unit,
+  { projectId, next, before: was }: { projectId: string; next: Read; before?: Read | undefined },
+): void {
+  const { git_credential_id: id, repository_url: url } = next;
   if (id === undefined) return;
-  const was = before && repositoryOf(before);
   const isSame = was?.git_credential_id === id;
   if (isSame && was.repository_url === url) return;
   const it = referred(view, 'git_credential', id, 'git_credential_id');
@@ -32,6 +41,9 @@ export function requireSourceAccess(
   requireHost(it, url, isSame ? 'repository_url' : 'git_credential_id');
   unit.require(it);
 }
+
+/** A repository and what it is read with. */
+type Read = DeepReadonly<Pick<Repository, 'repository_url' | 'git_credential_id'>>;
 
 /** What an application pulls from, as `requireRegistryAccess` reads it. */
 type Pulling = DeepReadonly<Pick<DesiredOf<'application'>, 'project_id' | 'registry_id' | 'source'>>;

@@ -14,7 +14,7 @@ const named = {
 const maxNamed = 20;
 
 /**
- * Requires that no application uses the object, also not at the commit. `fate`: what cannot be done to it, such as
+ * Requires that no application and no sync uses the object, also not at the commit. `fate`: what cannot be done to it, such as
  * `deleted`.
  *
  * @throws ApiError CONFLICT with the applications, if there are any
@@ -27,9 +27,15 @@ export async function requireUnused(
 ): Promise<void> {
   await holdPopulation(ctx, unit, it);
   const { kind, id } = it.meta;
+  const { what, field } = named[kind];
+  const [sync] = kind === 'git_credential' ? ctx.view.by('sync', kind, id) : [];
+  if (sync !== undefined)
+    throw conflicting(
+      `${what} is used by the sync ${sync.desired.name} and cannot be ${fate}: give the sync another ${field}, or null`,
+      [{ field, reason: 'in_use', message: `Sync ${sync.desired.name} (${sync.meta.id})` }],
+    );
   const users = ctx.view.by('application', kind, id);
   if (users.length === 0) return;
-  const { what, field } = named[kind];
   const shown = users.slice(0, maxNamed);
   const more = users.length > maxNamed ? ` and ${users.length - maxNamed} more` : '';
   const names = shown.map(({ desired }) => desired.name).join(', ');

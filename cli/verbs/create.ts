@@ -113,6 +113,7 @@ async function createNamed(
     case 'runs':
     case 'previews':
     case 'template-instances':
+    case 'syncs':
     case 'backups':
     case 'backup-schedules':
     case 'restores':
@@ -133,6 +134,7 @@ const otherwise = {
   runs: 'run APPLICATION -- COMMAND',
   previews: 'preview create NAME --branch BRANCH',
   'template-instances': 'instantiate TEMPLATE --project PROJECT',
+  syncs: 'sync create NAME --project PROJECT --repository URL',
   backups: 'backup DATABASE',
   restores: 'restore BACKUP',
   'backup-schedules': 'backup DATABASE --every "30 3 * * *"',

@@ -201,10 +201,12 @@ export class Projection {
    * @throws CallError `agent_outdated`, or `secret_unavailable` if a secret does not open
    */
   call(params: CallParams): CallParams {
-    const isOfCompose = params.method === 'repository.read';
-    if (isOfCompose && !this.#options.capabilities.has('build.compose'))
+    const isReading = params.method === 'repository.read';
+    if (isReading && params.manifests === true && !this.#options.capabilities.has('repository.manifests'))
+      throw new CallError('agent_outdated', cannotReadManifests);
+    if (isReading && !this.#options.capabilities.has('build.compose'))
       throw new CallError('agent_outdated', cannotReadCompose);
-    const isOfGit = isOfCompose || params.method === 'git.head' || params.method === 'dockerfile.generate';
+    const isOfGit = isReading || params.method === 'git.head' || params.method === 'dockerfile.generate';
     if (!isOfGit || params.git_credential_id === undefined) return params;
     const { git_credential_id: id, ...rest } = params;
     if (!this.#options.capabilities.has('git.credentials')) throw new CallError('agent_outdated', cannotReadPrivate);
@@ -409,6 +411,8 @@ function cannotCarryOut(type: string): Unsendable {
 
 const cannotReadCompose =
   'The agent of the server cannot read a compose file in a repository: upgrade the agent, or give the file as compose_file';
+const cannotReadManifests =
+  'The agent of the server cannot read what a repository declares: upgrade the agent, or let that of another server read it';
 const cannotReadPrivate = 'The agent of the server cannot read repositories with a git credential: upgrade the agent';
 
 const cannotLogIn: Unsendable = {

@@ -73,6 +73,10 @@ export class RunContext implements Context {
     return this.#scope.clock;
   }
 
+  get fence(): Guard {
+    return this.#scope.fence;
+  }
+
   since(name: string, isOn: boolean): number {
     return this.#scope.since(this.#key, name, isOn);
   }

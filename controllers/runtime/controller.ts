@@ -5,6 +5,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { AnyObject, ConditionInput, ReadonlyResource, Ref } from '../../store/resource.ts';
+import type { Guard } from '../../store/store.ts';
 
 /**
  * What an object waits for, in words that follow "waits for" and are shown to users: who or what, and what it is to do.
@@ -97,6 +98,8 @@ export interface Context {
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Fails once another replica leads: for transactions that others send on behalf of the run. */
+  readonly fence: Guard;
   /**
    * For how many milliseconds the object's condition `name` has held without a break, by the runs of this controller
    * that asked; 0 while it does not hold and at the first run that finds it to hold. A run that does not ask changes

@@ -240,6 +240,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   survey: 'list what runs on it that no agent made',
   'survey.values': 'take that over with the values of its variables',
   'instances.query': 'ask databases about themselves',
+  'repository.manifests': 'read what the repositories of syncs declare',
 };
 
 /** Whether containers can run on the server, and what to do if not. */

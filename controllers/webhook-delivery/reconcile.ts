@@ -3,8 +3,9 @@ import type { ReadonlyResource, Ref } from '../../store/resource.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { onChange, onChild, onGone } from '../runtime/wakes.ts';
+import { announcedBy } from '../sync/announced.ts';
 import { previewsOf } from './previews.ts';
-import { isOvertaken, patienceLeft, plan } from './states.ts';
+import { isOvertaken, patienceLeft, plan, withSyncs } from './states.ts';
 import type { Delivery, Planned, World } from './states.ts';
 
 /** Longer than the 20 s of a comparison whose answer a user waits for. */
@@ -17,7 +18,7 @@ const deadlineSeconds = 30;
 export const webhookDeliveryController: Controller<'webhook_delivery'> = {
   name: 'delivery',
   kind: 'webhook_delivery',
-  reads: ['git_webhook', 'application', 'operation', 'server', 'project', 'environment', 'preview'],
+  reads: ['git_webhook', 'application', 'operation', 'server', 'project', 'environment', 'preview', 'sync'],
   children: ['operation', 'preview'],
   notifies: ['autodeploy_failed'],
   wakes: [
@@ -75,7 +76,13 @@ export const webhookDeliveryController: Controller<'webhook_delivery'> = {
         app,
       );
     await notifyFailures(it, planned, ctx);
-    if (planned.observed.phase === 'decided') return settled(planned.observed);
+    if (planned.observed.phase === 'decided')
+      return settled(
+        withSyncs(
+          planned.observed,
+          announcedBy(it, ctx.view).map(({ desired }) => desired.name),
+        ),
+      );
     return {
       observed: planned.observed,
       conditions: [{ type: 'Ready', status: 'false', reason: 'Pending', message: 'It is being decided' }],

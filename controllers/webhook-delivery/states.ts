@@ -130,7 +130,7 @@ function entriesOf({ delivery, webhook, applications }: World): Delivered[] {
 }
 
 /** Names of the branches that were pushed and not deleted. */
-function branchesOf({ desired }: Delivery): ReadonlySet<string> {
+export function branchesOf({ desired }: Delivery): ReadonlySet<string> {
   const heads = desired.pushes.filter(({ ref, deleted }) => ref.startsWith('refs/heads/') && deleted !== true);
   return new Set(heads.map(({ ref }) => ref.slice('refs/heads/'.length)));
 }
@@ -180,8 +180,24 @@ function laterOf({ delivery, others }: World): Delivery[] {
   return others.filter((it) => it.desired.ended === undefined && orderOf(it) > orderOf(delivery));
 }
 
-function orderOf({ meta }: Delivery): number {
+/** Orders deliveries, the newest highest. */
+export function orderOf({ meta }: Delivery): number {
   return meta.createdRevision ?? meta.desiredRevision;
+}
+
+/** As it was decided, with the syncs that look at the branch because of it. */
+export function withSyncs(
+  observed: ObservedOf<'webhook_delivery'>,
+  names: readonly string[],
+): ObservedOf<'webhook_delivery'> {
+  if (names.length === 0 || observed.decision === 'ignored') return observed;
+  const looks = `${names.length === 1 ? 'Sync' : 'Syncs'} ${names.join(', ')} ${names.length === 1 ? 'looks' : 'look'} at the branch`;
+  const isOfApplications = observed.decision === 'evaluated';
+  return {
+    ...observed,
+    decision: 'evaluated',
+    reason: isOfApplications ? `${observed.reason ?? ''}. ${looks}` : looks,
+  };
 }
 
 /** Whether a later event of the same request is decided instead. Git hosts send events in any order, and some again. */

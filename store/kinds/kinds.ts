@@ -19,6 +19,7 @@ import { registry } from './registry.ts';
 import { server } from './server.ts';
 import { settings } from './settings.ts';
 import { sshKey } from './ssh-key.ts';
+import { sync } from './sync.ts';
 import { template } from './template.ts';
 import { templateInstance } from './template-instance.ts';
 import { walArchive } from './wal-archive.ts';
@@ -59,6 +60,7 @@ export const kinds = {
   template_instance: templateInstance,
   function: functionKind,
   function_version: functionVersion,
+  sync,
 } as const;
 
 export type KindName = keyof typeof kinds;

@@ -339,6 +339,22 @@ const rows: Record<string, Row> = {
         name,
       }),
   },
+  'syncs of a project': {
+    route: 'POST /syncs',
+    cap: countLimits.syncsPerProject,
+    where: 'The project',
+    before: 0,
+    make: (unit, { place: { project } }, n) =>
+      unit.create('sync', crypto.randomUUID(), desiredState('sync', { project_id: project, name: `s${n}` })),
+    ask: ({ owner, place: { project, server } }, name) =>
+      owner.post('/syncs', {
+        project_id: project,
+        server_id: server,
+        name,
+        repository_url: 'https://git.example.test/shop.git',
+        branch: 'main',
+      }),
+  },
   'volumes of a project': {
     route: 'POST /volumes',
     cap: countLimits.volumesPerProject,

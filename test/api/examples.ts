@@ -69,6 +69,7 @@ export const places = {
   preview: (it: Stage) => ownPreviews.get(it) ?? '',
   template: (it: Stage) => ownTemplates.get(it)?.template ?? '',
   instance: (it: Stage) => ownTemplates.get(it)?.instance ?? '',
+  sync: (it: Stage) => ownSyncs.get(it) ?? '',
   webhook: (it: Stage) => ownWebhooks.get(it)?.webhook ?? '',
   delivery: (it: Stage) => ownWebhooks.get(it)?.delivery ?? '',
   ownInvite: (it: Stage) => ownInvites.get(it) ?? '',
@@ -149,6 +150,22 @@ async function addTemplate(stage: Stage): Promise<void> {
   await commit(unit);
   await world.settled();
   ownTemplates.set(stage, { template, instance });
+}
+
+const ownSyncs = new WeakMap<Stage, string>();
+
+async function addSync(stage: Stage): Promise<void> {
+  const { world, tenant, project, emptyServer: reader_id, actor } = stage;
+  const id = crypto.randomUUID();
+  const unit = openRepository(world.store, tenant, world.clock).begin();
+  unit.create(
+    'sync',
+    id,
+    desiredState('sync', { project_id: project, reader_id, requested_by: actor.id, name: 'kept' }),
+  );
+  await commit(unit);
+  await world.settled();
+  ownSyncs.set(stage, id);
 }
 
 const ownPreviews = new WeakMap<Stage, string>();
@@ -871,6 +888,23 @@ export const examples: Readonly<Record<string, Example>> = {
     body: () => ({ dry_run: true }),
   },
   'DELETE /template-instances/:id': { path: at('/template-instances/:instance'), before: addTemplate },
+  'GET /syncs': { path: at('/syncs'), before: addSync, item: places.sync },
+  'POST /syncs': {
+    path: at('/syncs'),
+    body: ({ project, server }) => ({
+      project_id: project,
+      server_id: server,
+      name: 'shop',
+      repository_url: 'https://git.example.test/shop.git',
+      branch: 'main',
+    }),
+  },
+  'GET /syncs/:id': { path: at('/syncs/:sync'), before: addSync },
+  'PUT /syncs/:id': { path: at('/syncs/:sync'), before: addSync, body: () => ({ interval_seconds: 60 }) },
+  'DELETE /syncs/:id': { path: at('/syncs/:sync'), before: addSync },
+  'POST /syncs/:id/sync': { path: at('/syncs/:sync/sync'), before: addSync, body: () => ({}) },
+  'GET /syncs/:id/runs': { path: at('/syncs/:sync/runs'), before: addSync },
+  'GET /syncs/:id/events': { path: at('/syncs/:sync/events'), before: addSync },
   'GET /webhooks/git': {
     path: at('/webhooks/git'),
     before: addWebhook,

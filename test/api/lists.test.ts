@@ -23,6 +23,7 @@ beforeAll(async () => {
   await examples['GET /databases/:id/backups']?.before?.(stage);
   await examples['GET /functions/:id/versions']?.before?.(stage);
   await examples['GET /template-instances']?.before?.(stage);
+  await examples['GET /syncs']?.before?.(stage);
 });
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -57,6 +58,7 @@ const byProject = [
   'GET /restores',
   'GET /previews',
   'GET /template-instances',
+  'GET /syncs',
   'GET /webhooks/git',
   'GET /webhooks/git/:id/deliveries',
   'GET /settings/service-keys',

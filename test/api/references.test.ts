@@ -96,6 +96,8 @@ const kindAt: Readonly<Record<string, (typeof kindOf)[string]>> = {
     ...ofVolumeSchedule,
     with: { include_data: true },
   },
+  'POST /syncs git_credential_id': { kind: 'git_credential', of: ({ gitCredential }) => gitCredential },
+  'PUT /syncs/:id git_credential_id': { kind: 'git_credential', of: ({ gitCredential }) => gitCredential },
 };
 /** Ids that others gave to what is theirs. */
 const foreign = new Set(['account_id']);

@@ -179,7 +179,7 @@ describe('after a login', () => {
     expect(await run('get', 'things')).toMatchObject({
       code: 1,
       out: '',
-      err: 'Unknown kind things: one of projects, environments, servers, applications, deployments, databases, functions, runs, volumes, backups, backup-schedules, restores, ssh-keys, git-credentials, git-webhooks, previews, templates, template-instances, registries, backup-destinations\n',
+      err: 'Unknown kind things: one of projects, environments, servers, applications, deployments, databases, functions, runs, volumes, backups, backup-schedules, restores, ssh-keys, git-credentials, git-webhooks, previews, templates, template-instances, syncs, registries, backup-destinations\n',
     });
     expect((await run('get', 'projects', 'shpo')).err).toMatch(/^No project is called shpo: there is .*shop/);
   });

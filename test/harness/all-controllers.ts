@@ -12,6 +12,7 @@ export const allControllers: readonly AnyController[] = controllersOf({
   agents: { call: undone },
   machines: { look: undone, visit: undone },
   installation: { script: undone, address: undone, allowPlainHttp: false, joinToken: undone },
+  applyCommit: undone,
   probeBucket: undone,
   bucket: {
     list: undone,

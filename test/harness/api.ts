@@ -103,6 +103,7 @@ export interface ApiWorld extends AsyncDisposable {
   keyring: Awaited<ReturnType<typeof openKeyring>>;
   clock: Clock;
   agents: ScriptedAgents;
+  applyCommit: Api['applyCommit'];
   /** What was sent, oldest first. */
   mails: Mail[];
   /** Lines that were logged at error or above; a test that ends with one unlooked at has missed a bug. */
@@ -223,6 +224,7 @@ export async function startApi(
     keyring,
     clock,
     agents,
+    applyCommit: api.applyCommit,
     mails,
     faults,
     logged,

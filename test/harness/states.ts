@@ -196,6 +196,20 @@ const required: { readonly [K in KindName]: () => object } = {
     password: { $sealed: 'key.nonce.text', for: 'registry/id/password' },
   }),
   template: () => ({ name: `template-${randomId()}`, content: templateText, author_id: randomId() }),
+  sync: () => ({
+    project_id: randomId(),
+    name: `sync-${randomId()}`,
+    repository_url: 'https://git.example.test/shop.git',
+    branch: 'main',
+    path: 'setpoint',
+    reader_id: randomId(),
+    interval_seconds: 180,
+    prune: true,
+    drift: 'warn',
+    is_paused: false,
+    key_id: randomId(),
+    requested_by: randomId(),
+  }),
   template_instance: () => {
     const place = { project_id: randomId(), environment_id: randomId(), server_id: randomId() };
     const name = `instance-${randomId()}`;

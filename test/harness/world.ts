@@ -25,6 +25,8 @@ import { labels } from '../../agent/runtime/runtime.ts';
 import { isUninstallOrdered } from '../../agent/uninstall/order.ts';
 import { createServiceKey, hashServiceKey } from '../../api/auth/service-key.ts';
 // What is imported at its first use takes real time, in which virtual time would go on: it is here before.
+import '../../api/declared/apply.ts';
+import '../../api/declared/read.ts';
 import '../../compose/composed-application.ts';
 import '../../compose/repository-files.ts';
 import { startReplica } from '../../cli/replica.ts';
@@ -77,6 +79,8 @@ export interface Machine {
   agent: Agent | undefined;
   /** The commit at the head of every branch. */
   head: string;
+  /** The file that declares objects, by the commit that has it. */
+  readonly manifests: Map<string, string>;
   /** Branches that the repositories do not have any more. */
   gone: Set<string>;
   /** The last segment that a database on it wrote. */
@@ -234,6 +238,7 @@ export class World implements AsyncDisposable {
       process: undefined,
       agent: undefined,
       head: 'c'.repeat(40),
+      manifests: new Map(),
       gone: new Set(),
       segment: 1,
     };
@@ -305,7 +310,12 @@ export class World implements AsyncDisposable {
         },
         dockerfiles: () => Promise.reject(new Error('No git is expected')),
         gitVersion: async () => ({ major: 2, minor: 37, text: '2.37.0' }),
-        repositories: () => Promise.reject(new Error('No git is expected')),
+        repositories: async ({ commit = machine.head }) => {
+          const text = machine.manifests.get(commit);
+          if (text === undefined) throw new Error('No git is expected');
+          const content = Buffer.from(text).toString('base64');
+          return { commit, commit_message: 'Change', files: [{ path: 'web.yaml', content }] };
+        },
         disk: () => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 }),
         logBytes: 1024 ** 3,
         version: '1.2.3',

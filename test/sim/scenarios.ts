@@ -479,6 +479,57 @@ functions: [{name: hello, runtime: node20, code: "${image}"}]
     },
   },
   {
+    name: 'keep a project as the files of a repository declare it, and leave it to itself',
+    running: 2,
+    prepare: place,
+    async run(world, { machine, project }) {
+      const declare = (commit: string, image: string, more: string): void => {
+        const spec = `{image_url: "${image}", exposed_port: 8080, healthcheck_path: /health, server: one}`;
+        const web = `apiVersion: setpoint/v1\nkind: Application\nmetadata: {name: web}\nspec: ${spec}\n`;
+        machine.head = commit.repeat(40);
+        machine.manifests.set(machine.head, `${web}${more}`);
+      };
+      const environment = '---\napiVersion: setpoint/v1\nkind: Environment\nmetadata: {name: next}\nspec: {}\n';
+      declare('a', 'web:1', environment);
+      const { data } = await world.must('POST', '/syncs', {
+        project_id: project,
+        server_id: machine.server,
+        name: 'shop',
+        repository_url: 'https://git.test/shop.git',
+        branch: 'main',
+        interval_seconds: 30,
+      });
+      const applied = (): Promise<void> =>
+        world.until('the head is applied', async () => {
+          const it = (await world.repo.get('sync', data.id))?.observed;
+          return it?.phase === 'in_sync' && it.commit_applied === machine.head;
+        });
+      await applied();
+      const environments = `/projects/${project}/environments`;
+      expect((await world.must('GET', environments)).data).toHaveLength(2);
+      const [web] = (await world.must('GET', '/applications')).data;
+      await ready(world, web.id, 1);
+      declare('b', 'web:2', '');
+      await applied();
+      expect((await world.must('GET', `/applications/${web.id}`)).data.image_url).toBe('web:2');
+      await world.until('what is not declared is gone', async () => {
+        const { data: left } = await world.must('GET', environments);
+        return left.length === 1;
+      });
+      await world.must('PUT', `/applications/${web.id}`, { exposed_port: 9090 });
+      await world.until('the change by hand is told', async () => {
+        const it = await world.repo.get('sync', data.id);
+        return it?.observed?.phase === 'drifted' && it.observed.differs[0] === 'applications.web';
+      });
+      await world.must('POST', `/syncs/${data.id}/sync`, { force: ['applications.web'] });
+      await applied();
+      await world.must('DELETE', `/syncs/${data.id}`);
+      await gone(world, 'sync', data.id);
+      const { data: after } = await world.must('GET', `/applications/${web.id}`);
+      expect([after.exposed_port, after.image_url]).toEqual([8080, 'web:2']);
+    },
+  },
+  {
     name: 'show what a git host announces of a request, until it is closed',
     running: 2,
     answering: 1,

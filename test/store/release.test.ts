@@ -21,7 +21,7 @@ function anObject<K extends KindName>(kind: K, desired: Partial<DesiredOf<K>> = 
   };
 }
 
-test('of the first release, a leader lacks volumes, settings, runs, webhooks, previews, databases, backups, their schedules and destinations, restores and archives, template instances, functions, capabilities, mounts and domains of applications, proxies, rules for ports, host keys, pinned commits, healings, validations, provisionings, generated Dockerfiles and comparisons that deploy', () => {
+test('of the first release, a leader lacks volumes, settings, runs, webhooks, previews, databases, backups, their schedules and destinations, restores and archives, template instances, functions, syncs, capabilities, mounts and domains of applications, proxies, rules for ports, host keys, pinned commits, healings, validations, provisionings, generated Dockerfiles and comparisons that deploy', () => {
   const gap = gapOf(firstRelease);
   expect([...(gap?.kinds ?? [])]).toEqual([
     'settings',
@@ -39,6 +39,7 @@ test('of the first release, a leader lacks volumes, settings, runs, webhooks, pr
     'template_instance',
     'function',
     'function_version',
+    'sync',
   ]);
   const fields = [...(gap?.fields ?? [])].map(([kind, all]) => [
     kind,

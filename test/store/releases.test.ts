@@ -132,6 +132,7 @@ const unknown: readonly string[] = [
   'template_instance',
   'function',
   'function_version',
+  'sync',
 ];
 
 const both = Object.values(earlierKinds).map((earlier) => ({

@@ -168,6 +168,15 @@ const looks = {
     failed,
     deleting: beingDeleted,
   },
+  sync: {
+    pending: waiting,
+    in_sync: { word: 'In sync', shape: 'good' },
+    drifted: { word: 'Changed by hand', shape: 'warn' },
+    waiting: { word: 'Waiting', shape: 'warn' },
+    failed,
+    paused: { word: 'Paused', shape: 'idle' },
+    deleting: beingDeleted,
+  },
   template_child: {
     waiting,
     outdated: { word: 'To be changed', shape: 'waiting' },

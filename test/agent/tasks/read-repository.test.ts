@@ -17,7 +17,12 @@ beforeEach(async () => {
 });
 afterEach(() => repositories[Symbol.asyncDispose]());
 
-async function read(paths: string[], commit?: string, check = async (): Promise<void> => undefined) {
+async function read(
+  paths: string[],
+  commit?: string,
+  check = async (): Promise<void> => undefined,
+  manifests = false,
+) {
   const files = repositoryFiles({
     git: git({ clock: systemClock, protocols: ['file'], fileRoots: [repositories.folder], loopback: true }),
     folder: await openWorkFolder(join(repositories.folder, 'work')),
@@ -25,7 +30,7 @@ async function read(paths: string[], commit?: string, check = async (): Promise<
     clock: systemClock,
   });
   const lines: string[] = [];
-  const query = { repository_url: shop.fileUrl, branch: 'main', paths, commit, project_id: 'p' };
+  const query = { repository_url: shop.fileUrl, branch: 'main', paths, commit, manifests, project_id: 'p' };
   const answer = await files(query, (text) => lines.push(text), AbortSignal.timeout(20_000));
   return { ...answer, lines };
 }
@@ -57,6 +62,30 @@ it('reads no folder and nothing that is too large, alone or with the others', as
     'content',
     'too_large',
   ]);
+});
+
+it('finds the manifests in a folder at any depth, and reads a file that is named whatever its name is', async () => {
+  await shop.commit({
+    'deploy/b.yaml': 'b',
+    'deploy/a/c.yml': 'c',
+    'deploy/a/d.JSON': 'd',
+    'deploy/a/e.txt': 'e',
+    'deploy/.hidden/f.yaml': 'f',
+    'deploy/link.yaml': { link: 'b.yaml' },
+    'other.txt': 'other',
+  });
+  const find = async (...paths: string[]) => (await read(paths, undefined, undefined, true)).files;
+  expect(await find('deploy', 'other.txt', 'none')).toEqual([
+    { path: 'deploy/a/c.yml', content: base64('c') },
+    { path: 'deploy/a/d.JSON', content: base64('d') },
+    { path: 'deploy/b.yaml', content: base64('b') },
+    { path: 'other.txt', content: base64('other') },
+    { path: 'none', lack: 'missing' },
+  ]);
+  expect((await find('.')).map(({ path }) => path)).toEqual(['deploy/a/c.yml', 'deploy/a/d.JSON', 'deploy/b.yaml']);
+  const many = Array.from({ length: repositoryLimits.files + 1 }, (_, n) => [`deploy/${n}.yaml`, ''] as const);
+  await shop.commit(Object.fromEntries(many));
+  await expect(find('deploy')).rejects.toMatchObject({ code: 'invalid_source' });
 });
 
 it('follows no link out of the repository, and no path', async () => {

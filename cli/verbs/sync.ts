@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import type { Client } from '../client.ts';
+import { findObject, pathOf } from '../objects.ts';
+import { placeOf } from '../place.ts';
+import { waiting } from '../settled.ts';
+import { table } from '../table.ts';
+import { deleteObject } from './delete.ts';
+import { get } from './get.ts';
+
+export interface SyncOptions {
+  repository?: string;
+  branch?: string;
+  path?: string;
+  gitCredential?: string;
+  environment?: string;
+  interval?: number;
+  /** `false`: what is not declared any more stays. */
+  prune?: boolean;
+  drift?: string;
+  force?: string[];
+  on?: string;
+  yes?: boolean;
+}
+interface Options extends SyncOptions {
+  project?: string;
+  wait?: boolean;
+}
+
+const actions = ['list', 'create', 'show', 'run', 'pause', 'resume', 'delete'] as const;
+type Action = (typeof actions)[number];
+
+const Shown = z.object({
+  name: z.string(),
+  status: z.string(),
+  commit_wanted: z.string().nullable(),
+  commit_applied: z.string().nullable(),
+  message: z.string().nullable(),
+  differs: z.array(z.string()),
+  needs_force: z.array(z.string()),
+});
+
+const Runs = z.array(
+  z.object({
+    commit: z.string(),
+    commit_message: z.string().nullable(),
+    at: z.string(),
+    outcome: z.string(),
+    message: z.string().nullable(),
+    changes: z.int(),
+  }),
+);
+
+/** Lists syncs, or makes, shows, runs, pauses, resumes or deletes one. @throws Error for another action, or without a name */
+export async function sync(
+  client: Client,
+  word: string,
+  name: string | undefined,
+  options: Options,
+  signal: AbortSignal,
+): Promise<void> {
+  const action = actions.find((one) => one === word);
+  if (action === undefined)
+    throw new Error(`Cannot ${word} a sync: list, create, show, run, pause, resume or delete it`);
+  if (action === 'list') {
+    await get(client, 'syncs', name, options.project === undefined ? {} : { project: options.project }, signal);
+    return;
+  }
+  if (name === undefined) throw new Error(`Name the sync to ${action}: setpoint sync ${action} NAME`);
+  await act(client, action, name, options);
+}
+
+async function act(client: Client, action: Exclude<Action, 'list'>, name: string, options: Options): Promise<void> {
+  const { wait, force, project } = options;
+  if (action === 'delete') {
+    const { force: _force, ...deleting } = options;
+    return deleteObject(client, 'sync', name, deleting);
+  }
+  if (action === 'create') return create(client, name, options);
+  const it = await findObject(client, 'syncs', name, project);
+  const path = pathOf('syncs', it);
+  const query = wait === false ? '' : `?${waiting}`;
+  switch (action) {
+    case 'show': {
+      print(it);
+      const runs = Runs.parse(await client.request('GET', `${path}/runs`));
+      if (runs.length > 0) console.log(table(['commit', 'at', 'outcome', 'changes', 'message'], runs.map(lineOf)));
+      return;
+    }
+    case 'run':
+      return print(await client.request('POST', `${path}/sync${query}`, force === undefined ? {} : { force }));
+    case 'pause':
+    case 'resume':
+      return print(await client.request('PUT', `${path}${query}`, { is_paused: action === 'pause' }));
+  }
+}
+
+async function create(client: Client, name: string, options: Options): Promise<void> {
+  const { project, repository, branch = 'main', path, gitCredential, environment, interval, prune, drift } = options;
+  const place = await placeOf(client, 'sync', options);
+  if (repository === undefined) throw new Error('A sync reads a repository: name it by --repository URL');
+  const idOf = async (kind: 'git-credentials' | 'environments', of: string | undefined) =>
+    of === undefined ? undefined : (await findObject(client, kind, of, project)).id;
+  const [credential, usual] = [await idOf('git-credentials', gitCredential), await idOf('environments', environment)];
+  const made = await client.request('POST', `/api/v1/syncs${options.wait === false ? '' : `?${waiting}`}`, {
+    ...place,
+    name,
+    repository_url: repository,
+    branch,
+    ...(path !== undefined && { path }),
+    ...(credential !== undefined && { git_credential_id: credential }),
+    ...(usual !== undefined && { environment_id: usual }),
+    ...(interval !== undefined && { interval_seconds: interval }),
+    ...(prune === false && { prune }),
+    ...(drift !== undefined && { drift }),
+  });
+  print(made);
+}
+
+function lineOf({ commit, commit_message, at, outcome, changes, message }: z.output<typeof Runs>[number]): string[] {
+  return [short(commit), at, outcome, String(changes), message ?? commit_message ?? ''];
+}
+
+function short(commit: string): string {
+  return commit.slice(0, 12);
+}
+
+function print(answer: unknown): void {
+  const { name, status, commit_wanted, commit_applied, message, needs_force } = Shown.parse(answer);
+  const wanted = commit_wanted === null ? 'none is known yet' : short(commit_wanted);
+  const applied = commit_applied === null ? 'none' : short(commit_applied);
+  console.log(`sync ${name}: ${status.replaceAll('_', ' ')}; commit wanted: ${wanted}, applied: ${applied}`);
+  if (message !== null) console.log(message);
+  if (needs_force.length > 0) console.log(`  setpoint sync run ${name} --force ${needs_force.join(' ')}`);
+}

@@ -1,0 +1,309 @@
+import type { ApplyCommit, CommitPlan } from '../../store/declared/commit.ts';
+import { maxSyncKeys } from '../../store/kinds/sync.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
+import type { AgentCalls } from '../runtime/agent-calls.ts';
+import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { onChange } from '../runtime/wakes.ts';
+import { announcedBy, newestAnnounced } from './announced.ts';
+import { filesOf, headOf, Unreadable } from './repository.ts';
+import { cleared, conditionsOf, decide, differing, known, runOf, withRun } from './states.ts';
+import type { Observed, Sync } from './states.ts';
+import { Texts } from './texts.ts';
+import type { KeptCommit } from './texts.ts';
+
+/** In milliseconds. */
+export const pace = {
+  /** What was changed is compared again at most so often between two looks. */
+  compareMs: 1000,
+  /** An agent that is away or busy is asked again after that time, unless the next look comes before. */
+  awayMs: 30_000,
+  /** What something has to be gone for is tried again after that time. */
+  partlyMs: 5000,
+} as const;
+
+/** When the branch of a sync is looked at next, and of which generation it was looked at. In the memory of the leader. */
+interface Look {
+  generation: number;
+  /** The newest delivery of a webhook that announced its branch. */
+  announced: number;
+  dueAt: number;
+  comparedAt: number;
+}
+
+/** Names the declarations of a sync at the objects that it has applied. */
+function managerOf(id: string): string {
+  return `sync/${id}`;
+}
+
+/** Syncs that have applied an object. */
+function syncsOf({
+  desired,
+}: {
+  readonly desired: { readonly declarations?: readonly { readonly manager: string }[] | undefined };
+}): string[] {
+  return (desired.declarations ?? []).flatMap(({ manager }) => {
+    const [of, id = ''] = manager.split('/');
+    return of === 'sync' ? [id] : [];
+  });
+}
+
+/** Kinds of what a commit declares. */
+const declaredKinds = ['environment', 'volume', 'database', 'application', 'template_instance'] as const;
+
+function wakeOf<K extends (typeof declaredKinds)[number]>(kind: K) {
+  return onChange(
+    kind,
+    ({ meta }: ReadonlyResource<K>) => [meta.generation, meta.deletionRequestedAt],
+    (it) => syncsOf(it as Parameters<typeof syncsOf>[0]), // all of them have declarations
+  );
+}
+
+/**
+ * Looks at the branch of a sync, reads what its head declares, plans it as a whole, applies it where it is to be, and says
+ * what differs. Planning and applying is that of `POST /apply`.
+ */
+export function syncController({ agents, apply }: { agents: AgentCalls; apply: ApplyCommit }): Controller<'sync'> {
+  const looks = new Map<string, Look>();
+  const texts = new Texts();
+  return {
+    name: 'sync',
+    kind: 'sync',
+    // looks wait for git hosts
+    concurrency: 16,
+    reads: ['server', 'git_credential', 'git_webhook', 'webhook_delivery', ...declaredKinds],
+    children: declaredKinds,
+    notifies: ['sync_failed', 'sync_waiting', 'sync_recovered'],
+    wakes: [
+      ...declaredKinds.map((kind) => wakeOf(kind)),
+      onChange(
+        'webhook_delivery',
+        ({ meta }) => meta.id,
+        (it, view) => announcedBy(it, view).map(({ meta }) => meta.id),
+      ),
+    ],
+    begin() {
+      looks.clear();
+      texts.clear();
+    },
+    async reconcile(it, ctx) {
+      const key = `${ctx.tenant}/${it.meta.id}`;
+      if (it.desired.is_paused) {
+        looks.delete(key);
+        const observed = known(it.observed);
+        return { observed, conditions: conditionsOf(observed, true), next: { settled: true } };
+      }
+      const now = ctx.clock.monotonic();
+      const look = looks.get(key);
+      const intervalMs = it.desired.interval_seconds * 1000;
+      const announced = newestAnnounced(it, ctx.view);
+      const isDue =
+        look === undefined || look.generation !== it.meta.generation || look.announced < announced || look.dueAt <= now;
+      if (!isDue) {
+        const dueMs = look.dueAt - now;
+        const { commit_wanted: wanted } = it.observed ?? {};
+        const kept = wanted === undefined ? undefined : texts.get(placeOf(it), wanted);
+        if (kept === undefined) return verdict(known(it.observed), dueMs);
+        const waitMs = look.comparedAt + pace.compareMs - now;
+        if (waitMs > 0) return verdict(known(it.observed), Math.min(dueMs, waitMs));
+        look.comparedAt = now;
+        const { observed, againMs = dueMs } = await bring(it, kept, apply, ctx);
+        await announce(it, observed, ctx);
+        return verdict(observed, Math.min(dueMs, againMs));
+      }
+      // a look that is cut short by an error is made again
+      looks.delete(key);
+      const done = await lookAt(it, { agents, apply, texts }, ctx);
+      await announce(it, done.observed, ctx);
+      const next = Math.min(intervalMs, done.againMs ?? intervalMs);
+      const after = ctx.clock.monotonic();
+      looks.set(key, { generation: it.meta.generation, announced, dueAt: after + next, comparedAt: after });
+      return verdict(done.observed, next);
+    },
+    async finalize(it, ctx) {
+      const key = `${ctx.tenant}/${it.meta.id}`;
+      looks.delete(key);
+      return { ...verdict(known(it.observed), 0), released: await leave(it, ctx) };
+    },
+  };
+}
+
+/** Most objects that a run leaves to themselves. */
+const leavesAtOnce = 20;
+
+/** What it made stays, and is declared by it no more. Returns whether nothing of it is left. */
+async function leave(it: Sync, ctx: Context): Promise<boolean> {
+  const manager = managerOf(it.meta.id);
+  let left = leavesAtOnce;
+  for (const kind of declaredKinds)
+    for (const { meta, desired } of ctx.view.by(kind, 'project', it.desired.project_id)) {
+      const isOfIt = desired.declarations?.some((one) => one.manager === manager) === true;
+      if (!isOfIt || meta.deletionRequestedAt !== undefined) continue;
+      if (left === 0) return false;
+      left -= 1;
+      await ctx.amend(kind, meta.id, (draft) => {
+        const others = draft.declarations?.filter((one) => one.manager !== manager) ?? [];
+        if (others.length > 0) draft.declarations = others;
+        else delete draft.declarations;
+      });
+    }
+  return true;
+}
+
+/** What is known after a look, and whether the next one comes before its time. */
+interface Done {
+  observed: Observed;
+  againMs?: number;
+}
+
+function verdict(observed: Observed, againMs: number): Verdict<'sync'> {
+  return {
+    observed,
+    conditions: conditionsOf(observed, false),
+    next: { again: Math.max(1, againMs), because: 'the time of its next look to come' },
+  };
+}
+
+async function lookAt(
+  it: Sync,
+  { agents, apply, texts }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts },
+  ctx: Context,
+): Promise<Done> {
+  let commit: string | undefined;
+  try {
+    commit = await headOf(it, agents, ctx);
+    const place = placeOf(it);
+    const kept = texts.get(place, commit) ?? (await filesOf(it, commit, agents, ctx));
+    texts.set(place, kept);
+    return await bring(it, kept, apply, ctx);
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    const { message, isPassing } = error;
+    const wanted = commit === undefined ? {} : { commit_wanted: commit };
+    // that an agent is away says nothing of what was applied
+    if (isPassing) return { observed: { ...known(it.observed), ...wanted, message }, againMs: pace.awayMs };
+    const observed: Observed = { ...cleared(it.observed), ...wanted, phase: 'failed', message };
+    if (commit === undefined) return { observed };
+    const run = runOf({ commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
+    return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) } };
+  }
+}
+
+/** Names what is read: syncs of the same path of a repository share it. */
+function placeOf({ meta: { tenant }, desired }: Sync): string {
+  const { reader_id, repository_url, git_credential_id = '', path } = desired;
+  return [tenant, reader_id, repository_url, git_credential_id, path].join(' ');
+}
+
+/** The request of a person counts as carried out. */
+function handled({ desired: { request } }: Sync, observed: Observed): Observed {
+  return request === undefined ? observed : { ...observed, handled_request: request.at };
+}
+
+/** Plans a commit, and applies it where it is to be. A commit that cannot be planned changes nothing. */
+async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Context): Promise<Done> {
+  const { commit, files } = kept;
+  const { project_id, usual_environment_id, key_id, prune } = it.desired;
+  const run = (isDryRun: boolean, force: readonly string[]) =>
+    apply({
+      tenant: ctx.tenant,
+      project: project_id,
+      environment: usual_environment_id,
+      key: key_id,
+      manager: managerOf(it.meta.id),
+      files,
+      prune,
+      force,
+      isDryRun,
+      fence: ctx.fence,
+      signal: ctx.signal,
+    });
+  const base: Observed = { ...cleared(it.observed), commit_wanted: commit };
+  const at = ctx.clock.now();
+  const refused = (message: string): Done => ({
+    observed: handled(it, {
+      ...base,
+      phase: 'failed',
+      message,
+      runs: withRun(base.runs, runOf(kept, 'failed', { at, message })),
+    }),
+  });
+  const planned = await run(true, []);
+  if ('refused' in planned) return refused(planned.refused);
+  const { plan } = planned;
+  const decision = decide(it, commit, plan);
+  switch (decision.does) {
+    case 'nothing':
+      return { observed: inSync(it, kept, base, at) };
+    case 'tell': {
+      const differs = differing(plan);
+      const message = `Somebody has changed what the commit declares: ${inWords(differs)}. Ask for a sync to change it back, or commit the change`;
+      return { observed: { ...base, phase: 'drifted', differs, message } };
+    }
+    case 'wait': {
+      const needs_force = decision.keys.slice(0, maxSyncKeys);
+      const message = `These steps lose data, or overwrite what others have set: ${inWords(needs_force)}. Ask for a sync, and name them in force`;
+      const runs = withRun(base.runs, runOf(kept, 'waiting', { at, plan, message }));
+      const differs = differing(plan);
+      return { observed: handled(it, { ...base, phase: 'waiting', differs, needs_force, message, runs }) };
+    }
+    case 'apply': {
+      const applied = await run(false, decision.force);
+      if ('refused' in applied) return refused(applied.refused);
+      return after(it, kept, base, { plan: applied.plan, at });
+    }
+  }
+}
+
+/** Most keys that are named in a message. */
+const maxTold = 10;
+
+function inWords(keys: readonly string[]): string {
+  const more = keys.length > maxTold ? ` and ${keys.length - maxTold} more` : '';
+  return `${keys.slice(0, maxTold).join(', ')}${more}`;
+}
+
+function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
+  const isKnown = it.observed?.commit_applied === kept.commit;
+  const runs = isKnown ? base.runs : withRun(base.runs, runOf(kept, 'unchanged', { at }));
+  return handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
+}
+
+function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
+  const waits = plan.steps.filter(({ waits_for }) => waits_for !== null);
+  const [first] = waits;
+  if (first === undefined) {
+    const runs = withRun(base.runs, runOf(kept, 'applied', { at, plan }));
+    return { observed: handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs }) };
+  }
+  // it is applied again once that is gone
+  const { commit_applied: _applied, ...rest } = base;
+  const message = `${first.key} waits: ${first.waits_for ?? ''}`;
+  const runs = withRun(base.runs, runOf(kept, 'partly', { at, plan, message }));
+  const differs = waits.map(({ key }) => key).slice(0, maxSyncKeys);
+  return { observed: handled(it, { ...rest, phase: 'waiting', differs, message, runs }), againMs: pace.partlyMs };
+}
+
+async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {
+  const before = it.observed?.phase;
+  const { name } = it.desired;
+  const key = `${it.meta.id}/${now.phase}/${now.commit_wanted ?? ''}/${it.meta.observedRevision ?? 0}`;
+  if (now.phase === 'failed' && before !== 'failed') {
+    const message = now.message ?? '';
+    ctx.event(it, { type: 'warning', reason: 'SyncFailed', message });
+    await ctx.notify(it, key, { type: 'sync_failed', severity: 'error', title: `Sync ${name} failed`, message });
+  }
+  if (now.needs_force.length > 0 && (it.observed?.needs_force ?? []).length === 0)
+    await ctx.notify(it, key, {
+      type: 'sync_waiting',
+      severity: 'warning',
+      title: `Sync ${name} waits for you`,
+      message: now.message ?? '',
+    });
+  if (before === 'failed' && now.phase === 'in_sync')
+    await ctx.notify(it, key, {
+      type: 'sync_recovered',
+      severity: 'info',
+      title: `Sync ${name} works again`,
+      message: `Commit ${now.commit_applied?.slice(0, 12) ?? ''} is applied`,
+    });
+}

@@ -1,0 +1,132 @@
+import { defined } from '../../store/defined.ts';
+import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
+import { maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
+import type { SyncRun } from '../../store/kinds/sync.ts';
+import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+
+export type Sync = ReadonlyResource<'sync'>;
+export type Observed = ObservedOf<'sync'>;
+type Before = DeepReadonly<Observed> | undefined;
+
+/** A commit as it was read. */
+export interface Read {
+  commit: string;
+  message: string;
+}
+
+/** What a plan leads to. */
+export type Decision =
+  /** What is there is as it is declared. */
+  | { does: 'nothing' }
+  /** It differs, and nobody asked for a change. */
+  | { does: 'tell' }
+  /** A person has to force these steps first. */
+  | { does: 'wait'; keys: string[] }
+  | { does: 'apply'; force: string[] };
+
+/** Whether a person asks for the commit to be applied. */
+export function isAsked({ desired, observed }: Sync): boolean {
+  return desired.request !== undefined && desired.request.at !== observed?.handled_request;
+}
+
+/**
+ * What is done with a plan. Pure. A commit is applied once; what differs later was changed by somebody, and is changed back
+ * where that was asked for. Steps that lose data are done only if a person names them.
+ */
+export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
+  if (!plan.changes) return { does: 'nothing' };
+  const { desired, observed } = sync;
+  const isNew = observed?.commit_applied !== commit;
+  const corrects = desired.drift === 'correct';
+  if (!isNew && !isAsked(sync) && !corrects) return { does: 'tell' };
+  const named = isAsked(sync) ? (desired.request?.force ?? []) : [];
+  const isForced = ({ key, loses_data }: CommitStep): boolean =>
+    named.includes(key) || (corrects && loses_data === null);
+  const forced = plan.steps.filter(isForced).map(({ key }) => key);
+  const keys = plan.needs_force.filter((key) => !forced.includes(key));
+  return keys.length > 0 ? { does: 'wait', keys } : { does: 'apply', force: forced };
+}
+
+/** Keys of what a plan changes. */
+export function differing({ steps }: CommitPlan): string[] {
+  return changing(steps)
+    .map(({ key }) => key)
+    .slice(0, maxSyncKeys);
+}
+
+function changing(steps: readonly CommitStep[]): CommitStep[] {
+  return steps.filter(({ action }) => action !== 'unchanged');
+}
+
+/** What became of a commit, for its record. */
+export function runOf(
+  { commit, message: commit_message }: Read,
+  outcome: SyncRun['outcome'],
+  { at, plan, message }: { at: Date; plan?: CommitPlan; message?: string | undefined },
+): SyncRun {
+  const steps = changing(plan?.steps ?? []);
+  return {
+    commit,
+    ...defined({ commit_message: commit_message.slice(0, 200) || undefined, message: message?.slice(0, 2000) }),
+    at: at.toISOString(),
+    outcome,
+    steps: steps.slice(0, maxRunSteps).map(({ action, key, fields }) => ({
+      action,
+      key,
+      fields: fields.slice(0, maxStepFields).map(({ field }) => field),
+    })),
+    changes: steps.length,
+  };
+}
+
+/** The runs with a new one, unless it says what the newest says: a commit that still fails is no news. Pure. */
+export function withRun(before: DeepReadonly<SyncRun[]> | undefined, run: SyncRun): SyncRun[] {
+  const former = (before ?? []).map(copyOf);
+  const [newest] = former;
+  const says = ({ commit, outcome, message }: SyncRun): string => `${commit} ${outcome} ${message ?? ''}`;
+  const isNews = newest === undefined || says(newest) !== says(run) || run.outcome === 'applied';
+  return isNews ? [run, ...former].slice(0, maxSyncRuns) : former;
+}
+
+function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
+  return { ...run, steps: steps.map(({ fields, ...step }) => ({ ...step, fields: [...fields] })) };
+}
+
+/** What is known so far, as the beginning of what is known now. */
+export function known(before: Before): Observed {
+  if (before === undefined) return { phase: 'pending', differs: [], needs_force: [], runs: [] };
+  const { phase, commit_wanted, commit_applied, message, handled_request, differs, needs_force, runs } = before;
+  return {
+    phase,
+    ...defined({ commit_wanted, commit_applied, message, handled_request }),
+    differs: [...differs],
+    needs_force: [...needs_force],
+    runs: runs.map(copyOf),
+  };
+}
+
+/** As `known`, with nothing that was in the way. */
+export function cleared(before: Before): Observed {
+  const { message: _message, ...rest } = known(before);
+  return { ...rest, differs: [], needs_force: [] };
+}
+
+export function conditionsOf({ phase, message = '' }: Observed, isPaused: boolean): ConditionInput[] {
+  const type = 'Ready';
+  if (isPaused)
+    return [{ type, status: 'false', reason: 'Paused', message: 'It is paused: the branch is not looked at' }];
+  switch (phase) {
+    case 'in_sync':
+      return [{ type, status: 'true', reason: 'InSync', message: 'All is as the commit declares it' }];
+    case 'pending':
+      return [{ type, status: 'false', reason: 'NotReadYet', message: message || 'Its branch was not read yet' }];
+    case 'drifted':
+      return [{ type, status: 'false', reason: 'Drifted', message }];
+    case 'waiting':
+      return [{ type, status: 'false', reason: 'Waiting', message }];
+    case 'failed':
+      return [{ type, status: 'false', reason: 'Failed', message }];
+  }
+}

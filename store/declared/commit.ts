@@ -1,0 +1,45 @@
+import type { Guard } from '../store.ts';
+
+/** A file of a commit that declares objects. */
+export interface DeclaringFile {
+  readonly path: string;
+  readonly content: string;
+}
+
+/** What a commit declares, and how it is brought about. */
+export interface CommitToApply {
+  tenant: string;
+  project: string;
+  /** Where objects are that name no environment; absent: in the default one of the project. */
+  environment: string | undefined;
+  /** The service key that it is applied with. */
+  key: string;
+  /** Who declares, and what the objects belong to. */
+  manager: string;
+  files: readonly DeclaringFile[];
+  prune: boolean;
+  /** Keys of steps that may lose data, or overwrite what others have set. */
+  force: readonly string[];
+  isDryRun: boolean;
+  /** Fails once another replica leads. */
+  fence: Guard;
+  signal: AbortSignal;
+}
+
+/** A step between what a commit declares and what is there. */
+export interface CommitStep {
+  readonly action: 'create' | 'update' | 'replace' | 'delete' | 'unchanged';
+  readonly key: string;
+  readonly fields: readonly { readonly field: string; readonly by_hand: boolean }[];
+  readonly loses_data: string | null;
+  readonly waits_for: string | null;
+}
+
+export interface CommitPlan {
+  readonly changes: boolean;
+  readonly steps: readonly CommitStep[];
+  readonly needs_force: readonly string[];
+}
+
+/** Plans a commit as a whole, or applies it. `refused`: why it is not, in words for its author; nothing was changed. */
+export type ApplyCommit = (it: CommitToApply) => Promise<{ plan: CommitPlan } | { refused: string }>;

@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import { defineKind } from './define.ts';
+import { Id, Name, Timestamp } from './fields.ts';
+
+/** Most syncs of one project. */
+export const maxSyncs = 50;
+
+/** Seconds between two looks at the branch of a sync. */
+export const syncInterval = { min: 30, usual: 180, max: 86_400 } as const;
+
+/** Most commits that a sync keeps what became of, most steps of each plan, and most fields of a step. */
+export const maxSyncRuns = 20;
+export const maxRunSteps = 20;
+export const maxStepFields = 5;
+
+/** Most keys of objects that are listed as differing, or as waiting to be forced. */
+export const maxSyncKeys = 50;
+
+/**
+ * `in_sync`: what is there is as the commit declares it. `drifted`: somebody has changed it since. `waiting`: a person has to
+ * force a step, or something has to be gone before. `failed`: the commit cannot be read or applied, and changes nothing.
+ */
+export const SyncPhase = z.enum(['pending', 'in_sync', 'drifted', 'waiting', 'failed']);
+export type SyncPhase = z.infer<typeof SyncPhase>;
+
+/** What becomes of what somebody has changed by hand: told, or changed back. */
+export const SyncDrift = z.enum(['warn', 'correct']);
+
+/** `partly`: something has to be gone before the rest is done. `waiting`: a step has to be forced, so that nothing is done. */
+export const SyncOutcome = z.enum(['applied', 'unchanged', 'partly', 'waiting', 'failed']);
+
+/** What became of a commit. */
+export const SyncRun = z.object({
+  commit: z.string().max(64),
+  commit_message: z.string().max(200).optional(),
+  at: Timestamp,
+  outcome: SyncOutcome,
+  /** Why it failed, or what it waits for. */
+  message: z.string().max(2000).optional(),
+  /** The first steps of its plan that change something. */
+  steps: z
+    .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()).max(maxStepFields) }))
+    .max(maxRunSteps),
+  /** All steps that change something. */
+  changes: z.int(),
+});
+export type SyncRun = z.infer<typeof SyncRun>;
+
+/** Keeps what a project has as the files of a repository declare it. */
+export const sync = defineKind({
+  kind: 'sync',
+  version: 1,
+  desired: z.object({
+    project_id: Id,
+    name: Name,
+    repository_url: z.string().max(512),
+    branch: z.string().max(255),
+    /** A file, or a folder whose YAML and JSON files are read. */
+    path: z.string().max(255),
+    git_credential_id: Id.optional(),
+    /** The server whose agent reads the repository. */
+    reader_id: Id,
+    /** Where objects are that name no environment; absent: in the default one of the project. */
+    usual_environment_id: Id.optional(),
+    interval_seconds: z.int().min(syncInterval.min).max(syncInterval.max),
+    /** What it made and is not declared any more is deleted. */
+    prune: z.boolean(),
+    drift: SyncDrift,
+    is_paused: z.boolean(),
+    /** The service key that it acts with. Nobody knows its text. */
+    key_id: Id,
+    /** Whom it acts for. */
+    requested_by: Id,
+    /** A person asked for the commit to be applied, with these steps forced. */
+    request: z.object({ at: Timestamp, force: z.array(z.string().max(200)).max(100) }).optional(),
+  }),
+  observed: z.object({
+    phase: SyncPhase,
+    /** The head of the branch. */
+    commit_wanted: z.string().max(64).optional(),
+    commit_applied: z.string().max(64).optional(),
+    /** What it waits for, or why it failed. */
+    message: z.string().max(2000).optional(),
+    /** Keys of objects that are not as the commit declares them. */
+    differs: z.array(z.string()).max(maxSyncKeys).default([]),
+    /** Keys of steps that a person has to force. */
+    needs_force: z.array(z.string()).max(maxSyncKeys).default([]),
+    /** The last request that was carried out. */
+    handled_request: Timestamp.optional(),
+    /** The newest first. */
+    runs: z.array(SyncRun).max(maxSyncRuns).default([]),
+  }),
+  unique: (d) => [{ scope: d.project_id, name: d.name }],
+  owners: (d) => [{ kind: 'project', id: d.project_id, blocks: true }],
+  populates: { git_credential: 'git_credential' },
+  indexes: {
+    project: (d) => d.project_id,
+    reader: (d) => d.reader_id,
+    git_credential: (d) => d.git_credential_id,
+  },
+  finalizers: ['sync'],
+  keep: { untilDeleted: 'A user deletes it, or it goes with its project' },
+});

@@ -1,0 +1,345 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { git } from '../../agent/tasks/git.ts';
+import { repositoryFiles } from '../../agent/tasks/read-repository.ts';
+import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
+import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import { syncController } from '../../controllers/sync/reconcile.ts';
+import { systemClock } from '../../time/clock.ts';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+import { testRepositories } from '../harness/git-server.ts';
+import type { GitFiles, TestRepositories, TestRepository } from '../harness/git-server.ts';
+import { lead } from '../harness/leading.ts';
+import { desiredState } from '../harness/states.ts';
+import { until } from '../harness/until.ts';
+
+const running = new AsyncDisposableStack();
+let world: ApiWorld;
+let owner: Client;
+let repositories: TestRepositories;
+/** The agent is away while it is false. */
+let isAgentThere = true;
+
+beforeAll(async () => {
+  const unlimited = { perMinute: 0, burst: 1 };
+  world = running.use(await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } }));
+  repositories = running.use(await testRepositories());
+  const sources = git({ clock: systemClock, protocols: ['file'], fileRoots: [repositories.folder], loopback: true });
+  const read = repositoryFiles({
+    git: sources,
+    folder: await openWorkFolder(join(repositories.folder, 'work')),
+    disk: { check: async () => undefined },
+    clock: systemClock,
+  });
+  const agents = {
+    async call(_tenant: string, _server: string, params: { method: string }, { signal }: { signal: AbortSignal }) {
+      if (!isAgentThere) throw new CallError('away', 'The agent is not connected');
+      const it = params as Parameters<typeof read>[0] & { method: string }; // as agents read it
+      const answer =
+        it.method === 'git.head'
+          ? sources.head({ url: it.repository_url, branch: it.branch }, signal).then((commit) => ({ commit }))
+          : read(it, () => undefined, signal);
+      return answer.catch((error: unknown) => {
+        throw error instanceof RuntimeFailure ? new CallError(error.code, error.message) : error;
+      });
+    },
+  };
+  running.use(await lead(world, world.clock, syncController({ agents, apply: world.applyCommit })));
+  owner = await world.owner();
+});
+afterAll(async () => {
+  await running.disposeAsync();
+  expect(world.faults).toEqual([]);
+});
+
+const object = (kind: string, name: string, ...spec: string[]): string =>
+  [
+    'apiVersion: setpoint/v1',
+    `kind: ${kind}`,
+    `metadata: {name: ${name}}`,
+    'spec:',
+    ...spec.map((it) => `  ${it}`),
+  ].join('\n');
+const web = (image: string, ...more: string[]): string =>
+  object('Application', 'web', `image_url: ${image}`, 'exposed_port: 8080', ...more);
+const files = object('Volume', 'files', '{}');
+
+interface At {
+  project: string;
+  server: string;
+  shop: TestRepository;
+  fields: object;
+}
+
+let count = 0;
+async function place(): Promise<At> {
+  const { project, server } = await world.place(owner);
+  await owner.put(`/projects/${project}`, { default_server_id: server });
+  const shop = await repositories.create(`shop-${++count}`);
+  const fields = { project_id: project, name: 'shop', repository_url: shop.fileUrl, branch: 'main', path: 'deploy' };
+  return { project, server, shop, fields };
+}
+
+async function made(at: At, more: object = {}, by = owner): Promise<string> {
+  const { status, data } = await by.post('/syncs', { ...at.fields, ...more });
+  expect({ status, data }).toMatchObject({ status: 201 });
+  return data.id;
+}
+const shown = async (id: string) => (await owner.get(`/syncs/${id}`)).data;
+const runs = async (id: string) => (await owner.get(`/syncs/${id}/runs`)).data;
+/** Waits until the sync is in that state of the commit, and answers with it. */
+const reaches = (id: string, status: string, commit?: string) =>
+  until(
+    `it is ${status}`,
+    async () => {
+      const it = await shown(id);
+      return it.status === status && (commit === undefined || it.commit_wanted === commit) ? it : undefined;
+    },
+    { explain: async () => JSON.stringify(await shown(id)) },
+  );
+const run = (id: string, body: object = {}) => owner.post(`/syncs/${id}/sync`, body);
+const named = async (kind: string, { project }: At, name: string) =>
+  (await owner.get(`/${kind}?projectId=${project}`)).data.find((one: { name: string }) => one.name === name);
+const commit = ({ shop }: At, all: GitFiles, message = 'Change') => shop.commit(all, { message });
+
+describe('a commit', () => {
+  it('is applied as a whole, recorded with its plan, and the next one changes and prunes', async () => {
+    const at = await place();
+    const first = await commit(at, {
+      'deploy/web.yaml': web('web:1'),
+      'deploy/data/files.json': json(files),
+      other: '',
+    });
+    const id = await made(at);
+    expect(await reaches(id, 'in_sync', first)).toMatchObject({
+      commit_applied: first,
+      message: null,
+      differs: [],
+      needs_force: [],
+    });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
+    expect(await named('volumes', at, 'files')).toBeDefined();
+    expect(await runs(id)).toMatchObject([
+      {
+        commit: first,
+        commit_message: 'Change',
+        outcome: 'applied',
+        changes: 2,
+        steps: [
+          { action: 'create', key: 'volumes.files' },
+          { action: 'create', key: 'applications.web' },
+        ],
+      },
+    ]);
+    const second = await commit(at, {
+      'deploy/web.yaml': web('web:2'),
+      'deploy/more.yml': object('Volume', 'more', '{}'),
+    });
+    await run(id);
+    // a volume goes with its data: that is named
+    expect(await reaches(id, 'waiting', second)).toMatchObject({
+      commit_applied: first,
+      needs_force: ['volumes.files'],
+    });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
+    await run(id, { force: ['volumes.files'] });
+    await reaches(id, 'in_sync', second);
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+    expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual([
+      'applied',
+      'waiting',
+      'applied',
+    ]);
+    const volume = (await named('volumes', at, 'files'))?.id;
+    expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeDefined();
+  });
+
+  it('that cannot be read or planned changes nothing, and is told with its place', async () => {
+    const at = await place();
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const faulty = await commit(at, { 'deploy/web.yaml': web('web:2'), 'deploy/x.yaml': 'kind: Nothing\n' });
+    await run(id);
+    expect(await reaches(id, 'failed', faulty)).toMatchObject({
+      commit_applied: good,
+      message: expect.stringMatching(/^deploy\/x\.yaml, line 1, column \d+: .*must have a kind that can be declared/),
+    });
+    const foreign = await commit(at, { 'deploy/web.yaml': web('web:2', 'server: nowhere') });
+    await run(id);
+    expect(await reaches(id, 'failed', foreign)).toMatchObject({
+      message: expect.stringContaining('no server nowhere'),
+    });
+    const empty = await commit(at, { other: '' });
+    await run(id);
+    expect(await reaches(id, 'failed', empty)).toMatchObject({
+      message: expect.stringContaining('deploy is not there'),
+    });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
+    const mended = await commit(at, { 'deploy/web.yaml': web('web:3') });
+    await run(id);
+    await reaches(id, 'in_sync', mended);
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:3' });
+    const told = (await owner.get('/notifications')).data.map(({ kind }: { kind: string }) => kind);
+    expect(told).toEqual(expect.arrayContaining(['sync_failed', 'sync_recovered']));
+    expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual([
+      'applied',
+      'failed',
+      'failed',
+      'failed',
+      'applied',
+    ]);
+  });
+
+  it('is read anew where another path is to be followed, and a single file will do', async () => {
+    const at = await place();
+    const head = await commit(at, {
+      'deploy/web.yaml': web('web:1'),
+      'other/all.yml': `${web('web:2')}\n---\n${files}`,
+    });
+    const id = await made(at);
+    await reaches(id, 'in_sync', head);
+    await owner.put(`/syncs/${id}`, { path: 'other/all.yml' });
+    await until('the other file is applied', async () => (await named('volumes', at, 'files')) !== undefined);
+    expect(await reaches(id, 'in_sync')).toMatchObject({ path: 'other/all.yml', commit_applied: head });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+  });
+
+  it('waits while the agent is away, and of a branch that is gone nothing changes', async () => {
+    const at = await place();
+    await commit(at, { 'deploy/web.yaml': web('web:1') });
+    isAgentThere = false;
+    try {
+      const id = await made(at);
+      await until('it waits', async () => (await shown(id)).message === 'The agent is not connected');
+      expect(await shown(id)).toMatchObject({ status: 'pending', commit_wanted: null });
+      isAgentThere = true;
+      await run(id);
+      await reaches(id, 'in_sync');
+      await owner.put(`/syncs/${id}`, { branch: 'gone' });
+      expect(await reaches(id, 'failed')).toMatchObject({ message: expect.stringContaining('gone') });
+      expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
+    } finally {
+      isAgentThere = true;
+    }
+  });
+});
+
+function json(yaml: string): string {
+  const [, name = ''] = /name: (\w+)/.exec(yaml) ?? [];
+  return JSON.stringify({ apiVersion: 'setpoint/v1', kind: 'Volume', metadata: { name } });
+}
+
+describe('what somebody changes by hand', () => {
+  it('is told, and changed back by a sync that is asked for with force', async () => {
+    const at = await place();
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at);
+    await reaches(id, 'in_sync', head);
+    const { id: app } = await named('applications', at, 'web');
+    await owner.put(`/applications/${app}`, { exposed_port: 9090, replicas: 2 });
+    expect(await reaches(id, 'drifted')).toMatchObject({ differs: ['applications.web'], commit_applied: head });
+    await run(id, { force: ['applications.web'] });
+    await reaches(id, 'in_sync');
+    // a field that is not declared is that of whoever set it
+    expect((await owner.get(`/applications/${app}`)).data).toMatchObject({ exposed_port: 8080, replicas: 2 });
+  });
+
+  it('is changed back by itself where that was asked for', async () => {
+    const at = await place();
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at, { drift: 'correct' });
+    await reaches(id, 'in_sync', head);
+    const { id: app } = await named('applications', at, 'web');
+    await owner.put(`/applications/${app}`, { exposed_port: 9090 });
+    await until('it is changed back', async () => (await owner.get(`/applications/${app}`)).data.exposed_port === 8080);
+  });
+});
+
+describe('rights', () => {
+  it('are those of who made it, in its project alone, and end with its key', async () => {
+    const at = await place();
+    const user = await world.user();
+    await owner.post(`/projects/${at.project}/members`, { user_id: user.id, role: 'admin' });
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at, {}, user);
+    await reaches(id, 'in_sync', head);
+    const [key] = (await user.get('/settings/service-keys')).data;
+    expect(key).toMatchObject({ name: 'Sync shop', project_id: at.project, scopes: ['write'] });
+    const { data: audited } = await owner.get(`/audit?projectId=${at.project}`);
+    expect(audited).toContainEqual(
+      expect.objectContaining({ route: 'POST /apply', key_id: key.id, request_id: expect.any(String) }),
+    );
+    await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await user.delete(`/settings/service-keys/${key.id}`);
+    await run(id);
+    expect(await reaches(id, 'failed')).toMatchObject({ message: expect.stringContaining('was revoked') });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
+    expect((await owner.put(`/syncs/${id}`, { take_over: true })).data.requested_by).not.toBe(user.id);
+    await reaches(id, 'in_sync');
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+  });
+
+  it('to a repository are those of its credential, which stays while the sync is there', async () => {
+    const at = await place();
+    const { data: credential } = await owner.post('/settings/git-credentials', {
+      name: `git-${count}`,
+      host: 'git.example.test',
+      type: 'token',
+      token: 'secret',
+    });
+    const refused = await owner.post('/syncs', { ...at.fields, git_credential_id: credential.id });
+    expect([refused.status, refused.body.error?.details?.[0]?.reason]).toEqual([400, 'other_protocol']);
+    const url = 'https://git.example.test/shop.git';
+    const id = await made(at, { repository_url: url, git_credential_id: credential.id, is_paused: true });
+    expect((await owner.delete(`/settings/git-credentials/${credential.id}`)).status).toBe(409);
+    await owner.put(`/syncs/${id}`, { git_credential_id: null });
+    expect((await owner.delete(`/settings/git-credentials/${credential.id}`)).status).toBe(204);
+  });
+});
+
+it('a webhook that announces the branch makes its sync look at once', async () => {
+  const at = await place();
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const id = await made(at, { interval_seconds: 86_400 });
+  await reaches(id, 'in_sync', first);
+  const hook = crypto.randomUUID();
+  const of = { project_id: at.project, repository_url: at.shop.fileUrl };
+  await world.create('git_webhook', hook, desiredState('git_webhook', of));
+  const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
+  const push = (branch: string) =>
+    world.create(
+      'webhook_delivery',
+      crypto.randomUUID(),
+      desiredState('webhook_delivery', {
+        webhook_id: hook,
+        project_id: at.project,
+        what: 'push',
+        pushes: [{ ref: `refs/heads/${branch}` }],
+      }),
+    );
+  await push('other');
+  await push('main');
+  await reaches(id, 'in_sync', second);
+});
+
+it('a sync that is paused looks at nothing, and what it made outlives it', async () => {
+  const at = await place();
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const id = await made(at);
+  await reaches(id, 'in_sync', first);
+  expect((await owner.put(`/syncs/${id}`, { is_paused: true })).data.status).toBe('paused');
+  await commit(at, { 'deploy/web.yaml': web('web:2') });
+  expect((await run(id)).status).toBe(409);
+  await owner.put(`/syncs/${id}`, { is_paused: false });
+  await until('it goes on', async () => (await named('applications', at, 'web')).image_url === 'web:2');
+  const { id: app } = await named('applications', at, 'web');
+  expect((await owner.delete(`/syncs/${id}`)).status).toBe(200);
+  await until('it is gone', async () => (await owner.get(`/syncs/${id}`)).status === 404);
+  // nothing declares it any more, so that another one may
+  expect((await world.repo.get('application', app))?.desired.declarations).toBeUndefined();
+  expect((await owner.post('/syncs', { ...at.fields, interval_seconds: 1 })).status).toBe(400);
+  expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+});

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+import { CommandLine } from '../harness/command-line.ts';
+
+// each command is a process
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: ApiWorld;
+let owner: Client;
+let cli: CommandLine;
+let place: { project: string; server: string };
+
+beforeAll(async () => {
+  world = await startApi();
+  owner = await world.owner();
+  cli = await CommandLine.open();
+  place = await world.place(owner);
+});
+afterAll(async () => {
+  await cli[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+const run = (...argv: string[]) =>
+  cli.run(['sync', ...argv], '', {
+    SETPOINT_URL: world.url,
+    SETPOINT_TENANT: 'default',
+    SETPOINT_TOKEN: owner.token ?? '',
+  });
+
+it('a sync is made, shown with its commits, paused, resumed and deleted', async () => {
+  const missing = await run('create', 'shop', '--project', place.project, '--on', place.server);
+  expect(missing).toMatchObject({ code: 1, err: 'A sync reads a repository: name it by --repository URL\n' });
+  const url = 'https://git.example.test/shop.git';
+  const at = ['--project', place.project, '--on', place.server, '--repository', url, '--path', 'deploy'];
+  expect(await run('create', 'shop', ...at, '--interval', '60', '--no-prune', '--no-wait')).toEqual({
+    code: 0,
+    out: 'sync shop: pending; commit wanted: none is known yet, applied: none\n',
+    err: '',
+  });
+  const [{ id, ...made }] = (await owner.get('/syncs')).data;
+  expect(made).toMatchObject({ path: 'deploy', branch: 'main', interval_seconds: 60, prune: false, drift: 'warn' });
+  const [wanted, applied] = ['b'.repeat(40), 'a'.repeat(40)];
+  await world.observe('sync', id, {
+    phase: 'waiting',
+    commit_wanted: wanted,
+    commit_applied: applied,
+    message: 'It waits for a person',
+    differs: ['volumes.files'],
+    needs_force: ['volumes.files'],
+    runs: [
+      {
+        commit: wanted,
+        at: '2026-01-01T00:00:00.000Z',
+        outcome: 'waiting',
+        message: 'It waits',
+        steps: [],
+        changes: 1,
+      },
+    ],
+  });
+  expect((await run('list')).out).toMatch(
+    /^NAME +PROJECT +REPOSITORY +BRANCH +STATUS +WANTED +APPLIED .*\nshop .* main +waiting +bbbbbbbbbbbb +aaaaaaaaaaaa /,
+  );
+  expect((await run('show', 'shop')).out).toMatch(
+    /^sync shop: waiting; commit wanted: bbbbbbbbbbbb, applied: aaaaaaaaaaaa\nIt waits for a person\n {2}setpoint sync run shop --force volumes\.files\nCOMMIT .*\nbbbbbbbbbbbb .* waiting +1 +It waits\n$/i,
+  );
+  expect((await run('pause', 'shop', '--no-wait')).out).toMatch(/^sync shop: paused; /);
+  expect(await run('run', 'shop', '--no-wait')).toMatchObject({ code: 1, err: expect.stringContaining('is paused') });
+  expect((await run('resume', 'shop', '--no-wait')).out).toMatch(/^sync shop: waiting; /);
+  expect((await run('run', 'shop', '--force', 'volumes.files', '--no-wait')).code).toBe(0);
+  expect((await world.repo.get('sync', id))?.desired.request?.force).toEqual(['volumes.files']);
+  expect(await run('delete', 'shop', '-y', '--no-wait')).toMatchObject({ out: 'sync shop is being deleted\n' });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { conditionsOf, decide, known, runOf, withRun } from '../../../controllers/sync/states.ts';
+import type { Decision, Observed } from '../../../controllers/sync/states.ts';
+import { brokenLaws } from '../../../controllers/runtime/conditions.ts';
+import type { CommitPlan, CommitStep } from '../../../store/declared/commit.ts';
+import { maxRunSteps, maxSyncRuns, SyncPhase } from '../../../store/kinds/sync.ts';
+import { object } from '../../harness/objects.ts';
+
+const step = (key: string, more: Partial<CommitStep> = {}): CommitStep => ({
+  action: 'update',
+  key,
+  fields: [],
+  loses_data: null,
+  waits_for: null,
+  ...more,
+});
+const byHand = step('applications.web', { fields: [{ field: 'image_url', by_hand: true }] });
+const losing = step('volumes.files', { action: 'delete', loses_data: 'All that is in it' });
+const plain = step('applications.api');
+
+function plan(...steps: CommitStep[]): CommitPlan {
+  const needs_force = [byHand, losing].filter((it) => steps.includes(it)).map(({ key }) => key);
+  return { changes: steps.some(({ action }) => action !== 'unchanged'), steps, needs_force };
+}
+
+interface Case {
+  applied?: string;
+  drift?: 'warn' | 'correct';
+  force?: string[];
+  isHandled?: boolean;
+}
+
+function decided({ applied, drift = 'warn', force, isHandled = false }: Case, of: CommitPlan): Decision {
+  const request = force === undefined ? {} : { request: { at: '2026-01-01T00:00:00.000Z', force } };
+  const observed: Observed = {
+    ...known(undefined),
+    ...(applied !== undefined && { commit_applied: applied }),
+    ...(isHandled && { handled_request: '2026-01-01T00:00:00.000Z' }),
+  };
+  return decide(object('sync', { drift, ...request }, { observed }), 'new', of);
+}
+
+describe('a plan', () => {
+  it.each<[what: string, of: CommitPlan, is: Case, leadsTo: Decision]>([
+    ['that changes nothing', plan(step('a', { action: 'unchanged' })), {}, { does: 'nothing' }],
+    ['of a new commit', plan(plain), { applied: 'old' }, { does: 'apply', force: [] }],
+    ['of the first commit', plan(plain), {}, { does: 'apply', force: [] }],
+    ['of the commit that is applied', plan(plain), { applied: 'new' }, { does: 'tell' }],
+    ['that is asked for', plan(plain), { applied: 'new', force: [] }, { does: 'apply', force: [] }],
+    ['that was asked for', plan(plain), { applied: 'new', force: [], isHandled: true }, { does: 'tell' }],
+    ['to be corrected', plan(byHand), { applied: 'new', drift: 'correct' }, { does: 'apply', force: [byHand.key] }],
+    ['that overwrites', plan(plain, byHand), { applied: 'old' }, { does: 'wait', keys: [byHand.key] }],
+    ['that loses data', plan(losing), { applied: 'old', drift: 'correct' }, { does: 'wait', keys: [losing.key] }],
+    [
+      'that loses data as a person has named',
+      plan(losing, byHand),
+      { applied: 'old', force: [losing.key, byHand.key] },
+      { does: 'apply', force: [losing.key, byHand.key] },
+    ],
+    [
+      'whose names were used up',
+      plan(losing),
+      { applied: 'old', force: [losing.key], isHandled: true },
+      { does: 'wait', keys: [losing.key] },
+    ],
+  ])('%s', (_what, of, is, leadsTo) => {
+    expect(decided(is, of)).toEqual(leadsTo);
+  });
+});
+
+describe('the record of commits', () => {
+  const at = new Date('2026-01-01T00:00:00.000Z');
+  const read = (commit: string) => ({ commit, message: `Say ${commit}` });
+
+  it('has what a plan changes, bounded', () => {
+    const steps = Array.from({ length: maxRunSteps + 5 }, (_, n) => step(`applications.a${n}`));
+    const run = runOf(read('a'), 'applied', {
+      at,
+      plan: plan(step('same', { action: 'unchanged' }), byHand, ...steps),
+    });
+    expect(run).toMatchObject({ commit: 'a', commit_message: 'Say a', outcome: 'applied', changes: maxRunSteps + 6 });
+    expect(run.steps).toHaveLength(maxRunSteps);
+    expect(run.steps[0]).toEqual({ action: 'update', key: 'applications.web', fields: ['image_url'] });
+  });
+
+  it('keeps the newest, and does not repeat what still fails', () => {
+    const failed = runOf(read('b'), 'failed', { at, message: 'It has a fault' });
+    const once = withRun([runOf(read('a'), 'applied', { at })], failed);
+    expect(withRun(once, failed)).toEqual(once);
+    expect(withRun(once, { ...failed, message: 'It has another' })).toHaveLength(3);
+    const applied = runOf(read('c'), 'applied', { at });
+    let all = once;
+    for (let n = 0; n < maxSyncRuns + 2; n += 1) all = withRun(all, applied);
+    expect(all).toHaveLength(maxSyncRuns);
+  });
+});
+
+it.each(SyncPhase.options)('a sync that is %s shows why, in a form that is allowed', (phase) => {
+  const observed = { ...known(undefined), phase, message: 'It is so' };
+  const next = { again: 1, because: 'the time of its next look to come' } as const;
+  expect(brokenLaws(1, conditionsOf(observed, false), next)).toEqual([]);
+  expect(conditionsOf(observed, false)[0]?.status).toBe(phase === 'in_sync' ? 'true' : 'false');
+  expect(conditionsOf(observed, true)[0]?.reason).toBe('Paused');
+});
