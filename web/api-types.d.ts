@@ -3499,7 +3499,7 @@ export interface components {
         };
         DriftedField: {
             /** @enum {string} */
-            kind: "volume" | "database" | "application";
+            kind: "volume" | "database" | "application" | "function";
             key: string;
             id: string;
             field: string;
@@ -3509,7 +3509,7 @@ export interface components {
         };
         TemplateInstanceChild: {
             /** @enum {string} */
-            kind: "volume" | "database" | "application";
+            kind: "volume" | "database" | "application" | "function";
             id: string;
             /** @description What the template calls it */
             key: string;
@@ -6091,7 +6091,7 @@ export interface components {
         };
         DriftedFieldOutput: {
             /** @enum {string} */
-            kind: "volume" | "database" | "application";
+            kind: "volume" | "database" | "application" | "function";
             key: string;
             id: string;
             field: string;
@@ -6101,7 +6101,7 @@ export interface components {
         };
         TemplateInstanceChildOutput: {
             /** @enum {string} */
-            kind: "volume" | "database" | "application";
+            kind: "volume" | "database" | "application" | "function";
             id: string;
             /** @description What the template calls it */
             key: string;

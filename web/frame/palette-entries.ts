@@ -60,20 +60,7 @@ export function entriesFor(typed: string, known: Known): Entry[] {
         does: { go: ['databases', one.id, tab] },
       });
   }
-  for (const one of known.functions) {
-    const about = [names.get(one.project_id), known.environments.get(one.environment_id)?.name, 'function']
-      .filter(Boolean)
-      .join(' / ');
-    offer({ id: one.id, text: one.name, about, does: { go: ['functions', one.id] } });
-    if (words.length < 2) continue;
-    for (const tab of functionTabs)
-      offer({
-        id: `${tab} ${one.id}`,
-        text: tab === 'try' ? `Try ${one.name}` : `${tab[0]?.toUpperCase()}${tab.slice(1)} of ${one.name}`,
-        about,
-        does: { go: ['functions', one.id, tab] },
-      });
-  }
+  for (const entry of functionEntries(known, names, words.length)) offer(entry);
   for (const one of known.applications) {
     const environment = known.environments.get(one.environment_id)?.name;
     const about = [names.get(one.project_id), environment].filter(Boolean).join(' / ');
@@ -102,6 +89,24 @@ export function entriesFor(typed: string, known: Known): Entry[] {
     .toSorted((a, b) => b.score - a.score)
     .slice(0, shownEntries)
     .map(({ entry }) => entry);
+}
+
+/** Functions, and their tabs once somebody has begun to say which. */
+function* functionEntries(known: Known, names: ReadonlyMap<string, string>, wordCount: number): Generator<Entry> {
+  for (const one of known.functions) {
+    const about = [names.get(one.project_id), known.environments.get(one.environment_id)?.name, 'function']
+      .filter(Boolean)
+      .join(' / ');
+    yield { id: one.id, text: one.name, about, does: { go: ['functions', one.id] } };
+    if (wordCount < 2) continue;
+    for (const tab of functionTabs)
+      yield {
+        id: `${tab} ${one.id}`,
+        text: tab === 'try' ? `Try ${one.name}` : `${tab[0]?.toUpperCase()}${tab.slice(1)} of ${one.name}`,
+        about,
+        does: { go: ['functions', one.id, tab] },
+      };
+  }
 }
 
 function scoreOf(words: readonly string[], { text, about }: Entry): number {

@@ -17,12 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => repositories[Symbol.asyncDispose]());
 
-async function read(
-  paths: string[],
-  commit?: string,
-  check = async (): Promise<void> => undefined,
-  manifests = false,
-) {
+async function read(paths: string[], commit?: string, check = async (): Promise<void> => undefined, manifests = false) {
   const files = repositoryFiles({
     git: git({ clock: systemClock, protocols: ['file'], fileRoots: [repositories.folder], loopback: true }),
     folder: await openWorkFolder(join(repositories.folder, 'work')),
