@@ -250,20 +250,21 @@ export class SessionHost implements AgentHost {
         );
       case 'dockerfile.generate':
         return translated(() => this.#deps.dockerfiles(params, signal));
-      case 'repository.read': {
-        const { workload, instance } = params;
-        const line =
-          workload === undefined || instance === undefined
-            ? () => undefined
-            : buildNote(this.#deps, { workload, instance }, signal);
-        return translated(() => this.#deps.repositories(params, line, signal));
-      }
+      case 'repository.read':
+        return translated(() => this.#readRepository(params, signal));
       case 'build.note':
         for (const text of params.lines) buildNote(this.#deps, params, signal)(text);
         return {};
       default:
         return this.#ofFunctions(params, signal);
     }
+  }
+
+  #readRepository(params: CallOf<'repository.read'>, signal: AbortSignal): Promise<unknown> {
+    const { workload, instance } = params;
+    const isNoted = workload !== undefined && instance !== undefined;
+    const line = isNoted ? buildNote(this.#deps, { workload, instance }, signal) : () => undefined;
+    return this.#deps.repositories(params, line, signal);
   }
 
   #ofFunctions(params: CallOf<'function.call' | 'function.executions'>, signal: AbortSignal): Promise<unknown> {

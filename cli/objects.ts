@@ -183,6 +183,7 @@ const kinds = {
     names: ['sync'],
     path: '/api/v1/syncs',
     parent: 'projects',
+    isInEnvironment: true,
     hasEvents: true,
     takes: '; what it made stays',
     verbs: syncVerbs,

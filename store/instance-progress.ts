@@ -111,16 +111,13 @@ function progressOfApplication(view: View, it: ReadonlyResource<'application'> |
 }
 
 function progressOfFunction(view: View, it: ReadonlyResource<'function'> | undefined): Progress {
-  if (it?.desired.run === 'stopped') return stopped;
-  const { version_id: target, attempt } = it?.desired ?? {};
-  const { phase, active_version_id: active, refused } = it?.observed ?? {};
-  const version = target === undefined ? undefined : view.get('function_version', target);
-  const isRefused = refused !== undefined && refused.attempt === attempt && active !== target;
-  if (version?.observed?.phase === 'failed' || isRefused)
-    return { state: 'failed', message: words(it, 'Its version cannot serve') };
-  switch (phase) {
+  if (it === undefined) return starting;
+  if (it.desired.run === 'stopped') return stopped;
+  const isActive = it.observed?.active_version_id === it.desired.version_id;
+  if (isRefused(view, it)) return { state: 'failed', message: words(it, 'Its version cannot serve') };
+  switch (it.observed?.phase) {
     case 'running':
-      return active === target ? up : starting;
+      return isActive ? up : starting;
     case 'failed':
     case 'error':
       return { state: 'failed', message: words(it, 'It does not serve') };
@@ -130,6 +127,14 @@ function progressOfFunction(view: View, it: ReadonlyResource<'function'> | undef
     case undefined:
       return starting;
   }
+}
+
+/** Whether the version that is to serve was not built, or does not start. */
+function isRefused(view: View, { desired, observed }: ReadonlyResource<'function'>): boolean {
+  const { version_id: target, attempt } = desired;
+  const version = target === undefined ? undefined : view.get('function_version', target);
+  if (version?.observed?.phase === 'failed') return true;
+  return observed?.refused?.attempt === attempt && observed.active_version_id !== target;
 }
 
 /** What a deployment that ended without success came to. */

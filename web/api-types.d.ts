@@ -18128,7 +18128,7 @@ export interface operations {
                     set?: string;
                     /** @description Delete what the manager applied with this set before, and does not declare any more */
                     prune?: boolean;
-                    /** @description false: applications are not deployed by it */
+                    /** @description false: applications and functions are not deployed by it */
                     deploy?: boolean;
                     /** @description Answer with the plan alone: nothing is changed */
                     dry_run?: boolean;

@@ -131,7 +131,12 @@ function functionSpec(ctx: Context, it: ReadonlyResource<'function'>): { spec: o
   const env = referringVariables(ctx, it);
   const { schedule, timezone } = trigger.type === 'cron' ? trigger : {};
   const spec = {
-    ...{ runtime, code, trigger_type: trigger.type, timeout_seconds, min_instances, max_instances },
+    runtime,
+    code,
+    trigger_type: trigger.type,
+    timeout_seconds,
+    min_instances,
+    max_instances,
     ...defined({ dependencies, schedule, exposed_port, memory_limit, cpu_limit, concurrency }),
     ...(timezone !== undefined && { schedule_config: { timezone } }),
     ...(Object.keys(env).length > 0 && { env }),

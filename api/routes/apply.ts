@@ -33,7 +33,7 @@ export const applyDeclared = defineEndpoint({
     prune: z.boolean().optional().meta({
       description: 'Delete what the manager applied with this set before, and does not declare any more',
     }),
-    deploy: z.boolean().optional().meta({ description: 'false: applications are not deployed by it' }),
+    deploy: z.boolean().optional().meta({ description: 'false: applications and functions are not deployed by it' }),
     ...planFields,
   }),
   response: Plan,

@@ -17,7 +17,7 @@ import { parseReferences, hasReferences, referenceText } from '../../store/refer
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { SealPlace } from '../../store/seal.ts';
 import type { RequestContext } from '../endpoint/context.ts';
-import { badField, badRequest, conflicting } from '../ground/api-error.ts';
+import { ApiError, badField, badRequest, conflicting } from '../ground/api-error.ts';
 import type { ErrorDetail } from '../ground/api-error.ts';
 import { sealEnv, sealFunctionEnv } from '../workloads/application-env.ts';
 import { domainsFrom } from '../workloads/domains.ts';
@@ -275,7 +275,8 @@ class Planner {
     const trigger = defined({ schedule, schedule_config });
     const isTriggered = [schedule, schedule_config, body.trigger_type].some((one) => one !== undefined);
     const former = this.#former('function', it.name);
-    const { id, desired } = newFunction(ctx, fields, { ...body, ...trigger, name: this.#nameOf(it.name) }, former);
+    const declared = { ...body, ...trigger, name: this.#nameOf(it.name) };
+    const { id, desired } = judged(it, () => newFunction(ctx, fields, declared, former));
     desired.config.env = sealFunctionEnv(ctx, id, env ?? {});
     requireEnvRoom(desired.config.env);
     const references = referencesOf(env ?? {});
@@ -397,6 +398,19 @@ class Planner {
       case 'function':
         throw new Error(`Nothing refers to the ${attribute} of a function`);
     }
+  }
+}
+
+/** What a declaration makes. @throws ApiError BAD_REQUEST naming the declaration and the field that values make wrong */
+function judged<T>(it: Declared, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'BAD_REQUEST') throw error;
+    const [first] = error.details;
+    const field = [it.section, it.name, ...(first === undefined ? [] : [first.field])].join('.');
+    const details = error.details.map((one) => ({ ...one, field: `variables.${it.section}.${it.name}.${one.field}` }));
+    throw badRequest(`With these variables ${field} is not valid: ${error.message}`, details);
   }
 }
 

@@ -108,15 +108,7 @@ async function createNamed(
     case 'backup-destinations':
       await createDestination(client, name, options);
       return;
-    case 'applications':
-    case 'deployments':
-    case 'runs':
-    case 'previews':
-    case 'template-instances':
-    case 'syncs':
-    case 'backups':
-    case 'backup-schedules':
-    case 'restores':
+    default:
       throw new Error(`Cannot create ${kind} by this command: use \`setpoint ${otherwise[kind]}\``);
   }
   console.log(`${typedKind(kind)} ${name} is created`);

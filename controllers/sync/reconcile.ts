@@ -12,7 +12,7 @@ import { Texts } from './texts.ts';
 import type { KeptCommit } from './texts.ts';
 
 /** In milliseconds. */
-export const pace = {
+const pace = {
   /** What was changed is compared again at most so often between two looks. */
   compareMs: 1000,
   /** An agent that is away or busy is asked again after that time, unless the next look comes before. */

@@ -27,7 +27,7 @@ export type Decision =
   | { does: 'apply'; force: string[] };
 
 /** Whether a person asks for the commit to be applied. */
-export function isAsked({ desired, observed }: Sync): boolean {
+function isAsked({ desired, observed }: Sync): boolean {
   return desired.request !== undefined && desired.request.at !== observed?.handled_request;
 }
 

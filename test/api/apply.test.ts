@@ -308,10 +308,19 @@ describe('a declared function', () => {
     expect(await versions(id)).toBe(2);
 
     const { data: exported } = await owner.get(`/projects/${at.project}/export`);
-    expect(exported.left_out).toEqual(['functions.hello: env.TOKEN', 'functions.hello: env.OWN']);
-    const again = await at.apply(exported.content, { force: ['functions.hello'] });
-    expect([again.body.error, actions(again.data)['functions.hello']]).toEqual([undefined, 'unchanged']);
-    const pruned = await at.apply(object('Environment', 'other'), { prune: true });
-    expect(actions(pruned.data)['functions.hello']).toBe('delete');
+    expect(exported.left_out.toSorted()).toEqual(['functions.hello: env.OWN', 'functions.hello: env.TOKEN']);
+    const again = await at.apply(exported.content, { manager: 'other' });
+    expect([again.body.error, again.data?.steps?.at(-1)]).toMatchObject([undefined, { action: 'unchanged' }]);
+  });
+
+  it('goes once its set does not declare it any more', async () => {
+    const at = await place();
+    await at.apply(hello(), { set: 'all', deploy: false });
+    const id = await idOf('functions', at, 'hello');
+    expect(await read(id)).toMatchObject({ run: 'stopped', version_id: null });
+    const pruned = await at.apply(object('Environment', 'other', 'description: empty'), { set: 'all', prune: true });
+    expect(pruned.body.error).toBeUndefined();
+    expect(actions(pruned.data)).toMatchObject({ 'functions.hello': 'delete' });
+    expect((await world.repo.get('function', id))?.meta.deletionRequestedAt).toBeDefined();
   });
 });

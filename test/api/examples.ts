@@ -161,7 +161,7 @@ async function addSync(stage: Stage): Promise<void> {
   unit.create(
     'sync',
     id,
-    desiredState('sync', { project_id: project, reader_id, requested_by: actor.id, name: 'kept' }),
+    desiredState('sync', { project_id: project, reader_id, requested_by: actor.id, name: `kept-${id}` }),
   );
   await commit(unit);
   await world.settled();

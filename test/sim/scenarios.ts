@@ -993,8 +993,9 @@ volumes: {data: {}}
       const schedule = (await world.must('POST', '/backup-schedules', times)).data.id;
       const second = await backedUp(world, `/backup-schedules/${schedule}/run`);
       await proven(world, second);
-      const data = machine.engine.volumes.list({});
-      expect(data).toHaveLength(1);
+      expect(machine.engine.volumes.list({})).toHaveLength(1);
+      await world.must('DELETE', `/backups/${second}`);
+      await gone(world, 'backup', second);
       await world.must('DELETE', `/databases/${database}`);
       await gone(world, 'database', database);
       expect(machine.engine.volumes.list({})).toEqual([]);

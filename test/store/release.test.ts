@@ -46,6 +46,7 @@ test('of the first release, a leader lacks volumes, settings, runs, webhooks, pr
     all.map(({ name }) => name).filter((name) => !name.includes('.')),
   ]);
   expect(fields).toEqual([
+    ['environment', []], // only parts of what it is a clone of
     ['server', ['host_key', 'direct_ports', 'ingress', 'provision_attempt', 'agent_update']],
     [
       'application',
