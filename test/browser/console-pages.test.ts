@@ -95,6 +95,10 @@ describe('a person at the console', () => {
       return env['COLOUR'] === 'blue' && env['LOG_LEVEL'] === 'debug';
     });
 
+    await until('a deployment took them up', async () => {
+      const [newest] = await town.client.list(`/api/v1/applications/${app.id}/deployments`);
+      return newest?.['number'] === 2 && newest.status === 'succeeded';
+    });
     await page.goto(ofApp('deployments'));
     const table = page.getByRole('table', { name: 'Deployments' });
     await table.getByRole('row').filter({ hasText: '#2' }).getByText('Serving').waitFor();

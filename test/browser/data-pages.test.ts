@@ -358,7 +358,7 @@ describe('backups', () => {
     await page.getByRole('menuitem', { name: 'Details and checks' }).click();
     const drawer = page.getByRole('dialog', { name: 'Backup of kept' });
     await drawer.getByRole('list', { name: 'Checks' }).getByText('the end of its format was seen').waitFor();
-    await drawer.getByText('It was never brought back').waitFor();
+    await drawer.getByText('It was never restored').waitFor();
     expect(await violationsOf(page)).toEqual([]);
     await drawer.getByRole('button', { name: 'Close' }).click();
     await row.getByRole('button', { name: /Actions/ }).click();

@@ -33,6 +33,7 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
   const doVerb = useVerb();
   const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
+  const isTaken = useRef(false);
   const [typed, setTyped] = useState('');
   const [active, setActive] = useState(0);
   const found = useFound(typed);
@@ -54,7 +55,9 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
 
   const take = (entry: Entry | undefined): void => {
     if (entry === undefined || entry.why !== undefined) return;
+    isTaken.current = true;
     dialog.current?.close();
+    onClose();
     if ('go' in entry.does) it.router.go(href(entry.does.go));
     else void doVerb(entry.does.verb, entry.does.application);
   };
@@ -70,7 +73,10 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
       ref={dialog}
       class="palette"
       aria-label="Search or do"
-      onClose={onClose}
+      onClose={() => {
+        // it comes later, when the palette may be open anew
+        if (!isTaken.current) onClose();
+      }}
       onClick={(event) => event.target === dialog.current && dialog.current?.close()}
     >
       <input
