@@ -224,6 +224,8 @@ export const servedFunction = <Reference extends z.ZodType>(config: Reference) =
     /** Port of the server at which it is called; absent: only the control plane calls it. */
     port: PortNumber.optional(),
     timeout_seconds: z.int().min(1),
+    /** An instance must answer before it serves, also where nothing served before. */
+    warm: z.literal(true).optional(),
     /** Calls that one instance answers at a time. */
     concurrency: z.int().min(1),
     min_instances: z.int().min(0),

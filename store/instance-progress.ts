@@ -114,19 +114,26 @@ function progressOfFunction(view: View, it: ReadonlyResource<'function'> | undef
   if (it === undefined) return starting;
   if (it.desired.run === 'stopped') return stopped;
   const isActive = it.observed?.active_version_id === it.desired.version_id;
+  const isSeen = it.observed !== undefined && it.observed.observedGeneration >= it.meta.generation;
   if (isRefused(view, it)) return { state: 'failed', message: words(it, 'Its version cannot serve') };
   switch (it.observed?.phase) {
     case 'running':
-      return isActive ? up : starting;
+      return isActive ? progressOfServing(it) : starting;
     case 'failed':
     case 'error':
-      return { state: 'failed', message: words(it, 'It does not serve') };
+      return isSeen ? { state: 'failed', message: words(it, 'It does not serve') } : starting;
     case 'stopped':
     case 'deploying':
     case 'deleting':
     case undefined:
       return starting;
   }
+}
+
+/** One that serves with the settings of before, as no instance starts with the present ones, is not up. */
+function progressOfServing(it: ReadonlyResource<'function'>): Progress {
+  const ready = it.observed?.conditions.find(({ type }) => type === 'Ready');
+  return ready?.reason === 'NotStarted' ? { state: 'failed', message: ready.message } : up;
 }
 
 /** Whether the version that is to serve was not built, or does not start. */

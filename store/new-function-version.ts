@@ -26,6 +26,7 @@ export function createFunctionVersion(
     number = draft.next_version_number;
     draft.next_version_number = number + 1;
     draft.version_id = id;
+    draft.attempt += 1;
     draft.run = 'running';
   });
   const { desired } = changed;

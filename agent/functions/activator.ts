@@ -43,12 +43,13 @@ export class Activator {
 
   /**
    * From now on calls are answered by this version; those under way go on with the one before. That one answers until an
-   * instance of the new one does. @throws why none does: the one before stays
+   * instance of the new one does. @throws why none does: the one before stays. `isWarm`: an instance must answer also where
+   * there is none before.
    */
-  async become(settings: PoolSettings, signal: AbortSignal): Promise<void> {
+  async become(settings: PoolSettings, signal: AbortSignal, { isWarm = false } = {}): Promise<void> {
     const before = this.#pool;
     const pool = new Pool(settings, this.#deps);
-    if (before !== undefined) await pool.warm(signal);
+    if (before !== undefined || isWarm) await pool.warm(signal);
     this.#pool = pool;
     if (before !== undefined) {
       this.#former.add(before);

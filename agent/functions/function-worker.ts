@@ -58,6 +58,8 @@ export class FunctionWorker implements Worker {
   /** What the activator serves, as JSON. */
   #served: string | undefined;
   #refused: Refused | undefined;
+  /** A failure that may pass by itself, until it is tried again: what the engine tells of a try wakes the worker. */
+  #held: { wanted: string; error: RuntimeFailure; againAt: number } | undefined;
   /** Ends the start of the first instance of what is not wanted any more. */
   #warming: { wanted: string; ending: AbortController } | undefined;
   #port: { number: number; close: AsyncDisposable } | undefined;
@@ -151,7 +153,9 @@ export class FunctionWorker implements Worker {
     const wanted = servedOf(desired);
     if (wanted === this.#served) this.#refused = undefined;
     else if (!this.#isRefused(wanted)) {
+      this.#requireUnheld(wanted);
       const image = await this.#prepare(desired);
+      if (this.#desired !== desired) return undefined; // another look follows at once
       if (this.#activator === undefined) await this.#launcher.sweep();
       await this.#serve(desired, image, wanted);
       if (this.#isStale) return undefined; // another look follows at once
@@ -162,8 +166,15 @@ export class FunctionWorker implements Worker {
     if (problem !== undefined) return { ...report, error: problem };
     const ready = { ...report, ready: true, stable: true };
     if (this.#refused === undefined) return ready;
-    // it serves on as before
-    return { ...ready, error: { code: 'not_started', message: this.#refused.message } };
+    const error = { code: 'not_started' as const, message: this.#refused.message };
+    // where something served before, that goes on
+    return this.#served === undefined ? { ...report, error } : { ...ready, error };
+  }
+
+  /** @throws RuntimeFailure */
+  #requireUnheld(wanted: string): void {
+    const held = this.#held;
+    if (held?.wanted === wanted && this.#deps.clock.monotonic() < held.againAt) throw held.error;
   }
 
   #isRefused(wanted: string): boolean {
@@ -206,10 +217,15 @@ export class FunctionWorker implements Worker {
     const ending = new AbortController();
     this.#warming = { wanted, ending };
     try {
-      await this.#activator.become(settings, AbortSignal.any([ending.signal, this.#closing.signal]));
+      const signal = AbortSignal.any([ending.signal, this.#closing.signal]);
+      await this.#activator.become(settings, signal, { isWarm: spec.warm === true });
     } catch (error) {
       if (ending.signal.aborted) return;
-      if (this.#isClosing() || (error instanceof RuntimeFailure && error.retryable)) throw error;
+      if (this.#isClosing()) throw error;
+      if (error instanceof RuntimeFailure && error.retryable) {
+        this.#held = { wanted, error, againAt: this.#deps.clock.monotonic() + retryMs };
+        throw error;
+      }
       this.#refuse(wanted, error);
       return;
     } finally {
@@ -279,7 +295,8 @@ export class FunctionWorker implements Worker {
     const code: FailureCode = isKnown ? error.code : 'runtime_unavailable';
     const message = error instanceof Error ? error.message : String(error);
     if (desired.run === 'stopped') this.#sendReport({ ...this.#blank(), phase: 'stopping', error: { code, message } });
-    // what it serves goes on
+    else if (this.#served !== undefined)
+      this.#sendReport({ ...this.#blank(), phase: 'running', ready: true, stable: true, error: { code, message } });
     else
       this.#sendReport({
         ...this.#blank(),
@@ -302,9 +319,9 @@ export class FunctionWorker implements Worker {
   }
 }
 
-/** What its instances and their number follow from, as JSON: a changed port replaces none. */
+/** What its instances and their number follow from, as JSON: a changed port, or one that is warm by now, replaces none. */
 function servedOf({ spec }: FunctionItem): string {
-  return JSON.stringify({ ...spec, port: undefined });
+  return JSON.stringify({ ...spec, port: undefined, warm: undefined });
 }
 
 function isFunction(item: WireAssignment): item is FunctionItem {

@@ -154,6 +154,7 @@ export class Pool {
   succeed(other: Pool): void {
     this.#waiting.push(...other.#waiting.splice(0).filter(({ isGone }) => !isGone));
     other.#leave();
+    for (const slot of this.#slots) this.#serve(slot); // the one that was warmed
     this.#grow();
   }
 

@@ -333,6 +333,8 @@ class Pass {
     const update = {
       ...this.#defaults(live, fields),
       ...spec,
+      // a trigger is declared as a whole
+      ...(isTriggered && schedule_config === undefined && { schedule_config: null }),
       ...(isUntriggered && { trigger_type: 'http' as const }),
       ...this.#env(live, former?.leaves, spec.env),
     };
@@ -706,7 +708,7 @@ class Pass {
 /** Whether the version that is to serve is of what the function is now. */
 function isVersionOf(view: TenantView, { desired }: ReadonlyResource<'function'>): boolean {
   const version = desired.version_id === undefined ? undefined : view.get('function_version', desired.version_id);
-  if (version === undefined || desired.run === 'stopped') return false;
+  if (version === undefined) return false;
   const sourceOf = ({ runtime, code, dependencies, config }: Pick<typeof desired, keyof FunctionSource>) =>
     defined({ runtime, code, dependencies, config });
   return jsonEqual(sourceOf(version.desired), sourceOf(desired));

@@ -41,13 +41,20 @@ function planServed(world: World): Action[] {
   const { function: it, served, wanted, server } = world;
   const isGone = isDeleting(it) || server === undefined;
   if (!isGone && wanted === undefined) return [];
-  return planOne(it, servedRole, { present: served, desired: isGone ? undefined : assignmentOf(world, wanted) });
+  return planOne(it, servedRole, {
+    present: served,
+    desired: isGone ? undefined : assignmentOf(world, wanted, world.isUnproven),
+  });
 }
 
-/** What the server is to serve with a version; `undefined`: it was not built. */
+/**
+ * What the server is to serve with a version; `undefined`: it was not built. `isUnproven`: no instance of it answered yet, which
+ * is no part of its hash.
+ */
 export function assignmentOf(
   { function: { meta, desired }, server }: Pick<World, 'function' | 'server'>,
   wanted: World['wanted'],
+  isUnproven = false,
 ): DesiredOf<'assignment'> | undefined {
   const { image, image_digest } = wanted?.observed ?? {};
   if (wanted === undefined || image === undefined || image_digest === undefined) return undefined;
@@ -79,7 +86,7 @@ export function assignmentOf(
     service: mainService,
     version: wanted.meta.id,
     run: desired.run,
-    spec,
+    spec: isUnproven ? { ...spec, warm: true } : spec,
     spec_hash: createHash('sha256').update(canonicalJson(spec)).digest('hex'),
   };
 }

@@ -63,11 +63,13 @@ function readWorld(it: Fn, { view }: Context): World {
   const { firing } = it.observed ?? {};
   const refused = before && refusedOf({ function: it, target, server, served }, before);
   const wanted = target?.observed?.phase === 'ready' && refused === undefined ? target : before;
+  const isActive = isTaken(served, wanted);
   return {
     function: it,
     target,
     wanted,
-    active: isTaken(it, served, wanted) ? wanted : (before ?? wanted),
+    active: isActive ? wanted : (before ?? wanted),
+    isUnproven: !isActive && before !== undefined && (before.meta.id !== wanted?.meta.id || isDoubted(served, wanted)),
     refused,
     served,
     call: firing && taskOf(view, it.meta.id, callRole(firing.at)),
@@ -91,9 +93,15 @@ function refusedOf(
   return { attempt, spec_hash: wanted.spec_hash, message: error.message };
 }
 
-/** Whether calls are answered by the version that is to, or would be if the function was started. */
-function isTaken(it: Fn, served: World['served'], wanted: World['wanted']): boolean {
-  if (it.desired.run === 'stopped') return true;
+/** Whether its server said that no instance starts with the present settings, and has not said otherwise since. */
+function isDoubted(served: World['served'], wanted: World['wanted']): boolean {
+  if (served === undefined || served.desired.version !== wanted?.meta.id) return false;
+  const isWarm = served.desired.spec.type === 'function' && served.desired.spec.warm === true;
+  return isWarm || upToDate(served)?.error?.code === 'not_started';
+}
+
+/** Whether calls are answered by the version that is to be. */
+function isTaken(served: World['served'], wanted: World['wanted']): boolean {
   const report = served && upToDate(served);
   return report?.ready === true && report.error === undefined && served?.desired.version === wanted?.meta.id;
 }

@@ -22,6 +22,8 @@ export interface World {
   wanted: Version | undefined;
   /** The version that serves, or would if it was started. */
   active: Version | undefined;
+  /** No instance with the wanted version and the present settings has answered, and something else did before. */
+  isUnproven: boolean;
   /** That the target was built and does not start. */
   refused: ObservedOf<'function'>['refused'];
   /** What its server has of it. */

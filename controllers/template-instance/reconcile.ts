@@ -433,7 +433,11 @@ async function writeChild(
         case 'function': {
           const it = view.get('function', child.id);
           if (!isStaying(it)) return;
-          const changed = unit.change(it, (draft) => writeLeaves<'function'>(draft, child.desired, paths));
+          const changed = unit.change(it, (draft) => {
+            writeLeaves<'function'>(draft, child.desired, paths);
+            // one of them may be of somebody else
+            draft.min_instances = Math.min(draft.min_instances, draft.max_instances);
+          });
           if (!needsVersion(paths) || view.get('function_version', deploymentId) !== undefined) return;
           createFunctionVersion(unit, changed, deploymentId, {
             requestedBy: instance.desired.requested_by,

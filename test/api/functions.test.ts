@@ -203,6 +203,12 @@ describe('verbs', () => {
     expect((await owner.post(`/functions/${id}/invoke`, {})).status).toBe(409);
     expect((await owner.post(`/functions/${id}/start`)).data).toMatchObject({ run: 'running', version_id: version });
     expect((await owner.get(`/functions/${id}/versions`)).data).toHaveLength(2);
+    // what was deployed last, also if it did not serve before the stop
+    const next = (await owner.post(`/functions/${id}/deploy`)).data.version_id;
+    await owner.post(`/functions/${id}/stop`);
+    const built = { phase: 'ready' as const, image: 'setpoint/hello:2', image_digest: 'sha256:2' };
+    await world.observe('function_version', next, built);
+    expect((await owner.post(`/functions/${id}/start`)).data.version_id).toBe(next);
   });
 
   it('invoke sends a request to the agent, and shows the answer and its record', async () => {

@@ -82,12 +82,14 @@ export const startFunction = defineEndpoint({
     const target =
       it.desired.version_id === undefined ? undefined : ctx.view.get('function_version', it.desired.version_id);
     const isBuilding = target !== undefined && !hasVersionEnded(target.observed?.phase);
+    const isRefused = it.observed?.refused?.attempt === it.desired.attempt;
+    const isReady = target?.observed?.phase === 'ready' && !isRefused;
     const unit = ctx.repo.begin();
     if (it.desired.run === 'running' && (known !== undefined || isBuilding))
       return ctx.commit(unit, () => functions.answerOf(it, ctx.view));
     requireOwnPort(ctx, it);
-    // what is being built is to serve, and nothing else
-    const wanted = isBuilding ? target : known;
+    // what was deployed last is to serve, unless it cannot
+    const wanted = isBuilding || isReady ? target : known;
     const next = wanted === undefined ? addVersion(ctx, unit, it) : serve(ctx, unit, it, wanted);
     return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
   },

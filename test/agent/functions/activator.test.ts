@@ -285,6 +285,20 @@ describe('the activator', () => {
     expect((await machine.call()).body).toBe('old');
   });
 
+  it('answers by the next version the calls that waited for the one before', async () => {
+    const machine = new Machine();
+    const answers: (() => void)[] = [];
+    await machine.serve((_, response) => void answers.push(() => response.end('old')), { maxInstances: 1 });
+    const old = machine.call();
+    await expect.poll(() => answers.length).toBe(1);
+    const waiting = [machine.call(), machine.call()];
+    await machine.serve((_, response) => void response.end('new'), { version: 'two', maxInstances: 1 });
+    expect((await Promise.all(waiting)).map(({ body }) => body)).toEqual(['new', 'new']);
+    expect((await machine.call()).body).toBe('new');
+    answers[0]?.();
+    expect((await old).body).toBe('old');
+  });
+
   it('ends a call whose caller went away', async () => {
     const machine = new Machine();
     let isClosed = false;

@@ -75,7 +75,9 @@ function served(
 
 const states = (): string[] => world.engine.containers.map(({ imageId, state }) => `${names.get(imageId)} ${state}`);
 const isReady = (item: WireAssignment) => () =>
-  world.report(item)?.ready === true && world.report(item)?.generation === item.generation;
+  world.report(item)?.ready === true &&
+  world.report(item)?.error === undefined &&
+  world.report(item)?.generation === item.generation;
 
 const tries = (): number => world.engine.journal.filter(({ verb }) => verb === 'create').length;
 
@@ -116,6 +118,31 @@ describe('a function on its server', () => {
     await world.until('that is forgotten', isReady(again));
     expect(world.report(again)?.error).toBeUndefined();
     expect(states()).toEqual(['hello:1 running']);
+  });
+
+  it('serves nothing that is to be warm and does not start, where nothing served before', async () => {
+    const broken = served('broken:1', { warm: true });
+    await world.snapshot(broken);
+    await world.until('it is refused', () => world.report(broken)?.error !== undefined);
+    expect(world.report(broken)).toMatchObject({ ready: false, error: { code: 'not_started' } });
+    const first = served('hello:1', { warm: true }, broken);
+    await world.delta([first]);
+    await world.until('another one serves', isReady(first));
+    const [container] = world.engine.containers;
+    const proven = served('hello:1', {}, broken);
+    await world.delta([proven]);
+    await world.until('it serves on', isReady(proven));
+    expect(world.engine.containers.map(({ id }) => id)).toEqual([container?.id]);
+  });
+
+  it('serves on while the engine does not make an instance of the next version', async () => {
+    const first = await serving();
+    answersLost = 2;
+    const next = served('hello:2', {}, first);
+    await world.delta([next]);
+    await world.until('it is told', () => world.report(next)?.error !== undefined);
+    expect(world.report(next)).toMatchObject({ phase: 'running', ready: true, error: { code: 'runtime_unavailable' } });
+    await world.until('it is served', () => isReady(next)() && world.report(next)?.error === undefined);
   });
 
   it('does not wait for a start that is not wanted any more', async () => {

@@ -38,6 +38,7 @@ test('a version that does not start leaves the one before in its place, until it
     const it = (await rig.repo.get('assignment', served().meta.id))!;
     const said = kinds.assignment.observed.parse({ phase: 'running', ready: true, ...more });
     await rig.repo.observe(it, { ...said, observedGeneration: it.meta.generation, conditions: [] }, []);
+    await rig.clock.advance(10_000); // runs of an object are spaced
     await rig.rest();
   };
   const change = async (wanted: Partial<ReadonlyResource<'function'>['desired']>): Promise<void> => {
@@ -50,8 +51,10 @@ test('a version that does not start leaves the one before in its place, until it
 
   await report({});
   expect([(await fn()).observed?.active_version_id, await reason()]).toEqual([first, 'Serving']);
+  const isWarm = () => 'warm' in served().desired.spec;
+  expect(isWarm()).toBe(false);
   await change({ version_id: second, attempt: 1 });
-  expect(served().desired.version).toBe(second);
+  expect([served().desired.version, isWarm()]).toEqual([second, true]);
   expect((await fn()).observed?.active_version_id).toBe(first);
   await report({ error: { code: 'not_started', message: 'its process ended: no database' } });
   expect(served().desired.version).toBe(first);
@@ -61,8 +64,25 @@ test('a version that does not start leaves the one before in its place, until it
   expect((await fn()).observed?.conditions.find(({ type }) => type === 'Ready')?.message).toContain('no database');
 
   await change({ attempt: 2 });
-  expect(served().desired.version).toBe(second);
+  expect([served().desired.version, isWarm()]).toEqual([second, true]);
+  await report({});
+  expect([(await fn()).observed?.active_version_id, isWarm()]).toEqual([second, false]);
   await report({});
   expect([(await fn()).observed?.active_version_id, await reason()]).toEqual([second, 'Serving']);
-  expect((await fn()).observed?.refused).toBeUndefined();
+  expect([(await fn()).observed?.refused, isWarm()]).toEqual([undefined, false]);
+
+  // settings that no instance starts with: its server is to try before it serves, also after its agent began anew
+  await report({});
+  await change({ memory_limit: '8m' });
+  const fails = { code: 'not_started' as const, message: 'its process ended' };
+  await report({ error: fails });
+  expect(isWarm()).toBe(true);
+  await report({ error: fails });
+  expect([await reason(), isWarm()]).toEqual(['NotStarted', true]);
+  await report({ ready: false, error: fails });
+  expect([(await fn()).observed?.phase, isWarm()]).toEqual(['error', true]);
+  await change({ memory_limit: '64m' });
+  await report({});
+  await report({});
+  expect([await reason(), isWarm()]).toEqual(['Serving', false]);
 });
