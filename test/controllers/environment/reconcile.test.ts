@@ -323,6 +323,32 @@ describe('a clone', () => {
     expect(await isComplete(rig)).toBe(true);
   });
 
+  it('waits, and says so, as long as a database has no volume that is copied', async () => {
+    await using rig = await shop(0);
+    const place = { project_id: id('shop'), environment_id: source, server_id: id('one') };
+    await write(rig, (unit) => {
+      unit.create(
+        'database',
+        id('orders'),
+        desiredState('database', { ...place, name: 'orders', data_volume_id: id('data') }),
+      );
+      startClone(unit);
+    });
+    expect(await isComplete(rig)).toBe(false);
+    const shown = (await rig.repo.get('environment', clone))?.observed?.conditions;
+    expect(shown?.find(({ type }) => type === 'Reconciling')?.message).toContain(
+      'Cannot copy database orders as its data_volume_id leads to nothing that is copied',
+    );
+    await write(rig, (unit) =>
+      unit.create('volume', id('data'), desiredState('volume', { ...place, database_id: id('orders') })),
+    );
+    await rig.clock.advance(60_000);
+    await rig.rest();
+    expect(await isComplete(rig)).toBe(true);
+    const copy = await rig.repo.get('database', copyIdOf(clone, id('orders')));
+    expect(copy?.desired.data_volume_id).toBe(copyIdOf(clone, id('data')));
+  });
+
   it.each(['fail-before-commit', 'lose-answer'] as const)(
     'ends the same whichever transaction has the fault %s',
     async (fault) => {
