@@ -180,9 +180,8 @@ async function carryOut(world: World, step: Step, ctx: Context): Promise<void> {
     case 'fail':
       return step.back === undefined ? undefined : goBack(world, step.back, ctx);
     case 'complete': {
-      const former = restore.observed?.former_volume_id;
-      const isOfDatabase = restore.desired.of.kind === 'database';
-      if (restore.desired.is_new && isOfDatabase && former !== undefined) await ctx.retire('volume', former);
+      const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
+      if (restore.desired.is_new && former !== undefined) await ctx.retire('volume', former.meta.id);
       return;
     }
     case 'make':
@@ -253,8 +252,14 @@ async function exchange({ restore, target, volume, mounting }: World, ctx: Conte
 /** Changes the pointer of the database to the new volume. The former one stays for a while. */
 async function change({ restore, database }: World, ctx: Context): Promise<void> {
   const { is_new: isNew } = restore.desired;
-  const former = ctx.view.get('volume', restore.observed?.former_volume_id ?? '');
+  const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
   if (database === undefined) return;
+/** The former volume, if it is of the database that is restored: what is of another one is left alone. */
+function ownFormer({ database }: World, id: string | undefined, { view }: Context) {
+  const former = view.get('volume', id ?? '');
+  return database !== undefined && former?.desired.database_id === database.meta.id ? former : undefined;
+}
+
   await ctx.transact(
     (unit) => {
       unit.change(database, (draft) => {
@@ -277,8 +282,9 @@ function beginArchive(draft: DesiredOf<'database'>, change: string): void {
 const archives = 'f2b0a6c4-95a7-4a57-8c1d-1d7b9e3c5a42';
 
 /** Changes the pointer of the database back to the volume that it served from before. */
-async function goBack({ restore, database }: World, back: string, ctx: Context): Promise<void> {
-  const former = ctx.view.get('volume', back);
+async function goBack(world: World, back: string, ctx: Context): Promise<void> {
+  const { restore, database } = world;
+  const former = ownFormer(world, back, ctx);
   if (database?.desired.data_volume_id !== volumeIdOf(restore) || former === undefined) return;
   await ctx.transact(
     (unit) => {

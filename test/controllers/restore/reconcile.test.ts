@@ -28,6 +28,10 @@ interface Asked {
   /** It is a drill; `behind`: another one of its server was asked for before. */
   isDrill?: boolean;
   behind?: boolean;
+  /** A restore for use goes on on its server. */
+  beside?: boolean;
+  /** What it serves from is of another database. */
+  isForeign?: boolean;
   /** What is restored in place of a backup. */
   source?: DesiredOf<'restore'>['source'];
 }
@@ -35,7 +39,15 @@ interface Asked {
 /** A restore into a database that serves from volume `data`; the new volume is `fresh`. */
 async function asked(
   rig: Rig,
-  { type = 'postgres', isNew = false, isDrill = false, behind = false, source }: Asked = {},
+  {
+    type = 'postgres',
+    isNew = false,
+    isDrill = false,
+    behind = false,
+    beside = false,
+    isForeign = false,
+    source,
+  }: Asked = {},
 ) {
   const { repo } = rig;
   const view = rig.mirror.tenant(tenant);
@@ -58,7 +70,7 @@ async function asked(
       run: isNew ? 'stopped' : 'running',
     }),
   );
-  unit.create('volume', id('data'), desiredState('volume', of));
+  unit.create('volume', id('data'), desiredState('volume', { ...of, ...(isForeign && { database_id: id('other') }) }));
   unit.create('volume', id('fresh'), desiredState('volume', of));
   const backup = desiredState('backup', {
     project_id: id('shop'),
@@ -546,6 +558,19 @@ describe('a new database', () => {
   });
 
   test('that does not serve what was restored is stopped, and never points to a volume that goes', async () => {
+test('what is of another database is left alone, whatever is restored', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig, { isForeign: true });
+  expect(it.volume('data')?.desired.expires_at).toBeUndefined();
+  await it.serves(up);
+  expect(it.phase()).toBe('completed');
+
+  await using other = await openRig({ controllers });
+  const anew = await switched(other, { isForeign: true, isNew: true });
+  await anew.serves(up);
+  expect([anew.phase(), anew.volume('data')?.meta.deletionRequestedAt]).toEqual(['completed', undefined]);
+});
+
     await using rig = await openRig({ controllers });
     const it = await switched(rig, { isNew: true });
     await it.serves({ ready: false });
