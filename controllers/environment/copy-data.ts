@@ -52,7 +52,7 @@ async function carryOut(it: Environment, step: Exclude<DataStep, { do: 'end' }>,
         unit.require(it);
         unit.require(destination);
         unit.require(of.it);
-        unit.create('backup', id, newBackup(of, destination, ctx.clock.now()));
+        unit.create('backup', id, { ...newBackup(of, destination, ctx.clock.now()), clone_id: it.meta.id });
       });
       return;
     }

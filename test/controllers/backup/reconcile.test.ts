@@ -564,7 +564,11 @@ test('one that is cancelled after it was completed stays', async () => {
 });
 
 /** Another backup of the same database. */
-function another(name: string, requested_at: string): (unit: CommittableUnit) => void {
+function another(
+  name: string,
+  requested_at: string,
+  fields: Partial<DesiredOf<'backup'>> = {},
+): (unit: CommittableUnit) => void {
   return (unit) =>
     void unit.create(
       'backup',
@@ -577,6 +581,7 @@ function another(name: string, requested_at: string): (unit: CommittableUnit) =>
         requested_at,
       }),
     );
+        ...fields,
 }
 
 async function good(rig: Rig, name: string): Promise<void> {
@@ -614,6 +619,43 @@ test('one whose time is over goes only if it is not pinned and a later one is go
 
 test('one whose time is over stays while it is restored', async () => {
   const bucket = new MemoryBucket();
+/** A bucket that removes nothing of one backup. */
+class HoldingBucket extends MemoryBucket {
+  readonly #held: string;
+
+  constructor(held: string) {
+    super();
+    this.#held = held;
+  }
+
+  override async remove(place: BucketPlace, keys: readonly string[]): Promise<void> {
+    if (keys.some((key) => key.includes(this.#held))) throw new BucketTrouble(refused);
+    return super.remove(place, keys);
+  }
+}
+
+test('one whose time is over stays where the later good ones go themselves', async () => {
+  const bucket = new HoldingBucket(id('later'));
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
+  const unit = rig.repo.begin();
+  another('of clone', '2030-01-01T01:00:00.000Z', { clone_id: id('clone') })(unit);
+  await commit(unit);
+  await good(rig, 'of clone');
+  await it.pass(3 * hour);
+  expect(it.phase()).toBe('completed');
+
+  const later = rig.repo.begin();
+  another('later', '2030-01-01T01:00:00.000Z')(later);
+  await commit(later);
+  const report = { phase: 'completed' as const, size_bytes: 7, observedGeneration: 1, conditions: [] };
+  await rig.repo.observe((await rig.repo.get('backup', id('later')))!, report, []);
+  await it.remove('backup', id('later'));
+  rig.controllers.resync();
+  await rig.rest();
+  expect([it.phase(), it.view.get('backup', id('later'))?.observed?.phase]).toEqual(['completed', 'completed']);
+});
+
   await using rig = await openRig({ controllers: [controllerOf(bucket)] });
   const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
   const unit = rig.repo.begin();

@@ -414,7 +414,11 @@ describe('the data of a clone', () => {
       message: 'All objects are copied, and data of 0 of 1 databases and volumes',
     });
     const backup = await rig.repo.get('backup', backupId);
-    expect(backup?.desired).toMatchObject({ of: { kind: 'volume', id: id('notes') }, destination_id: id('store') });
+    expect(backup?.desired).toMatchObject({
+      of: { kind: 'volume', id: id('notes') },
+      destination_id: id('store'),
+      clone_id: clone,
+    });
     expect(await rig.repo.get('restore', restoreId)).toBeUndefined();
     await observed(rig, 'backup', backupId, { phase: 'completed' });
     const restore = await rig.repo.get('restore', restoreId);
