@@ -63,7 +63,9 @@ async function carryOut(it: Environment, step: Exclude<DataStep, { do: 'end' }>,
       await ctx.transact((unit) => {
         unit.require(it);
         unit.require(backup);
-        unit.require(into.it);
+        // a restore of a user at once: one of the two finds another version
+        if (into.kind === 'database') unit.change(into.it, (draft) => void (draft.restore_token = volume.id));
+        else unit.change(into.it, (draft) => void (draft.restore_token = volume.id));
         unit.create('volume', volume.id, volume.desired);
         unit.create('restore', id, {
           project_id,
