@@ -371,8 +371,8 @@ describe('the data of a clone', () => {
   const backupId = dataBackupId(clone, id('notes'));
   const restoreId = dataRestoreId(clone, id('notes'));
 
-  /** A clone with data of an environment with one volume; its copy is there. */
-  async function withData(rig: Rig): Promise<void> {
+  /** A clone with data of an environment with one volume; its copy is there, unless told otherwise. */
+  async function withData(rig: Rig, isThere = true): Promise<void> {
     await write(rig, (unit) => {
       unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store' }));
       const place = { project_id: id('shop'), environment_id: source, server_id: id('one') };
@@ -391,7 +391,7 @@ describe('the data of a clone', () => {
         },
       });
     });
-    await observed(rig, 'volume', copy, { phase: 'available' });
+    if (isThere) await observed(rig, 'volume', copy, { phase: 'available' });
   }
 
   async function observed(rig: Rig, kind: 'volume' | 'backup' | 'restore', of: string, seen: object): Promise<void> {
@@ -450,6 +450,40 @@ describe('the data of a clone', () => {
     expect(told.map(({ desired }) => [desired.type, desired.message])).toEqual([
       ['clone_data_failed', 'volume notes: The bucket is full'],
     ]);
+  });
+
+  const failures = async (rig: Rig) => (await rig.repo.get('environment', clone))?.desired.clone_of?.data?.failed;
+
+  it.each([
+    ['a restore of somebody', {}, ['volume notes: Something else was restored into its copy, and stays there']],
+    ['a drill', { is_drill: true as const }, []],
+  ])('goes over nothing that somebody brought there: %s', async (_, fields, failed) => {
+    await using rig = await shop(0);
+    await withData(rig);
+    await write(rig, (unit) =>
+      unit.create(
+        'restore',
+        id('other'),
+        desiredState('restore', { project_id: id('shop'), of: { kind: 'volume', id: copy }, ...fields }),
+      ),
+    );
+    await observed(rig, 'restore', id('other'), { phase: 'completed' });
+    await observed(rig, 'backup', backupId, { phase: 'completed' });
+    expect(await failures(rig)).toEqual(failed);
+    expect((await rig.repo.get('restore', restoreId)) === undefined).toBe(failed.length > 0);
+  });
+
+  it('waits for its copy to be on its server, says so, and is given up after a day', async () => {
+    await using rig = await shop(0);
+    await withData(rig, false);
+    const almost = rig.clock.now().getTime() - 24 * 60 * 60_000 + 90_000;
+    await observed(rig, 'backup', backupId, { phase: 'completed', finished_at: new Date(almost).toISOString() });
+    expect((await ready(rig, clone))?.message).toBe(
+      'All objects are copied, and data of 0 of 1 databases and volumes. It waits for volume notes to be on its server',
+    );
+    await rig.clock.advance(3 * 60_000);
+    await rig.rest();
+    expect(await failures(rig)).toEqual(['volume notes: Its copy was not on its server within a day']);
   });
 
   it('is given up with the clone', async () => {
