@@ -127,14 +127,19 @@ function readWorld(it: Restore, ctx: Context): World {
   };
 }
 
-/** A drill of the same server has begun and is not gone yet, or neither has begun and that one was asked for before. */
+/**
+ * A restore for use goes on there, or another drill of the same server has begun and is not gone yet, or neither has begun and
+ * that one was asked for before.
+ */
 function isBehind(it: Restore, view: TenantView): boolean {
   if (it.observed?.started_at !== undefined || hasRestoreEnded(it.observed?.phase)) return false;
   return view
     .by('restore', 'server', it.desired.place.server_id)
-    .filter((other) => other.meta.id !== it.meta.id && isDrill(other))
+    .filter((other) => other.meta.id !== it.meta.id)
     .some((other) => {
       const { phase, started_at: begun } = other.observed ?? {};
+      // what is held for somebody may be so for a week
+      if (!isDrill(other)) return !hasRestoreEnded(phase) && phase !== 'ready_to_switch';
       if (!hasRestoreEnded(phase)) return begun !== undefined || isBefore(other, it);
       return begun !== undefined && view.get('volume', volumeIdOf(other)) !== undefined;
     });
@@ -249,17 +254,18 @@ async function exchange({ restore, target, volume, mounting }: World, ctx: Conte
   );
 }
 
-/** Changes the pointer of the database to the new volume. The former one stays for a while. */
-async function change({ restore, database }: World, ctx: Context): Promise<void> {
-  const { is_new: isNew } = restore.desired;
-  const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
-  if (database === undefined) return;
 /** The former volume, if it is of the database that is restored: what is of another one is left alone. */
 function ownFormer({ database }: World, id: string | undefined, { view }: Context) {
   const former = view.get('volume', id ?? '');
   return database !== undefined && former?.desired.database_id === database.meta.id ? former : undefined;
 }
 
+/** Changes the pointer of the database to the new volume. The former one stays for a while. */
+async function change(world: World, ctx: Context): Promise<void> {
+  const { restore, database } = world;
+  const { is_new: isNew } = restore.desired;
+  const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
+  if (database === undefined) return;
   await ctx.transact(
     (unit) => {
       unit.change(database, (draft) => {

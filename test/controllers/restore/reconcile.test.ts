@@ -114,6 +114,18 @@ async function asked(
       }),
     );
   }
+  if (beside)
+    unit.create(
+      'restore',
+      id('beside'),
+      desiredState('restore', {
+        project_id: id('shop'),
+        place,
+        backup_id: id('good'),
+        of: { kind: 'database', id: id('orders') },
+        volume_id: id('other fresh'),
+      }),
+    );
   await commit(unit);
   const taskId = assignmentId.task(id('back'), 'restore');
   const sideId = assignmentId.task(id('back'), 'instance');
@@ -546,18 +558,6 @@ test('a database that is stopped meanwhile has what was restored when it starts'
   expect([it.phase(), it.pointer(), it.isRun()]).toEqual(['completed', id('fresh'), 'stopped']);
 });
 
-describe('a new database', () => {
-  test('starts with what was restored, and its empty volume goes', async () => {
-    await using rig = await openRig({ controllers });
-    const it = await switched(rig, { isNew: true });
-    expect(it.isRun()).toBe('running');
-    await it.serves(up);
-    expect([it.phase(), it.pointer()]).toEqual(['completed', id('fresh')]);
-    expect(it.volume('data')?.meta.deletionRequestedAt).toBeDefined();
-    expect(it.told()).toEqual([expect.not.stringContaining('former')]);
-  });
-
-  test('that does not serve what was restored is stopped, and never points to a volume that goes', async () => {
 test('what is of another database is left alone, whatever is restored', async () => {
   await using rig = await openRig({ controllers });
   const it = await switched(rig, { isForeign: true });
@@ -571,6 +571,18 @@ test('what is of another database is left alone, whatever is restored', async ()
   expect([anew.phase(), anew.volume('data')?.meta.deletionRequestedAt]).toEqual(['completed', undefined]);
 });
 
+describe('a new database', () => {
+  test('starts with what was restored, and its empty volume goes', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await switched(rig, { isNew: true });
+    expect(it.isRun()).toBe('running');
+    await it.serves(up);
+    expect([it.phase(), it.pointer()]).toEqual(['completed', id('fresh')]);
+    expect(it.volume('data')?.meta.deletionRequestedAt).toBeDefined();
+    expect(it.told()).toEqual([expect.not.stringContaining('former')]);
+  });
+
+  test('that does not serve what was restored is stopped, and never points to a volume that goes', async () => {
     await using rig = await openRig({ controllers });
     const it = await switched(rig, { isNew: true });
     await it.serves({ ready: false });
@@ -660,7 +672,7 @@ describe('a drill', () => {
     const begun = { phase: 'restoring' as const, started_at: at, observedGeneration: 1, conditions: [] };
     await rig.repo.observe(before, begun, []);
     await it.fresh('available');
-    expect(it.condition()?.[2]).toBe('It waits for the drill before it on its server to end');
+    expect(it.condition()?.[2]).toBe('It waits for the restores and drills before it on its server to end');
     await it.pass(hour);
     expect([it.phase(), it.side()]).toEqual(['pending', undefined]);
     await rig.repo.change('restore', id('before'), (draft) => void (draft.cancel_requested = true));
@@ -670,6 +682,19 @@ describe('a drill', () => {
     const release = rig.repo.begin();
     release.release((await rig.repo.get('volume', id('other fresh')))!, 'volume');
     await commit(release);
+    await it.pass(2 * minute);
+    expect([it.phase(), it.side()?.desired.service]).toEqual(['preparing', drillService]);
+  });
+
+  test('waits for a restore for use on its server, but not while that is held', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { isDrill: true, beside: true });
+    await it.fresh('available');
+    await it.pass(minute);
+    expect(it.condition()?.[2]).toBe('It waits for the restores and drills before it on its server to end');
+    expect(it.side()).toBeUndefined();
+    const held = { phase: 'ready_to_switch' as const, observedGeneration: 1, conditions: [] };
+    await rig.repo.observe((await rig.repo.get('restore', id('beside')))!, held, []);
     await it.pass(2 * minute);
     expect([it.phase(), it.side()?.desired.service]).toEqual(['preparing', drillService]);
   });
