@@ -9,6 +9,8 @@ import { kinds } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { commit } from '../../../store/unit.ts';
 import type { CommittableUnit } from '../../../store/unit-of-work.ts';
+import { BucketTrouble } from '../../../controllers/backup/bucket.ts';
+import type { BucketPlace } from '../../../network/bucket.ts';
 import { MemoryBucket } from '../../harness/memory-bucket.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
@@ -579,9 +581,9 @@ function another(
         of: ofDatabase(id('orders')),
         destination_id: id('store'),
         requested_at,
+        ...fields,
       }),
     );
-        ...fields,
 }
 
 async function good(rig: Rig, name: string): Promise<void> {
@@ -617,8 +619,6 @@ test('one whose time is over goes only if it is not pinned and a later one is go
   expect(it.told()).toEqual([]);
 });
 
-test('one whose time is over stays while it is restored', async () => {
-  const bucket = new MemoryBucket();
 /** A bucket that removes nothing of one backup. */
 class HoldingBucket extends MemoryBucket {
   readonly #held: string;
@@ -656,6 +656,8 @@ test('one whose time is over stays where the later good ones go themselves', asy
   expect([it.phase(), it.view.get('backup', id('later'))?.observed?.phase]).toEqual(['completed', 'completed']);
 });
 
+test('one whose time is over stays while it is restored', async () => {
+  const bucket = new MemoryBucket();
   await using rig = await openRig({ controllers: [controllerOf(bucket)] });
   const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
   const unit = rig.repo.begin();
@@ -811,7 +813,22 @@ describe('a restore of it shows whether it is proven', () => {
   test.each<[string, boolean, ObservedOf<'restore'>, string | undefined, boolean]>([
     ['a drill', true, { phase: 'completed' }, 'proven', false],
     ['a restore for use', false, { phase: 'completed' }, 'proven', false],
-    ['a drill that failed', true, { phase: 'failed', error: failedWith('restore_failed') }, 'not_proven', true],
+    [
+      'a drill that failed',
+      true,
+      { phase: 'failed', started_at: '2030-01-01T00:30:00.000Z', error: failedWith('restore_failed') },
+      'not_proven',
+      true,
+    ],
+    ['a drill that never began', true, { phase: 'failed', error: failedWith('timeout') }, undefined, false],
+    [
+      'a drill whose destination went',
+      true,
+      { phase: 'failed', started_at: '2030-01-01T00:30:00.000Z', error: failedWith('destination_gone') },
+      undefined,
+      false,
+    ],
+    ['a drill that had no turn', true, { phase: 'failed', error: failedWith('no_turn') }, undefined, false],
     ['a drill that was cancelled', true, { phase: 'failed', error: failedWith('cancelled') }, undefined, false],
     ['a drill whose database went', true, { phase: 'failed', error: failedWith('database_gone') }, undefined, false],
     ['a restore that failed', false, { phase: 'failed', error: failedWith('not_serving') }, undefined, false],
