@@ -32,10 +32,14 @@ export function copiedFrom(view: TenantView, environmentId: string): ReadonlyRes
     .filter((it) => !isOfRestore(view, it));
 }
 
-/** It is the volume of a restore that has not ended: whether it stays is not known yet. */
+/**
+ * It is the volume of a restore that has not ended: whether it stays is not known yet. One that its database serves from
+ * already is copied as any other.
+ */
 function isOfRestore(view: TenantView, it: ReadonlyResource): boolean {
   return (
     isKind(it, 'volume') &&
+    view.get('database', it.desired.database_id ?? '')?.desired.data_volume_id !== it.meta.id &&
     view
       .by('restore', 'volume', it.meta.id)
       .some(({ desired, observed }) => !desired.is_new && !hasRestoreEnded(observed?.phase))
@@ -64,13 +68,30 @@ export interface Copying<D> {
   idOf: (id: string) => string | undefined;
 }
 
+/** What an object has for itself alone is not copied with it, so that its copy would have that of the source. */
+export class CopyLack extends Error {
+  /** The field that leads to it. */
+  readonly path: string;
+
+  constructor(path: string) {
+    super(`Cannot copy the object as nothing is copied that its ${path} could lead to`);
+    this.name = 'CopyLack';
+    this.path = path;
+  }
+}
+
 /**
  * The desired state of a copy: its references lead to copies, its secrets are sealed for it, and what belongs to the
- * source alone is left out. @throws Error if a secret does not open.
+ * source alone is left out. @throws Error if a secret does not open; CopyLack.
  */
 export function copyDesired<D>(rule: CopyRule<D>, source: Copying<D>, transplanter: Transplanter): D {
   const { idOf, copyId } = source;
   let state: unknown = plainCopy<D>(source.desired);
+  for (const path of rule.own ?? [])
+    replaceAt(state, path.split('.'), (id) => {
+      if (idOf(id) === undefined) throw new CopyLack(path);
+      return undefined;
+    });
   for (const path of rule.references) state = replaceAt(state, path.split('.'), idOf);
   const draft = resealed(state, source, transplanter) as D; // ids were replaced by ids, and secrets by secrets
   rule.reset?.(draft, copyId);

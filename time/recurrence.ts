@@ -30,13 +30,11 @@ export function nextRecurrence(rule: CronRule, after: Date): Date | undefined {
   return minutes === undefined ? nextInstant(rule, after) : new Date(after.getTime() + minutes * 60_000);
 }
 
-/** As `instantsBetween`; an interval counts from `after`, at which the rule fired or began. */
+/** As `instantsBetween`, of many the last ones; an interval counts from `after`, at which the rule fired or began. */
 export function recurrencesBetween(rule: CronRule, after: Date, until: Date): Date[] {
   const minutes = minutesOf(rule.expression);
   if (minutes === undefined) return instantsBetween(rule, after, until);
   const count = Math.floor((until.getTime() - after.getTime()) / (minutes * 60_000));
-  return Array.from(
-    { length: Math.max(0, Math.min(count, mostInstants)) },
-    (_, at) => new Date(after.getTime() + (at + 1) * minutes * 60_000),
-  );
+  const length = Math.max(0, Math.min(count, mostInstants));
+  return Array.from({ length }, (_, at) => new Date(after.getTime() + (at + 1 + count - length) * minutes * 60_000));
 }

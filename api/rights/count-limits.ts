@@ -2,6 +2,7 @@ import { maxPreviews, maxUnapproved } from '../../store/kinds/preview.ts';
 import { maxSyncs } from '../../store/kinds/sync.ts';
 import { maxInstances } from '../../store/kinds/template-instance.ts';
 import { maxEnvironments } from '../../store/kinds/project.ts';
+import { maxVolumes } from '../../store/kinds/volume.ts';
 import { conflicting, tooMany } from '../ground/api-error.ts';
 
 /**
@@ -12,7 +13,7 @@ export const countLimits = {
   projectsPerTenant: 1000,
   projectsPerUser: 200,
   applicationsPerProject: 5000,
-  volumesPerProject: 1000,
+  volumesPerProject: maxVolumes,
   databasesPerProject: 500,
   functionsPerProject: 500,
   /** Versions of one function that are being built. */

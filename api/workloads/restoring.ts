@@ -9,6 +9,7 @@ import type { RestoreSource } from '../../store/kinds/restore.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
+import { uuidv5 } from '../../store/uuid.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { conflicting } from '../ground/api-error.ts';
 import { restores } from '../resources/restore.ts';
@@ -74,7 +75,9 @@ export async function forTrial(ctx: RequestContext, backup: Backup) {
   unit.require(backup);
   unit.require(of.it);
   unit.create('volume', volumeId, volume);
-  const made = unit.create('restore', ctx.random.id(), {
+  // two at once: the second one finds the restore of the first one
+  const known = view.by('restore', 'backup', backup.meta.id).map(({ meta }) => meta.id);
+  const made = unit.create('restore', uuidv5(backup.meta.id, `verify/${known.toSorted().join()}`), {
     ...restore,
     requested_by: ctx.principal.user.meta.id,
     ...(recovery !== undefined && { recovery }),

@@ -2,9 +2,11 @@ import { defined } from '../../store/defined.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { scheduleOfVolume } from '../../store/volume-schedule.ts';
+import { uuidv5 } from '../../store/uuid.ts';
 import { everyMinutes } from '../../time/recurrence.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField } from '../ground/api-error.ts';
+import { seenOf } from '../resources/volume.ts';
 import type { VolumeBackupFields } from '../resources/volume.ts';
 import { authorize } from '../rights/authorize.ts';
 import { permissions } from '../rights/permissions.ts';
@@ -34,7 +36,7 @@ export function beginVolumeBackups(
   requireSchedules(ctx, desired.project_id);
   const destination = destinationFor(ctx.view, fields.backup_destination_id, [], 'backup_destination_id');
   unit.require(destination);
-  return unit.create('backup_schedule', ctx.random.id(), {
+  return unit.create('backup_schedule', scheduleId(ctx, meta.id), {
     project_id: desired.project_id,
     of: { kind: 'volume', id: meta.id },
     destination_id: destination.meta.id,
@@ -46,7 +48,17 @@ export function beginVolumeBackups(
 }
 
 /**
- * Changes the schedule of a volume by its fields, or makes it. Returns it as it will be; `undefined`: there is none.
+ * Of two requests at once the second one finds the schedule of the first one. A schedule that was deleted gives none of its
+ * backups to the next one.
+ */
+function scheduleId({ view }: RequestContext, volumeId: string): string {
+  const former = view.by('backup', 'of', volumeId).flatMap(({ desired }) => desired.schedule_id ?? []);
+  return uuidv5(volumeId, `schedule/${[...new Set(former)].toSorted().join()}`);
+}
+
+/**
+ * Changes the schedule of a volume by its fields, or makes it: a field that is sent as it is shown changes nothing. Returns it
+ * as it will be; `undefined`: there is none.
  *
  * @throws ApiError as `beginVolumeBackups`; BAD_REQUEST for a field of a schedule that there is not
  */
@@ -57,11 +69,13 @@ export function changeVolumeBackups(
   fields: VolumeBackupFields,
 ): Schedule | undefined {
   const present = scheduleOfVolume(ctx.view, it.meta.id);
-  const isSent = (field: keyof VolumeBackupFields): boolean => fields[field] !== undefined && fields[field] !== null;
+  const shown = seenOf(ctx.view, it.meta.id, [], present);
+  const isSent = (field: keyof VolumeBackupFields): boolean =>
+    fields[field] !== undefined && fields[field] !== null && fields[field] !== shown[field];
   if (![...details, 'backup_enabled' as const].some(isSent)) return present;
   if (present === undefined) {
     const stray = details.find(isSent);
-    if (!isSent('backup_enabled') && stray !== undefined)
+    if (typeof fields.backup_enabled !== 'boolean' && stray !== undefined)
       throw badField(
         'backup_enabled',
         'required',

@@ -4,6 +4,7 @@ import { isDrill, newDrill } from '../../store/new-drill.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { maxVolumes } from '../../store/kinds/volume.ts';
 import { isStaying } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import type { Context, Controller } from '../runtime/controller.ts';
@@ -83,6 +84,7 @@ function readWorld(schedule: Schedule, { view, clock }: Context): World {
     name: view.get(schedule.desired.of.kind, schedule.desired.of.id)?.desired.name,
     backups,
     drills: backups.flatMap(({ meta }) => view.by('restore', 'backup', meta.id).filter(isDrill)),
+    room: maxVolumes - view.by('volume', 'project', schedule.desired.project_id).length,
     now: clock.now(),
   };
 }
@@ -119,10 +121,10 @@ async function fire({ schedule, targets }: World, at: Date, ctx: Context): Promi
 }
 
 /** Has a backup restored for trial, once. */
-async function begin({ schedule }: World, { backup, of }: DueDrill, ctx: Context): Promise<void> {
+async function begin({ schedule, now }: World, { backup, of }: DueDrill, ctx: Context): Promise<void> {
   const id = uuidv5(drillNamespace, `${schedule.meta.id} ${backup.meta.id}`);
   const volumeId = uuidv5(drillNamespace, `${id} volume`);
-  const { restore, volume } = newDrill(backup, of, volumeId, ctx.clock.now());
+  const { restore, volume } = newDrill(backup, of, volumeId, now);
   await ctx.transact((unit) => {
     unit.require(schedule);
     unit.require(backup);

@@ -27,6 +27,8 @@ export interface World {
   backups: readonly Backup[];
   /** Restores of these that were made for a trial. */
   drills: readonly ReadonlyResource<'restore'>[];
+  /** Volumes that its project may still have: each drill needs one. */
+  room: number;
   now: Date;
 }
 
@@ -89,13 +91,16 @@ export interface DueDrill {
   of: BackedUp;
 }
 
-/** The newest good backup of each whose last drill is as long ago as is wanted. Pure. None is tried twice by itself. */
+/**
+ * The newest good backup of each whose last drill is as long ago as is wanted, as many as there is room for. Pure. None is
+ * tried twice by itself.
+ */
 export function drillsDueOf(world: World): DueDrill[] {
-  const { schedule, targets, backups, drills, now } = world;
+  const { schedule, targets, backups, drills, room, now } = world;
   const { verify_every: every } = schedule.desired;
   if (every === undefined || isIdle(world)) return [];
-  return targets.filter(isWanted).flatMap((of) => {
-    const last = lastDrillOf(schedule, of);
+  const due = targets.filter(isWanted).flatMap((of) => {
+    const last = lastDrillOf(world, of);
     if (last !== undefined && now.getTime() < Date.parse(last.begun_at) + drillIntervalMs(every)) return [];
     const newest = backups
       .filter((it) => it.desired.of.id === of.it.meta.id && it.observed?.phase === 'completed' && isStaying(it))
@@ -106,16 +111,27 @@ export function drillsDueOf(world: World): DueDrill[] {
       drills.some(({ desired }) => desired.backup_id === newest.meta.id);
     return isTried ? [] : [{ backup: newest, of }];
   });
+  return due.slice(0, Math.max(0, room));
 }
 
-function lastDrillOf({ observed }: Schedule, of: BackedUp): LastDrill | undefined {
-  return observed?.drills?.find((it) => it.of === of.it.meta.id);
+/** What is known of the last drill of one thing, also of one that was begun and not written down before a crash. */
+function lastDrillOf({ schedule, drills }: Pick<World, 'schedule' | 'drills'>, of: BackedUp): LastDrill | undefined {
+  const { id } = of.it.meta;
+  const known = schedule.observed?.drills?.find((it) => it.of === id);
+  const begun_at = drills
+    .filter(({ desired }) => desired.of.id === id && desired.requested_by === undefined)
+    .map(({ desired }) => desired.requested_at)
+    .concat(known?.begun_at ?? [])
+    .toSorted()
+    .at(-1);
+  return begun_at === undefined ? undefined : { ...known, of: id, begun_at };
 }
 
 /** The last drill of each that it backs up, and what the last one that has ended showed. */
-function drillsAfter({ schedule, targets, backups, now }: World, begun: readonly DueDrill[]): Observed['drills'] {
+function drillsAfter(world: World, begun: readonly DueDrill[]): Observed['drills'] {
+  const { targets, backups, now } = world;
   const all = targets.flatMap((of) => {
-    const before = lastDrillOf(schedule, of);
+    const before = lastDrillOf(world, of);
     const isBegun = begun.some((one) => one.of.it.meta.id === of.it.meta.id);
     const begun_at = isBegun ? now.toISOString() : before?.begun_at;
     if (begun_at === undefined) return [];

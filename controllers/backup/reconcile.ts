@@ -5,7 +5,7 @@ import { hasBackupEnded } from '../../store/kinds/backup.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { isDeleting } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 import { bucketPlace } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
 import { servingInstance } from '../database/world.ts';
@@ -312,17 +312,18 @@ function expectedBytes({ meta, desired }: Backup, view: TenantView): number | un
   return good[0]?.observed?.size_bytes;
 }
 
-/** A later backup of the same object by the same method is good. */
+/** A later backup of the same object by the same method is good, and stays. */
 function hasSuccessor({ meta, desired }: Backup, view: TenantView): boolean {
-  return view
-    .by('backup', 'of', desired.of.id)
-    .some(
-      (other) =>
-        other.meta.id !== meta.id &&
-        other.desired.method === desired.method &&
-        other.observed?.phase === 'completed' &&
-        other.desired.requested_at > desired.requested_at,
-    );
+  return view.by('backup', 'of', desired.of.id).some(
+    (other) =>
+      other.meta.id !== meta.id &&
+      other.desired.method === desired.method &&
+      other.observed?.phase === 'completed' &&
+      // that of a clone goes with the next step of the clone
+      other.desired.clone_id === undefined &&
+      isStaying(other) &&
+      other.desired.requested_at > desired.requested_at,
+  );
 }
 
 /** What is known once an upload was begun: the first one, or one in place of another. */

@@ -256,15 +256,27 @@ export function withVerification({ restores }: World, now: Observed): Observed {
 }
 
 /** Failures that show nothing of a backup. */
-const notOfBackup: readonly string[] = ['cancelled', 'backup_gone', 'database_gone', 'server_gone', 'volume_gone'];
+const notOfBackup: readonly string[] = [
+  'cancelled',
+  'backup_gone',
+  'database_gone',
+  'destination_gone',
+  'no_turn',
+  'server_gone',
+  'volume_gone',
+];
 
-/** What a restore has shown of its backup; `undefined`: nothing, as it is for use and failed, or was cancelled. */
+/**
+ * What a restore has shown of its backup; `undefined`: nothing, as it is for use and failed, was cancelled, or never came to
+ * read it.
+ */
 function verificationOf(it: ReadonlyResource<'restore'>): Observed['verification'] {
-  const { phase, finished_at: at, error } = it.observed ?? {};
+  const { phase, started_at: started, finished_at: at, error } = it.observed ?? {};
   if (at === undefined) return undefined;
   const head = { at, restore_id: it.meta.id };
   if (phase === 'completed') return { status: 'proven', ...head };
-  if (!isDrill(it) || error === undefined || notOfBackup.includes(error.code)) return undefined;
+  if (!isDrill(it) || started === undefined || error === undefined || notOfBackup.includes(error.code))
+    return undefined;
   return { status: 'not_proven', ...head, error: { ...error } };
 }
 

@@ -1,4 +1,4 @@
-import { copiedFrom, copyDesired, copyRuleOf } from '../../store/copying.ts';
+import { copiedFrom, copyDesired, CopyLack, copyRuleOf } from '../../store/copying.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Transplanter } from '../../store/seal.ts';
@@ -88,6 +88,12 @@ function copied(
   try {
     return copyDesired(rule, source, transplanter);
   } catch (cause) {
+    if (cause instanceof CopyLack)
+      throw new Failure(
+        'SourceIncomplete',
+        `Cannot copy ${describe(it)} as its ${cause.path} leads to nothing that is copied: wait until no restore of it goes on`,
+        { cause },
+      );
     throw new Failure(
       'SecretUnreadable',
       `Cannot copy ${describe(it)} as one of its secrets cannot be decrypted: restore the key file, or set the secret again`,

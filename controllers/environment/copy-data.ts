@@ -15,8 +15,10 @@ const lookMs = 60_000;
 export async function advanceData(it: Environment, ctx: Context): Promise<Verdict<'environment'>> {
   const left = leftOf(it);
   const ended: { id: string; failure: string | undefined }[] = [];
+  const waits: string[] = [];
   for (const source of left) {
-    const step = dataStepOf(it, source, ctx.view);
+    const step = dataStepOf(it, source, ctx.view, ctx.clock.now());
+    if (step.do === 'wait' && step.because !== undefined) waits.push(step.because);
     if (step.do === 'end') ended.push({ id: source.id, failure: step.failure });
     else await carryOut(it, step, ctx);
   }
@@ -31,7 +33,9 @@ export async function advanceData(it: Environment, ctx: Context): Promise<Verdic
     });
   }
   const total = it.desired.clone_of?.data?.total ?? 0;
-  const message = `All objects are copied, and data of ${total - left.length} of ${total} databases and volumes`;
+  const copied = `All objects are copied, and data of ${total - left.length} of ${total} databases and volumes`;
+  const [first] = waits;
+  const message = first === undefined ? copied : `${copied}. It waits for ${first}`;
   return {
     observed: { phase: 'active' },
     conditions: [{ type: 'Ready', status: 'false', reason: 'CopyingData', message }],
@@ -52,7 +56,7 @@ async function carryOut(it: Environment, step: Exclude<DataStep, { do: 'end' }>,
         unit.require(it);
         unit.require(destination);
         unit.require(of.it);
-        unit.create('backup', id, newBackup(of, destination, ctx.clock.now()));
+        unit.create('backup', id, { ...newBackup(of, destination, ctx.clock.now()), clone_id: it.meta.id });
       });
       return;
     }
@@ -63,7 +67,9 @@ async function carryOut(it: Environment, step: Exclude<DataStep, { do: 'end' }>,
       await ctx.transact((unit) => {
         unit.require(it);
         unit.require(backup);
-        unit.require(into.it);
+        // a restore of a user at once: one of the two finds another version
+        if (into.kind === 'database') unit.change(into.it, (draft) => void (draft.restore_token = volume.id));
+        else unit.change(into.it, (draft) => void (draft.restore_token = volume.id));
         unit.create('volume', volume.id, volume.desired);
         unit.create('restore', id, {
           project_id,
@@ -90,7 +96,7 @@ export function dataConditions({ desired }: Environment): ConditionInput[] {
   const type = 'DataCopied';
   return data.failed.length === 0
     ? [{ type, status: 'true', reason: 'Copied', message: `Data of ${data.total} databases and volumes is copied` }]
-    : [{ type, status: 'false', reason: 'NotCopied', message: `Not copied, and empty. ${data.failed.join('; ')}` }];
+    : [{ type, status: 'false', reason: 'NotCopied', message: `Not copied. ${data.failed.join('; ')}` }];
 }
 
 /** Removes what a clone that is deleted has begun. */

@@ -2,7 +2,7 @@ import { copiedFrom, copyIdOf } from '../../store/copying.ts';
 import { engines } from '../../databases/engines.ts';
 import type { ClonedData } from '../../store/kinds/project.ts';
 import type { BackedUp } from '../../store/new-backup.ts';
-import { goingOf } from '../../store/new-drill.ts';
+import { goingOf, isDrill } from '../../store/new-drill.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isKind, isStaying } from '../../store/resource.ts';
@@ -16,9 +16,12 @@ type Environment = ReadonlyResource<'environment'>;
 export type DataStep =
   | { do: 'back_up'; of: BackedUp; destination: ReadonlyResource<'backup_destination'>; id: string }
   | { do: 'restore'; backup: ReadonlyResource<'backup'>; into: BackedUp; id: string }
-  | { do: 'wait' }
+  /** `because`: what of its copy is not as it is to be. */
+  | { do: 'wait'; because?: string }
   /** It is there, or never will be. `failure`: why it is not. */
   | { do: 'end'; failure?: string };
+
+type Restoring = Extract<DataStep, { do: 'restore' }>;
 
 /** What a clone that is complete still has to copy the data of. */
 export function leftOf({ desired }: Environment): readonly ClonedData[] {
@@ -49,7 +52,7 @@ export function dataRestoreId(cloneId: string, sourceId: string): string {
 }
 
 /** What is next for the data of one source. Pure. The restore goes beside what its copy has, as every restore. */
-export function dataStepOf(clone: Environment, source: ClonedData, view: TenantView): DataStep {
+export function dataStepOf(clone: Environment, source: ClonedData, view: TenantView, now: Date): DataStep {
   const { kind, id } = source;
   const restore = view.get('restore', dataRestoreId(clone.meta.id, id));
   if (restore !== undefined) return afterRestore(restore, source);
@@ -57,7 +60,7 @@ export function dataStepOf(clone: Environment, source: ClonedData, view: TenantV
   if (into === undefined) return failed({ kind, name: id }, 'Its copy was deleted');
   const backup = view.get('backup', dataBackupId(clone.meta.id, id));
   if (backup === undefined) return backUp(clone, into, source, view);
-  return afterBackup(backup, into, dataRestoreId(clone.meta.id, id), view);
+  return afterBackup({ backup, into, id: dataRestoreId(clone.meta.id, id) }, view, now);
 }
 
 function failed({ kind, name }: { kind: string; name: string }, why: string): DataStep {
@@ -84,20 +87,33 @@ function backUp(clone: Environment, into: BackedUp, { kind, id }: ClonedData, vi
   return { do: 'back_up', of, destination, id: dataBackupId(clone.meta.id, id) };
 }
 
-function afterBackup(
-  backup: ReadonlyResource<'backup'>,
-  into: BackedUp,
-  restoreId: string,
-  view: TenantView,
-): DataStep {
-  const { phase, error } = backup.observed ?? {};
-  if (phase === 'failed' || phase === 'expired')
-    return failed({ kind: into.kind, name: backup.desired.name }, error?.message ?? 'Its backup went');
+/** For so long the copy of a volume may come to its server after the backup of its source, in milliseconds. */
+const copyMs = 24 * 60 * 60_000;
+
+function afterBackup(next: Omit<Restoring, 'do'>, view: TenantView, now: Date): DataStep {
+  const { backup, into } = next;
+  const { phase, error, finished_at: finished } = backup.observed ?? {};
+  const { name } = backup.desired;
+  const of = { kind: into.kind, name };
+  if (phase === 'failed' || phase === 'expired') return failed(of, error?.message ?? 'Its backup went');
+  if (phase !== 'completed') return { do: 'wait' };
   // a restore of a user has the data that is wanted there
-  if (phase !== 'completed' || goingOf(view, into.it.meta.id).restore !== undefined) return { do: 'wait' };
+  if (goingOf(view, into.it.meta.id).restore !== undefined)
+    return { do: 'wait', because: `the restore into ${into.kind} ${name} to end` };
+  if (hasOther(view, into)) return failed(of, 'Something else was restored into its copy, and stays there');
   // the data of two volumes is exchanged once both are there
-  const isMade = into.kind === 'database' || (into.it.observed?.phase ?? 'pending') !== 'pending';
-  return isMade ? { do: 'restore', backup, into, id: restoreId } : { do: 'wait' };
+  if (into.kind === 'database' || (into.it.observed?.phase ?? 'pending') !== 'pending')
+    return { do: 'restore', ...next };
+  return now.getTime() - Date.parse(finished ?? backup.meta.createdAt) > copyMs
+    ? failed(of, 'Its copy was not on its server within a day')
+    : { do: 'wait', because: `volume ${name} to be on its server` };
+}
+
+/** Somebody has restored or imported something into a copy. */
+function hasOther(view: TenantView, { it }: BackedUp): boolean {
+  return view
+    .by('restore', 'of', it.meta.id)
+    .some((one) => one.observed?.phase === 'completed' && !isDrill(one) && one.desired.clone_id === undefined);
 }
 
 /** The new volume of a restore into a copy, and its id. */

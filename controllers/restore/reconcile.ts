@@ -127,14 +127,19 @@ function readWorld(it: Restore, ctx: Context): World {
   };
 }
 
-/** A drill of the same server has begun and is not gone yet, or neither has begun and that one was asked for before. */
+/**
+ * A restore for use goes on there, or another drill of the same server has begun and is not gone yet, or neither has begun and
+ * that one was asked for before.
+ */
 function isBehind(it: Restore, view: TenantView): boolean {
   if (it.observed?.started_at !== undefined || hasRestoreEnded(it.observed?.phase)) return false;
   return view
     .by('restore', 'server', it.desired.place.server_id)
-    .filter((other) => other.meta.id !== it.meta.id && isDrill(other))
+    .filter((other) => other.meta.id !== it.meta.id)
     .some((other) => {
       const { phase, started_at: begun } = other.observed ?? {};
+      // what is held for somebody may be so for a week
+      if (!isDrill(other)) return !hasRestoreEnded(phase) && phase !== 'ready_to_switch';
       if (!hasRestoreEnded(phase)) return begun !== undefined || isBefore(other, it);
       return begun !== undefined && view.get('volume', volumeIdOf(other)) !== undefined;
     });
@@ -180,9 +185,8 @@ async function carryOut(world: World, step: Step, ctx: Context): Promise<void> {
     case 'fail':
       return step.back === undefined ? undefined : goBack(world, step.back, ctx);
     case 'complete': {
-      const former = restore.observed?.former_volume_id;
-      const isOfDatabase = restore.desired.of.kind === 'database';
-      if (restore.desired.is_new && isOfDatabase && former !== undefined) await ctx.retire('volume', former);
+      const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
+      if (restore.desired.is_new && former !== undefined) await ctx.retire('volume', former.meta.id);
       return;
     }
     case 'make':
@@ -250,10 +254,17 @@ async function exchange({ restore, target, volume, mounting }: World, ctx: Conte
   );
 }
 
+/** The former volume, if it is of the database that is restored: what is of another one is left alone. */
+function ownFormer({ database }: World, id: string | undefined, { view }: Context) {
+  const former = view.get('volume', id ?? '');
+  return database !== undefined && former?.desired.database_id === database.meta.id ? former : undefined;
+}
+
 /** Changes the pointer of the database to the new volume. The former one stays for a while. */
-async function change({ restore, database }: World, ctx: Context): Promise<void> {
+async function change(world: World, ctx: Context): Promise<void> {
+  const { restore, database } = world;
   const { is_new: isNew } = restore.desired;
-  const former = ctx.view.get('volume', restore.observed?.former_volume_id ?? '');
+  const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
   if (database === undefined) return;
   await ctx.transact(
     (unit) => {
@@ -277,8 +288,9 @@ function beginArchive(draft: DesiredOf<'database'>, change: string): void {
 const archives = 'f2b0a6c4-95a7-4a57-8c1d-1d7b9e3c5a42';
 
 /** Changes the pointer of the database back to the volume that it served from before. */
-async function goBack({ restore, database }: World, back: string, ctx: Context): Promise<void> {
-  const former = ctx.view.get('volume', back);
+async function goBack(world: World, back: string, ctx: Context): Promise<void> {
+  const { restore, database } = world;
+  const former = ownFormer(world, back, ctx);
   if (database?.desired.data_volume_id !== volumeIdOf(restore) || former === undefined) return;
   await ctx.transact(
     (unit) => {

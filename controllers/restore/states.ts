@@ -31,7 +31,7 @@ export const patience = {
   switchMs: 15 * 60_000,
   /** For so long what was recovered is kept beside what serves. */
   holdMs: 7 * 24 * 60 * 60_000,
-  /** Until the other drills of its server have ended. */
+  /** Until the restores and the other drills of its server have ended. */
   turnMs: 24 * 60 * 60_000,
 } as const;
 
@@ -57,7 +57,7 @@ export interface World {
   /** Of a recovery: the log that it reads, and what waits until the instance has come to the wanted time. */
   archive: ReadonlyResource<'wal_archive'> | undefined;
   recovery: Assignment | undefined;
-  /** Another drill on its server comes first, or has not gone yet. */
+  /** A restore or another drill on its server comes first, or has not gone yet. */
   awaitsTurn: boolean;
   /** Milliseconds that it may still be in the stage that it is in; 0 or less: it is late. */
   leftMs: number;
@@ -305,7 +305,7 @@ function isTidy({ task, side, recovery, volume, restore, database }: World): boo
   );
 }
 
-const awaiting: Step = { do: 'wait', because: 'the drill before it on its server to end' };
+const awaiting: Step = { do: 'wait', because: 'the restores and drills before it on its server to end' };
 const starting: Step = { do: 'start_side', because: 'an instance on its new volume to be ready' };
 const reading: Step = { do: 'read', because: 'its server to read the backup' };
 const recovering: Step = { do: 'recover', because: 'the instance on its new volume to come to the wanted time' };
@@ -328,7 +328,7 @@ const late: Fault = {
 const noTurn: Fault = {
   code: 'no_turn',
   message:
-    'Other drills of its server took a day: let schedules verify less often, or at other times, and verify the backup by hand',
+    'Other restores and drills of its server took a day: let schedules verify less often, or at other times, and verify the backup by hand',
 };
 const noVolume: Fault = {
   code: 'no_volume',

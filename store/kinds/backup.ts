@@ -54,6 +54,8 @@ export const backup = defineKind({
     destination_id: Id,
     /** Of a physical one: the log by which it is brought to an instant. */
     archive_id: Id.optional(),
+    /** It brings data into this clone of an environment, and goes then. */
+    clone_id: Id.optional(),
     /** The schedule that it is of. */
     schedule_id: Id.optional(),
     /** The instant of its schedule that it is for; absent: somebody asked for it. */

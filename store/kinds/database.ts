@@ -108,6 +108,7 @@ export const database = defineKind({
   }),
   clone: {
     references: ['environment_id', 'server_id', 'data_volume_id'],
+    own: ['data_volume_id'],
     reset: (draft, copyId) => {
       draft.internal_id = internalId(draft.name, copyId.slice(0, 6));
       // its own volume is made with the password

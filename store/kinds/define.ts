@@ -49,6 +49,8 @@ export type CloneRule<D> =
        * is copied, too, becomes the id of its copy; others stay.
        */
       references: readonly string[];
+      /** Those of them that lead to what nothing else may have: without a copy of that, the object is not copied. */
+      own?: readonly string[];
       /** Removes from the copy what belongs to its source alone. Pure: a repeated copy is the same. */
       reset?: (draft: D, copyId: string) => void;
     }

@@ -7,6 +7,9 @@ import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts
 export const VolumePhase = z.enum(['pending', 'available', 'bound', 'error', 'deleting']);
 export type VolumePhase = z.infer<typeof VolumePhase>;
 
+/** Volumes that a project may have. */
+export const maxVolumes = 1000;
+
 /** What a volume begins as a copy of. */
 export const CopyFrom = z.object({
   /** Name of a volume at the engine of the same server that no agent made. */

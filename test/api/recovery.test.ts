@@ -195,13 +195,42 @@ describe('the way back to a former volume', () => {
     const place = { project_id: project, environment_id: before.environment_id, server_id: before.server_id };
     const unit = repo.begin();
     unit.create('volume', former, desiredState('volume', { ...place, database_id: id, expires_at: latest }));
+    const made = { project_id: project, of: { kind: 'database' as const, id }, volume_id: former };
+    const earlier = randomUUID();
+    unit.create('restore', earlier, desiredState('restore', made));
     await commit(unit);
-    await world.settled();
+    await world.observe('restore', earlier, { phase: 'completed' });
     const { status, data } = await owner.post(`/databases/${id}/switch`, { volume_id: former });
     expect([status, data.data_volume_id]).toEqual([200, former]);
     expect((await repo.get('database', id))?.desired.archive?.id).not.toBe(before.archive?.id);
     expect((await repo.get('volume', former))?.desired.expires_at).toBeUndefined();
     expect((await repo.get('volume', before.data_volume_id))?.desired.expires_at).toBeDefined();
     expect((await owner.post(`/databases/${id}/switch`, { volume_id: former })).status).toBe(409);
+  });
+
+  it.each([
+    ['of a drill', { is_drill: true as const }, 'completed', true],
+    ['of a restore that failed', {}, 'failed', true],
+    ['of an attempt that was lost', undefined, 'failed', false],
+  ] as const)('leads to no volume %s', async (_, fields, phase, isMade) => {
+    const id = await archived();
+    const [scratch, by] = [randomUUID(), randomUUID()];
+    const repo = openRepository(world.store, 'default', world.clock);
+    const { environment_id, server_id, data_volume_id } = (await repo.get('database', id))!.desired;
+    const unit = repo.begin();
+    const of = { project_id: project, environment_id, server_id, database_id: id };
+    unit.create('volume', scratch, desiredState('volume', { ...of, ...(isMade && { expires_at: latest }) }));
+    const made = { project_id: project, of: { kind: 'database' as const, id } };
+    if (isMade) unit.create('restore', by, desiredState('restore', { ...made, volume_id: scratch, ...fields }));
+    await commit(unit);
+    await world.settled();
+    if (isMade) await world.observe('restore', by, { phase });
+    expect(said(await owner.post(`/databases/${id}/switch`, { volume_id: scratch }))).toEqual([
+      409,
+      isMade
+        ? `Restore ${by} makes this volume: it is no former one`
+        : 'The database never served from this volume: name a former one, which has expires_at',
+    ]);
+    expect((await repo.get('database', id))?.desired.data_volume_id).toBe(data_volume_id);
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { uuidv5 } from '../../store/uuid.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { desiredState, ofDatabase } from '../harness/states.ts';
@@ -327,6 +328,17 @@ describe('a restore for trial', () => {
       proven_at: at,
       verification: { status: 'proven', at, restore_id: data.id, error: null },
     });
+  });
+
+  it('is one of several that are asked for at once, and another one after its end', async () => {
+    const backup = await aBackup(await aDatabase());
+    const all = await Promise.all(Array.from({ length: 10 }, () => verify(backup)));
+    const [made, ...more] = all.filter(({ status }) => status === 201);
+    expect([more, all.filter(({ status }) => status === 409).length]).toEqual([[], 9]);
+    // two replicas that know the same make the same one, so that one of them finds that of the other
+    expect(made?.data.id).toBe(uuidv5(backup, 'verify/'));
+    await world.observe('restore', made?.data.id, { phase: 'failed' });
+    expect((await verify(backup)).status).toBe(201);
   });
 
   it('ends for what a user asks for, and keeps no backup from being deleted', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { uuidv5 } from '../../store/uuid.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { desiredState } from '../harness/states.ts';
@@ -240,6 +241,29 @@ describe('the backup fields of a volume', () => {
     expect((await member.post('/volumes', { ...body, backup_enabled: true })).status).toBe(403);
     expect((await member.put(`/volumes/${volume}`, { backup_enabled: true })).status).toBe(403);
     expect((await member.post('/volumes', body)).status).toBe(201);
+    for (const enabled of [false, true]) {
+      const { data } = await owner.put(`/volumes/${volume}`, { backup_enabled: enabled });
+      const { backup_enabled, backup_interval_minutes, backup_destination_id, retention_count } = data;
+      const asShown = { backup_enabled, backup_interval_minutes, backup_destination_id, retention_count };
+      expect((await member.put(`/volumes/${volume}`, { name: aName(), ...asShown })).status).toBe(200);
+      expect((await member.put(`/volumes/${volume}`, { ...asShown, backup_enabled: !enabled })).status).toBe(403);
+    }
+    expect((await member.put(`/volumes/${volume}`, { retention_count: 3 })).status).toBe(403);
+  });
+
+  it('make one schedule, also by several requests at once, and one that was deleted leaves its backups', async () => {
+    const enable = () => owner.put(`/volumes/${volume}`, { backup_enabled: true });
+    const all = await Promise.all(Array.from({ length: 10 }, enable));
+    expect(all.filter(({ status }) => status !== 200)).toEqual([]);
+    const [first, ...more] = await schedulesOf(volume);
+    expect(more).toEqual([]);
+    // two replicas that know the same make the same one, so that one of them finds that of the other
+    expect(first?.['id']).toBe(uuidv5(volume, 'schedule/'));
+    expect((await owner.post(`/backup-schedules/${first?.['id'] ?? ''}/run`)).status).toBe(201);
+    await owner.delete(`/backup-schedules/${first?.['id'] ?? ''}`);
+    await enable();
+    const [next] = await schedulesOf(volume);
+    expect([typeof next?.['id'], next?.['id'] === first?.['id']]).toEqual(['string', false]);
   });
 });
 

@@ -189,6 +189,17 @@ it('the copy of a volume begins empty, also if the volume began as a copy', () =
   expect(copyDesired(copyRuleOf('volume') as CopyRule<unknown>, { ...of, desired: volume }, ring)).toEqual(rest);
 });
 
+it('a database is not copied without its volume: its copy would have that of its source', () => {
+  const id = randomId();
+  const password = ring.seal('sesame', { tenant, kind: 'database', id, path: 'password' });
+  const desired = desiredState('database', { password });
+  const of = { tenant, kind: 'database', id, copyId: randomId(), desired };
+  const ofDatabase = copyRuleOf('database') as CopyRule<unknown>;
+  expect(() => copyDesired(ofDatabase, { ...of, idOf: () => undefined }, ring)).toThrow('data_volume_id');
+  const copy = copyDesired(ofDatabase, { ...of, idOf: (from) => copyIdOf(of.copyId, from) }, ring);
+  expect(copy).toMatchObject({ data_volume_id: copyIdOf(of.copyId, desired.data_volume_id) });
+});
+
 describe('the kinds', () => {
   const withEnvironment = allKinds.filter((kind) => 'environment_id' in kinds[kind].desired.shape);
 

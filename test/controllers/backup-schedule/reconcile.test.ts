@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { backupScheduleController } from '../../../controllers/backup-schedule/reconcile.ts';
+import { drillsDueOf } from '../../../controllers/backup-schedule/states.ts';
 import { commit } from '../../../store/unit.ts';
-import { desiredState } from '../../harness/states.ts';
+import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
 
@@ -211,6 +212,46 @@ test('the newest good backup is restored for trial as often as is wanted, and th
   rig.controllers.resync();
   await rig.rest();
   expect(await rig.store.revision()).toBe(quiet);
+});
+
+test('a drill that was begun before a crash counts, also where that was not written down', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig, { verify_every: '2d' });
+  await pass(rig, 3 * hour);
+  await succeed(rig);
+  const [drill] = drills(rig);
+  const before = await schedule(rig);
+  const { handled_until = '' } = before.observed ?? {};
+  const known = { phase: 'active' as const, handled_until, missed: 0, observedGeneration: 1, conditions: [] };
+  await rig.repo.observe(before, known, []);
+  await pass(rig, day);
+  await succeed(rig);
+  expect(drills(rig)).toHaveLength(1);
+  expect((await schedule(rig)).observed?.drills).toEqual([{ of: id('orders'), begun_at: drill!.desired.requested_at }]);
+});
+
+test('no more is tried than its project has room for', async () => {
+  await using rig = await openRig({ controllers: [] });
+  await prepare(rig, { verify_every: '2d' });
+  const unit = rig.repo.begin();
+  unit.create(
+    'backup',
+    id('good'),
+    desiredState('backup', { of: ofDatabase(id('orders')), schedule_id: id('nightly'), project_id: id('shop') }),
+  );
+  await commit(unit);
+  await rig.rest();
+  await succeed(rig);
+  const it = rig.mirror.tenant(tenant).get('database', id('orders'))!;
+  const world = {
+    schedule: await schedule(rig),
+    targets: [{ kind: 'database' as const, it }],
+    name: 'orders',
+    backups: backups(rig),
+    drills: [],
+    now: rig.clock.now(),
+  };
+  expect([1, 0, -1].map((room) => drillsDueOf({ ...world, room }).length)).toEqual([1, 0, 0]);
 });
 
 test('nothing is tried without an interval, nor while the schedule is paused', async () => {

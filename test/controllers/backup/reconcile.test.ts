@@ -9,6 +9,8 @@ import { kinds } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { commit } from '../../../store/unit.ts';
 import type { CommittableUnit } from '../../../store/unit-of-work.ts';
+import { BucketTrouble } from '../../../controllers/backup/bucket.ts';
+import type { BucketPlace } from '../../../network/bucket.ts';
 import { MemoryBucket } from '../../harness/memory-bucket.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
@@ -564,7 +566,11 @@ test('one that is cancelled after it was completed stays', async () => {
 });
 
 /** Another backup of the same database. */
-function another(name: string, requested_at: string): (unit: CommittableUnit) => void {
+function another(
+  name: string,
+  requested_at: string,
+  fields: Partial<DesiredOf<'backup'>> = {},
+): (unit: CommittableUnit) => void {
   return (unit) =>
     void unit.create(
       'backup',
@@ -575,6 +581,7 @@ function another(name: string, requested_at: string): (unit: CommittableUnit) =>
         of: ofDatabase(id('orders')),
         destination_id: id('store'),
         requested_at,
+        ...fields,
       }),
     );
 }
@@ -610,6 +617,43 @@ test('one whose time is over goes only if it is not pinned and a later one is go
   expect([it.phase(), [...bucket.objects.keys()].filter((key) => key.includes(id('first')))]).toEqual(['expired', []]);
   expect(it.condition()).toEqual(['false', 'Expired', expect.any(String)]);
   expect(it.told()).toEqual([]);
+});
+
+/** A bucket that removes nothing of one backup. */
+class HoldingBucket extends MemoryBucket {
+  readonly #held: string;
+
+  constructor(held: string) {
+    super();
+    this.#held = held;
+  }
+
+  override async remove(place: BucketPlace, keys: readonly string[]): Promise<void> {
+    if (keys.some((key) => key.includes(this.#held))) throw new BucketTrouble(refused);
+    return super.remove(place, keys);
+  }
+}
+
+test('one whose time is over stays where the later good ones go themselves', async () => {
+  const bucket = new HoldingBucket(id('later'));
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
+  const unit = rig.repo.begin();
+  another('of clone', '2030-01-01T01:00:00.000Z', { clone_id: id('clone') })(unit);
+  await commit(unit);
+  await good(rig, 'of clone');
+  await it.pass(3 * hour);
+  expect(it.phase()).toBe('completed');
+
+  const later = rig.repo.begin();
+  another('later', '2030-01-01T01:00:00.000Z')(later);
+  await commit(later);
+  const report = { phase: 'completed' as const, size_bytes: 7, observedGeneration: 1, conditions: [] };
+  await rig.repo.observe((await rig.repo.get('backup', id('later')))!, report, []);
+  await it.remove('backup', id('later'));
+  rig.controllers.resync();
+  await rig.rest();
+  expect([it.phase(), it.view.get('backup', id('later'))?.observed?.phase]).toEqual(['completed', 'completed']);
 });
 
 test('one whose time is over stays while it is restored', async () => {
@@ -769,7 +813,22 @@ describe('a restore of it shows whether it is proven', () => {
   test.each<[string, boolean, ObservedOf<'restore'>, string | undefined, boolean]>([
     ['a drill', true, { phase: 'completed' }, 'proven', false],
     ['a restore for use', false, { phase: 'completed' }, 'proven', false],
-    ['a drill that failed', true, { phase: 'failed', error: failedWith('restore_failed') }, 'not_proven', true],
+    [
+      'a drill that failed',
+      true,
+      { phase: 'failed', started_at: '2030-01-01T00:30:00.000Z', error: failedWith('restore_failed') },
+      'not_proven',
+      true,
+    ],
+    ['a drill that never began', true, { phase: 'failed', error: failedWith('timeout') }, undefined, false],
+    [
+      'a drill whose destination went',
+      true,
+      { phase: 'failed', started_at: '2030-01-01T00:30:00.000Z', error: failedWith('destination_gone') },
+      undefined,
+      false,
+    ],
+    ['a drill that had no turn', true, { phase: 'failed', error: failedWith('no_turn') }, undefined, false],
     ['a drill that was cancelled', true, { phase: 'failed', error: failedWith('cancelled') }, undefined, false],
     ['a drill whose database went', true, { phase: 'failed', error: failedWith('database_gone') }, undefined, false],
     ['a restore that failed', false, { phase: 'failed', error: failedWith('not_serving') }, undefined, false],

@@ -57,3 +57,33 @@ it('the volume of a restore that has not ended is left out', async () => {
     total: 1,
   });
 });
+
+it('what a database serves from is copied, also while the restore that made it has not ended', async () => {
+  await using rig = await openRig();
+  const [source, clone] = [id('source'), id('clone')];
+  const place = { environment_id: source, server_id: id('one') };
+  const unit = rig.repo.begin();
+  unit.create('environment', source, desiredState('environment'));
+  unit.create(
+    'environment',
+    clone,
+    desiredState('environment', { clone_of: { environment_id: source, server_map: {}, complete: false } }),
+  );
+  unit.create('server', id('one'), desiredState('server'));
+  unit.create('database', id('orders'), desiredState('database', { ...place, data_volume_id: id('data') }));
+  for (const name of ['data', 'fresh'])
+    unit.create('volume', id(name), desiredState('volume', { ...place, name, database_id: id('orders') }));
+  const of = { kind: 'database' as const, id: id('orders') };
+  unit.create('restore', id('back'), desiredState('restore', { of, volume_id: id('fresh') }));
+  await commit(unit);
+  await rig.rest();
+  const view = rig.mirror.tenant(tenant);
+  const sources = () => {
+    const { action } = planClone(view.get('environment', clone)!, view);
+    return action.do === 'copy' ? action.sources.map(({ meta }) => meta.id).toSorted() : action.do;
+  };
+  expect(sources()).toEqual([id('orders'), id('data')].toSorted());
+  await rig.repo.change('database', id('orders'), (draft) => void (draft.data_volume_id = id('fresh')));
+  await rig.rest();
+  expect(sources()).toEqual([id('orders'), id('data'), id('fresh')].toSorted());
+});

@@ -323,6 +323,32 @@ describe('a clone', () => {
     expect(await isComplete(rig)).toBe(true);
   });
 
+  it('waits, and says so, as long as a database has no volume that is copied', async () => {
+    await using rig = await shop(0);
+    const place = { project_id: id('shop'), environment_id: source, server_id: id('one') };
+    await write(rig, (unit) => {
+      unit.create(
+        'database',
+        id('orders'),
+        desiredState('database', { ...place, name: 'orders', data_volume_id: id('data') }),
+      );
+      startClone(unit);
+    });
+    expect(await isComplete(rig)).toBe(false);
+    const shown = (await rig.repo.get('environment', clone))?.observed?.conditions;
+    expect(shown?.find(({ type }) => type === 'Reconciling')?.message).toContain(
+      'Cannot copy database orders as its data_volume_id leads to nothing that is copied',
+    );
+    await write(rig, (unit) =>
+      unit.create('volume', id('data'), desiredState('volume', { ...place, database_id: id('orders') })),
+    );
+    await rig.clock.advance(60_000);
+    await rig.rest();
+    expect(await isComplete(rig)).toBe(true);
+    const copy = await rig.repo.get('database', copyIdOf(clone, id('orders')));
+    expect(copy?.desired.data_volume_id).toBe(copyIdOf(clone, id('data')));
+  });
+
   it.each(['fail-before-commit', 'lose-answer'] as const)(
     'ends the same whichever transaction has the fault %s',
     async (fault) => {
@@ -345,8 +371,8 @@ describe('the data of a clone', () => {
   const backupId = dataBackupId(clone, id('notes'));
   const restoreId = dataRestoreId(clone, id('notes'));
 
-  /** A clone with data of an environment with one volume; its copy is there. */
-  async function withData(rig: Rig): Promise<void> {
+  /** A clone with data of an environment with one volume; its copy is there, unless told otherwise. */
+  async function withData(rig: Rig, isThere = true): Promise<void> {
     await write(rig, (unit) => {
       unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store' }));
       const place = { project_id: id('shop'), environment_id: source, server_id: id('one') };
@@ -365,7 +391,7 @@ describe('the data of a clone', () => {
         },
       });
     });
-    await observed(rig, 'volume', copy, { phase: 'available' });
+    if (isThere) await observed(rig, 'volume', copy, { phase: 'available' });
   }
 
   async function observed(rig: Rig, kind: 'volume' | 'backup' | 'restore', of: string, seen: object): Promise<void> {
@@ -388,7 +414,11 @@ describe('the data of a clone', () => {
       message: 'All objects are copied, and data of 0 of 1 databases and volumes',
     });
     const backup = await rig.repo.get('backup', backupId);
-    expect(backup?.desired).toMatchObject({ of: { kind: 'volume', id: id('notes') }, destination_id: id('store') });
+    expect(backup?.desired).toMatchObject({
+      of: { kind: 'volume', id: id('notes') },
+      destination_id: id('store'),
+      clone_id: clone,
+    });
     expect(await rig.repo.get('restore', restoreId)).toBeUndefined();
     await observed(rig, 'backup', backupId, { phase: 'completed' });
     const restore = await rig.repo.get('restore', restoreId);
@@ -398,7 +428,10 @@ describe('the data of a clone', () => {
       place: { environment_id: clone },
       clone_id: clone,
     });
-    expect((await rig.repo.get('volume', restore!.desired.volume_id))?.desired.environment_id).toBe(clone);
+    const beside = restore!.desired.volume_id;
+    expect((await rig.repo.get('volume', beside))?.desired.environment_id).toBe(clone);
+    // a restore of a user that is asked for at once finds another version
+    expect((await rig.repo.get('volume', copy))?.desired.restore_token).toBe(beside);
     await observed(rig, 'restore', restoreId, { phase: 'completed' });
     expect(await shown(rig)).toEqual(expect.arrayContaining(['Ready true Active', 'DataCopied true Copied']));
     expect((await rig.repo.get('backup', backupId))?.meta.deletionRequestedAt).toBeDefined();
@@ -417,6 +450,40 @@ describe('the data of a clone', () => {
     expect(told.map(({ desired }) => [desired.type, desired.message])).toEqual([
       ['clone_data_failed', 'volume notes: The bucket is full'],
     ]);
+  });
+
+  const failures = async (rig: Rig) => (await rig.repo.get('environment', clone))?.desired.clone_of?.data?.failed;
+
+  it.each([
+    ['a restore of somebody', {}, ['volume notes: Something else was restored into its copy, and stays there']],
+    ['a drill', { is_drill: true as const }, []],
+  ])('goes over nothing that somebody brought there: %s', async (_, fields, failed) => {
+    await using rig = await shop(0);
+    await withData(rig);
+    await write(rig, (unit) =>
+      unit.create(
+        'restore',
+        id('other'),
+        desiredState('restore', { project_id: id('shop'), of: { kind: 'volume', id: copy }, ...fields }),
+      ),
+    );
+    await observed(rig, 'restore', id('other'), { phase: 'completed' });
+    await observed(rig, 'backup', backupId, { phase: 'completed' });
+    expect(await failures(rig)).toEqual(failed);
+    expect((await rig.repo.get('restore', restoreId)) === undefined).toBe(failed.length > 0);
+  });
+
+  it('waits for its copy to be on its server, says so, and is given up after a day', async () => {
+    await using rig = await shop(0);
+    await withData(rig, false);
+    const almost = rig.clock.now().getTime() - 24 * 60 * 60_000 + 90_000;
+    await observed(rig, 'backup', backupId, { phase: 'completed', finished_at: new Date(almost).toISOString() });
+    expect((await ready(rig, clone))?.message).toBe(
+      'All objects are copied, and data of 0 of 1 databases and volumes. It waits for volume notes to be on its server',
+    );
+    await rig.clock.advance(3 * 60_000);
+    await rig.rest();
+    expect(await failures(rig)).toEqual(['volume notes: Its copy was not on its server within a day']);
   });
 
   it('is given up with the clone', async () => {

@@ -28,6 +28,10 @@ interface Asked {
   /** It is a drill; `behind`: another one of its server was asked for before. */
   isDrill?: boolean;
   behind?: boolean;
+  /** A restore for use goes on on its server. */
+  beside?: boolean;
+  /** What it serves from is of another database. */
+  isForeign?: boolean;
   /** What is restored in place of a backup. */
   source?: DesiredOf<'restore'>['source'];
 }
@@ -35,7 +39,15 @@ interface Asked {
 /** A restore into a database that serves from volume `data`; the new volume is `fresh`. */
 async function asked(
   rig: Rig,
-  { type = 'postgres', isNew = false, isDrill = false, behind = false, source }: Asked = {},
+  {
+    type = 'postgres',
+    isNew = false,
+    isDrill = false,
+    behind = false,
+    beside = false,
+    isForeign = false,
+    source,
+  }: Asked = {},
 ) {
   const { repo } = rig;
   const view = rig.mirror.tenant(tenant);
@@ -58,7 +70,7 @@ async function asked(
       run: isNew ? 'stopped' : 'running',
     }),
   );
-  unit.create('volume', id('data'), desiredState('volume', of));
+  unit.create('volume', id('data'), desiredState('volume', { ...of, ...(isForeign && { database_id: id('other') }) }));
   unit.create('volume', id('fresh'), desiredState('volume', of));
   const backup = desiredState('backup', {
     project_id: id('shop'),
@@ -102,6 +114,18 @@ async function asked(
       }),
     );
   }
+  if (beside)
+    unit.create(
+      'restore',
+      id('beside'),
+      desiredState('restore', {
+        project_id: id('shop'),
+        place,
+        backup_id: id('good'),
+        of: { kind: 'database', id: id('orders') },
+        volume_id: id('other fresh'),
+      }),
+    );
   await commit(unit);
   const taskId = assignmentId.task(id('back'), 'restore');
   const sideId = assignmentId.task(id('back'), 'instance');
@@ -534,6 +558,19 @@ test('a database that is stopped meanwhile has what was restored when it starts'
   expect([it.phase(), it.pointer(), it.isRun()]).toEqual(['completed', id('fresh'), 'stopped']);
 });
 
+test('what is of another database is left alone, whatever is restored', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig, { isForeign: true });
+  expect(it.volume('data')?.desired.expires_at).toBeUndefined();
+  await it.serves(up);
+  expect(it.phase()).toBe('completed');
+
+  await using other = await openRig({ controllers });
+  const anew = await switched(other, { isForeign: true, isNew: true });
+  await anew.serves(up);
+  expect([anew.phase(), anew.volume('data')?.meta.deletionRequestedAt]).toEqual(['completed', undefined]);
+});
+
 describe('a new database', () => {
   test('starts with what was restored, and its empty volume goes', async () => {
     await using rig = await openRig({ controllers });
@@ -635,7 +672,7 @@ describe('a drill', () => {
     const begun = { phase: 'restoring' as const, started_at: at, observedGeneration: 1, conditions: [] };
     await rig.repo.observe(before, begun, []);
     await it.fresh('available');
-    expect(it.condition()?.[2]).toBe('It waits for the drill before it on its server to end');
+    expect(it.condition()?.[2]).toBe('It waits for the restores and drills before it on its server to end');
     await it.pass(hour);
     expect([it.phase(), it.side()]).toEqual(['pending', undefined]);
     await rig.repo.change('restore', id('before'), (draft) => void (draft.cancel_requested = true));
@@ -645,6 +682,19 @@ describe('a drill', () => {
     const release = rig.repo.begin();
     release.release((await rig.repo.get('volume', id('other fresh')))!, 'volume');
     await commit(release);
+    await it.pass(2 * minute);
+    expect([it.phase(), it.side()?.desired.service]).toEqual(['preparing', drillService]);
+  });
+
+  test('waits for a restore for use on its server, but not while that is held', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { isDrill: true, beside: true });
+    await it.fresh('available');
+    await it.pass(minute);
+    expect(it.condition()?.[2]).toBe('It waits for the restores and drills before it on its server to end');
+    expect(it.side()).toBeUndefined();
+    const held = { phase: 'ready_to_switch' as const, observedGeneration: 1, conditions: [] };
+    await rig.repo.observe((await rig.repo.get('restore', id('beside')))!, held, []);
     await it.pass(2 * minute);
     expect([it.phase(), it.side()?.desired.service]).toEqual(['preparing', drillService]);
   });
