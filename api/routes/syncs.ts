@@ -6,6 +6,7 @@ import { keyOf } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
+import { conflicting } from '../ground/api-error.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import { runsOf, Sync, SyncCreate, SyncNow, SyncRuns, syncs, SyncUpdate } from '../resources/sync.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
@@ -113,6 +114,8 @@ export const updateSync = defineEndpoint({
       draft.reader_id = body.server_id ?? draft.reader_id;
       assign(draft, 'git_credential_id', body.git_credential_id);
       assign(draft, 'usual_environment_id', body.environment_id);
+      // what was to be forced before a pause is asked for anew after it
+      if (body.is_paused === true && draft.request !== undefined) draft.request.force = [];
       if (key === undefined) return;
       draft.key_id = key;
       draft.requested_by = ctx.principal.user.meta.id;
@@ -139,9 +142,12 @@ export const runSync = defineEndpoint({
   response: Sync,
   settle: syncs.settle,
   handle: async (ctx, { it, body: { force = [] } }) => {
+    const commit = it.observed?.commit_wanted;
+    if (force.length > 0 && commit === undefined)
+      throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
-      draft.request = { at: ctx.clock.now().toISOString(), force: [...force] };
+      draft.request = { at: ctx.clock.now().toISOString(), force: [...force], ...defined({ commit }) };
     });
     return ctx.commit(unit, () => syncs.answerOf(changed, ctx.view));
   },

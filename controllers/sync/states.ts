@@ -33,7 +33,7 @@ function isAsked({ desired, observed }: Sync): boolean {
 
 /**
  * What is done with a plan. Pure. A commit is applied once; what differs later was changed by somebody, and is changed back
- * where that was asked for. Steps that lose data are done only if a person names them.
+ * where that was asked for. Steps that lose data are done only if a person names them, of the commit that the person has seen.
  */
 export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
   if (!plan.changes) return { does: 'nothing' };
@@ -41,7 +41,8 @@ export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
   const isNew = observed?.commit_applied !== commit;
   const corrects = desired.drift === 'correct';
   if (!isNew && !isAsked(sync) && !corrects) return { does: 'tell' };
-  const named = isAsked(sync) ? (desired.request?.force ?? []) : [];
+  // a commit that came since is another plan
+  const named = isAsked(sync) && desired.request?.commit === commit ? desired.request.force : [];
   const isForced = ({ key, loses_data }: CommitStep): boolean =>
     named.includes(key) || (corrects && loses_data === null);
   const forced = plan.steps.filter(isForced).map(({ key }) => key);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxKeyChars } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Timestamp } from './fields.ts';
 
@@ -71,8 +72,14 @@ export const sync = defineKind({
     key_id: Id,
     /** Whom it acts for. */
     requested_by: Id,
-    /** A person asked for the commit to be applied, with these steps forced. */
-    request: z.object({ at: Timestamp, force: z.array(z.string().max(200)).max(100) }).optional(),
+    /** A person asked for the head to be applied. The steps are forced of that commit alone, whose plan the person has seen. */
+    request: z
+      .object({
+        at: Timestamp,
+        force: z.array(z.string().max(maxKeyChars)).max(100),
+        commit: z.string().max(64).optional(),
+      })
+      .optional(),
   }),
   observed: z.object({
     phase: SyncPhase,

@@ -19,8 +19,8 @@ const running = new AsyncDisposableStack();
 let world: ApiWorld;
 let owner: Client;
 let repositories: TestRepositories;
-/** The agent is away while it is false. */
-let isAgentThere = true;
+/** How calls of the agent fail; absent: they do not. */
+let lack: CallError | undefined;
 
 beforeAll(async () => {
   const unlimited = { perMinute: 0, burst: 1 };
@@ -35,7 +35,7 @@ beforeAll(async () => {
   });
   const agents = {
     async call(_tenant: string, _server: string, params: { method: string }, { signal }: { signal: AbortSignal }) {
-      if (!isAgentThere) throw new CallError('away', 'The agent is not connected');
+      if (lack !== undefined) throw lack;
       const it = params as Parameters<typeof read>[0] & { method: string }; // as agents read it
       const answer =
         it.method === 'git.head'
@@ -210,19 +210,54 @@ describe('a commit', () => {
   it('waits while the agent is away, and of a branch that is gone nothing changes', async () => {
     const at = await place();
     await commit(at, { 'deploy/web.yaml': web('web:1') });
-    isAgentThere = false;
+    lack = new CallError('away', 'The agent is not connected');
     try {
       const id = await made(at);
       await until('it waits', async () => (await shown(id)).message === 'The agent is not connected');
       expect(await shown(id)).toMatchObject({ status: 'pending', commit_wanted: null });
-      isAgentThere = true;
+      lack = undefined;
       await run(id);
       await reaches(id, 'in_sync');
       await owner.put(`/syncs/${id}`, { branch: 'gone' });
       expect(await reaches(id, 'failed')).toMatchObject({ message: expect.stringContaining('gone') });
       expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
     } finally {
-      isAgentThere = true;
+      lack = undefined;
+    }
+  });
+});
+
+describe('what is forced', () => {
+  it('is of the commit that was seen, and of no later one', async () => {
+    const at = await place();
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': files });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const seen = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'waiting', seen);
+    const later = await commit(at, { 'deploy/web.yaml': web('web:3') });
+    expect((await run(id, { force: ['volumes.files'] })).status).toBe(200);
+    expect(await reaches(id, 'waiting', later)).toMatchObject({ needs_force: ['volumes.files'], commit_applied: good });
+    const volume = (await named('volumes', at, 'files'))?.id;
+    expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeUndefined();
+    // what is asked for during a pause is not kept for its end
+    await owner.put(`/syncs/${id}`, { is_paused: true });
+    expect((await world.repo.get('sync', id))?.desired.request).toMatchObject({ commit: seen, force: [] });
+  });
+
+  it('is nothing while no commit is known', async () => {
+    const at = await place();
+    const id = await made(at, { is_paused: true });
+    lack = new CallError('away', 'The agent is not connected');
+    try {
+      await owner.put(`/syncs/${id}`, { is_paused: false });
+      expect((await run(id, { force: ['volumes.files'] })).body.error).toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringContaining('no commit of the branch is known yet'),
+      });
+    } finally {
+      lack = undefined;
     }
   });
 });

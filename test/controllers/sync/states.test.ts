@@ -27,11 +27,13 @@ interface Case {
   applied?: string;
   drift?: 'warn' | 'correct';
   force?: string[];
+  /** The commit whose steps are to be forced. */
+  seen?: string;
   isHandled?: boolean;
 }
 
-function decided({ applied, drift = 'warn', force, isHandled = false }: Case, of: CommitPlan): Decision {
-  const request = force === undefined ? {} : { request: { at: '2026-01-01T00:00:00.000Z', force } };
+function decided({ applied, drift = 'warn', force, seen = 'new', isHandled = false }: Case, of: CommitPlan): Decision {
+  const request = force === undefined ? {} : { request: { at: '2026-01-01T00:00:00.000Z', force, commit: seen } };
   const observed: Observed = {
     ...known(undefined),
     ...(applied !== undefined && { commit_applied: applied }),
@@ -56,6 +58,12 @@ describe('a plan', () => {
       plan(losing, byHand),
       { applied: 'old', force: [losing.key, byHand.key] },
       { does: 'apply', force: [losing.key, byHand.key] },
+    ],
+    [
+      'that loses data as a person has named of another commit',
+      plan(losing),
+      { applied: 'old', force: [losing.key], seen: 'other' },
+      { does: 'wait', keys: [losing.key] },
     ],
     [
       'whose names were used up',
