@@ -269,6 +269,7 @@ function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed 
 }
 
 function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
+  if (!plan.changes) return { observed: inSync(it, kept, base, at) };
   const waits = plan.steps.filter(({ waits_for }) => waits_for !== null);
   const [first] = waits;
   if (first === undefined) {

@@ -18,7 +18,7 @@ export interface Read {
 
 /** What a plan leads to. */
 export type Decision =
-  /** What is there is as it is declared. */
+  /** What is there is as it is declared, and known to be of this commit. */
   | { does: 'nothing' }
   /** It differs, and nobody asked for a change. */
   | { does: 'tell' }
@@ -36,11 +36,12 @@ function isAsked({ desired, observed }: Sync): boolean {
  * where that was asked for. Steps that lose data are done only if a person names them, of the commit that the person has seen.
  */
 export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
-  if (!plan.changes) return { does: 'nothing' };
   const { desired, observed } = sync;
-  const isNew = observed?.commit_applied !== commit;
+  // objects record the commit that declares them, also one that changes nothing else of them
+  const isToRecord = observed?.commit_applied !== commit || isAsked(sync);
+  if (!plan.changes && !isToRecord) return { does: 'nothing' };
   const corrects = desired.drift === 'correct';
-  if (!isNew && !isAsked(sync) && !corrects) return { does: 'tell' };
+  if (!isToRecord && !corrects) return { does: 'tell' };
   // a commit that came since is another plan
   const named = isAsked(sync) && desired.request?.commit === commit ? desired.request.force : [];
   const isForced = ({ key, loses_data }: CommitStep): boolean =>

@@ -193,6 +193,24 @@ describe('a commit', () => {
     ]);
   });
 
+  it('that changes nothing is recorded at its objects, so that the next one may change and prune them', async () => {
+    const at = await place();
+    const declared = { 'deploy/web.yaml': web('web:1'), 'deploy/api.yaml': object('Application', 'api', 'image_url: api:1') };
+    const head = await commit(at, declared);
+    const first = await made(at);
+    await reaches(first, 'in_sync', head);
+    await owner.delete(`/syncs/${first}`);
+    await until('it is gone', async () => (await owner.get(`/syncs/${first}`)).status === 404);
+    const id = await made(at);
+    await reaches(id, 'in_sync', head);
+    expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual(['unchanged']);
+    const next = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'in_sync', next);
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+    expect(await named('applications', at, 'api')).toMatchObject({ status: 'deleting' });
+  });
+
   it('is read anew where another path is to be followed, and a single file will do', async () => {
     const at = await place();
     const head = await commit(at, {

@@ -17,6 +17,7 @@ const step = (key: string, more: Partial<CommitStep> = {}): CommitStep => ({
 const byHand = step('applications.web', { fields: [{ field: 'image_url', by_hand: true }] });
 const losing = step('volumes.files', { action: 'delete', loses_data: 'All that is in it' });
 const plain = step('applications.api');
+const same = step('applications.same', { action: 'unchanged' });
 
 function plan(...steps: CommitStep[]): CommitPlan {
   const needs_force = [byHand, losing].filter((it) => steps.includes(it)).map(({ key }) => key);
@@ -44,7 +45,9 @@ function decided({ applied, drift = 'warn', force, seen = 'new', isHandled = fal
 
 describe('a plan', () => {
   it.each<[what: string, of: CommitPlan, is: Case, leadsTo: Decision]>([
-    ['that changes nothing', plan(step('a', { action: 'unchanged' })), {}, { does: 'nothing' }],
+    ['of the commit that is applied and changes nothing', plan(same), { applied: 'new' }, { does: 'nothing' }],
+    ['of a new commit that changes nothing', plan(same), { applied: 'old' }, { does: 'apply', force: [] }],
+    ['that is asked for and changes nothing', plan(same), { applied: 'new', force: [] }, { does: 'apply', force: [] }],
     ['of a new commit', plan(plain), { applied: 'old' }, { does: 'apply', force: [] }],
     ['of the first commit', plan(plain), {}, { does: 'apply', force: [] }],
     ['of the commit that is applied', plan(plain), { applied: 'new' }, { does: 'tell' }],
