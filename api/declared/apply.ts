@@ -51,6 +51,7 @@ export interface Applying extends Manager {
   project: ReadonlyResource<'project'>;
   /** Where objects are that name no environment; absent: in the default one of the project. */
   environment?: ReadonlyResource<'environment'> | undefined;
+  /** Other passes may share them: they are never changed. */
   objects: readonly DeclaredObject[];
   /** What the set applied before and does not declare any more is deleted. */
   prune: boolean;

@@ -6,6 +6,7 @@ import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { syncController } from '../../controllers/sync/reconcile.ts';
+import { keys } from '../../store/keys.ts';
 import { systemClock } from '../../time/clock.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -195,8 +196,8 @@ describe('a commit', () => {
 
   it('that changes nothing is recorded at its objects, so that the next one may change and prune them', async () => {
     const at = await place();
-    const declared = { 'deploy/web.yaml': web('web:1'), 'deploy/api.yaml': object('Application', 'api', 'image_url: api:1') };
-    const head = await commit(at, declared);
+    const api = object('Application', 'api', 'image_url: api:1', 'exposed_port: 8081');
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/api.yaml': api });
     const first = await made(at);
     await reaches(first, 'in_sync', head);
     await owner.delete(`/syncs/${first}`);
@@ -204,11 +205,47 @@ describe('a commit', () => {
     const id = await made(at);
     await reaches(id, 'in_sync', head);
     expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual(['unchanged']);
+    const { id: app } = await named('applications', at, 'api');
     const next = await commit(at, { 'deploy/web.yaml': web('web:2') });
     await run(id);
     await reaches(id, 'in_sync', next);
     expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
-    expect(await named('applications', at, 'api')).toMatchObject({ status: 'deleting' });
+    expect((await world.repo.get('application', app))?.meta.deletionRequestedAt).toBeDefined();
+  });
+
+  it.each([
+    ['what it declares', () => web('web:1'), 'plan'],
+    ['what is wrong with it', () => 'kind: Nothing', 'refused'],
+  ])('is parsed once for as long as its files are kept: %s', async (_what, text, answer) => {
+    const at = await place();
+    const id = await made(at, { is_paused: true });
+    const { project_id: project, key_id: key } = (await world.repo.get('sync', id))!.desired;
+    let parses = 0;
+    const file = {
+      path: 'web.yaml',
+      get content() {
+        parses += 1;
+        return text();
+      },
+    };
+    const asked = {
+      tenant: 'default',
+      project,
+      environment: undefined,
+      key,
+      manager: `sync/${id}`,
+      files: [file],
+      prune: true,
+      force: [],
+      isDryRun: true,
+      fence: { key: keys.replica('none'), absent: true } as const,
+      signal: AbortSignal.timeout(20_000),
+    };
+    await world.settled();
+    const [first, second] = [await world.applyCommit(asked), await world.applyCommit(asked)];
+    expect(first).toHaveProperty(answer);
+    expect(second).toEqual(first);
+    expect(parses).toBe(1);
   });
 
   it('is read anew where another path is to be followed, and a single file will do', async () => {
