@@ -48,7 +48,7 @@ function syncsOf({
 }
 
 /** Kinds of what a commit declares. */
-const declaredKinds = ['environment', 'volume', 'database', 'application', 'template_instance'] as const;
+const declaredKinds = ['environment', 'volume', 'database', 'application', 'function', 'template_instance'] as const;
 
 function wakeOf<K extends (typeof declaredKinds)[number]>(kind: K) {
   return onChange(

@@ -238,7 +238,7 @@ describe('a commit', () => {
       prune: true,
       force: [],
       isDryRun: true,
-      fence: { key: keys.replica('none'), absent: true } as const,
+      fence: { key: keys.replica('none'), is: 'absent' } as const,
       signal: AbortSignal.timeout(20_000),
     };
     await world.settled();
@@ -417,19 +417,23 @@ it('a webhook that announces the branch makes its sync look at once', async () =
 
 it('a sync that is paused looks at nothing, and what it made outlives it', async () => {
   const at = await place();
-  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const hello = object('Function', 'hello', 'runtime: node20', 'code: "export default () => new Response()"');
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/hello.yaml': hello });
   const id = await made(at);
   await reaches(id, 'in_sync', first);
   expect((await owner.put(`/syncs/${id}`, { is_paused: true })).data.status).toBe('paused');
-  await commit(at, { 'deploy/web.yaml': web('web:2') });
+  await commit(at, { 'deploy/web.yaml': web('web:2'), 'deploy/hello.yaml': hello });
   expect((await run(id)).status).toBe(409);
   await owner.put(`/syncs/${id}`, { is_paused: false });
   await until('it goes on', async () => (await named('applications', at, 'web')).image_url === 'web:2');
   const { id: app } = await named('applications', at, 'web');
+  const { id: called } = await named('functions', at, 'hello');
+  expect((await world.repo.get('function', called))?.desired.declarations).toMatchObject([{ manager: `sync/${id}` }]);
   expect((await owner.delete(`/syncs/${id}`)).status).toBe(200);
   await until('it is gone', async () => (await owner.get(`/syncs/${id}`)).status === 404);
   // nothing declares it any more, so that another one may
   expect((await world.repo.get('application', app))?.desired.declarations).toBeUndefined();
+  expect((await world.repo.get('function', called))?.desired.declarations).toBeUndefined();
   expect((await owner.post('/syncs', { ...at.fields, interval_seconds: 1 })).status).toBe(400);
   expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
 });
