@@ -64,7 +64,7 @@ function parsed(parse: () => readonly DeclaredObject[]): readonly DeclaredObject
 
 /** @throws ApiError; conflict */
 async function apply(services: Services, asked: CommitToApply, read: ReadCommits): Promise<CommitPlan> {
-  const { tenant, manager, files, prune, force, isDryRun } = asked;
+  const { tenant, manager, files, prune, force, corrects, isDryRun } = asked;
   const view = services.mirror.tenant(tenant);
   const project = view.get('project', asked.project);
   if (project === undefined || isDeleting(project)) throw notFound('Project');
@@ -74,8 +74,8 @@ async function apply(services: Services, asked: CommitToApply, read: ReadCommits
   const objects = await objectsOf(files, read);
   const { applyObjects } = await import('../declared/apply.ts');
   const ctx = contextFor(services, asked, project);
-  const of = { project, environment, objects, manager, set: manager, prune, force, deploys: true, isDryRun };
-  return applyObjects(ctx, of);
+  const of = { project, environment, objects, manager, set: manager, prune, force, corrects, isDryRun };
+  return applyObjects(ctx, { ...of, deploys: true });
 }
 
 /** What a request with the key of the sync would get. @throws ApiError FORBIDDEN */

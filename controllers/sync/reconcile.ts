@@ -202,7 +202,7 @@ function handled({ desired: { request } }: Sync, observed: Observed): Observed {
 /** Plans a commit, and applies it where it is to be. A commit that cannot be planned changes nothing. */
 async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Context): Promise<Done> {
   const { commit, files } = kept;
-  const { project_id, usual_environment_id, key_id, prune } = it.desired;
+  const { project_id, usual_environment_id, key_id, prune, drift } = it.desired;
   const run = (isDryRun: boolean, force: readonly string[]) =>
     apply({
       tenant: ctx.tenant,
@@ -213,6 +213,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
       files,
       prune,
       force,
+      corrects: drift === 'correct',
       isDryRun,
       fence: ctx.fence,
       signal: ctx.signal,

@@ -33,20 +33,18 @@ function isAsked({ desired, observed }: Sync): boolean {
 
 /**
  * What is done with a plan. Pure. A commit is applied once; what differs later was changed by somebody, and is changed back
- * where that was asked for. Steps that lose data are done only if a person names them, of the commit that the person has seen.
+ * where that was asked for. Steps that lose data, or overwrite what others declare, are done only if a person names them, of
+ * the commit that the person has seen.
  */
 export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
   const { desired, observed } = sync;
   // objects record the commit that declares them, also one that changes nothing else of them
   const isToRecord = observed?.commit_applied !== commit || isAsked(sync);
   if (!plan.changes && !isToRecord) return { does: 'nothing' };
-  const corrects = desired.drift === 'correct';
-  if (!isToRecord && !corrects) return { does: 'tell' };
+  if (!isToRecord && desired.drift === 'warn') return { does: 'tell' };
   // a commit that came since is another plan
   const named = isAsked(sync) && desired.request?.commit === commit ? desired.request.force : [];
-  const isForced = ({ key, loses_data }: CommitStep): boolean =>
-    named.includes(key) || (corrects && loses_data === null);
-  const forced = plan.steps.filter(isForced).map(({ key }) => key);
+  const forced = plan.steps.map(({ key }) => key).filter((key) => named.includes(key));
   const keys = plan.needs_force.filter((key) => !forced.includes(key));
   return keys.length > 0 ? { does: 'wait', keys } : { does: 'apply', force: forced };
 }

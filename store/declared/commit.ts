@@ -20,6 +20,8 @@ export interface CommitToApply {
   prune: boolean;
   /** Keys of steps that may lose data, or overwrite what others have set. */
   force: readonly string[];
+  /** What others changed of what the manager alone declares is changed back without being forced, where no data is lost. */
+  corrects: boolean;
   isDryRun: boolean;
   /** Fails once another replica leads. */
   fence: Guard;

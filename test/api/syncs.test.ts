@@ -237,6 +237,7 @@ describe('a commit', () => {
       files: [file],
       prune: true,
       force: [],
+      corrects: false,
       isDryRun: true,
       fence: { key: keys.replica('none'), is: 'absent' } as const,
       signal: AbortSignal.timeout(20_000),
@@ -345,6 +346,25 @@ describe('what somebody changes by hand', () => {
     const { id: app } = await named('applications', at, 'web');
     await owner.put(`/applications/${app}`, { exposed_port: 9090 });
     await until('it is changed back', async () => (await owner.get(`/applications/${app}`)).data.exposed_port === 8080);
+  });
+
+  it('is forced by a person where somebody else made or declares it, also of a sync that corrects', async () => {
+    const at = await place();
+    const where = { project_id: at.project, server_id: at.server };
+    const byHand = { ...where, name: 'web', source_type: 'image', image_url: 'web:0', exposed_port: 8080 };
+    expect((await owner.post('/applications', byHand)).status).toBe(201);
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at, { drift: 'correct' });
+    expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:0' });
+    await run(id, { force: ['applications.web'] });
+    await reaches(id, 'in_sync', head);
+    // two declare the same field: none of them writes until a person decides
+    const content = web('web:2');
+    const other = { project_id: at.project, content, manager: 'ci', force: ['applications.web'] };
+    expect((await owner.post('/apply', other)).status).toBe(200);
+    expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
   });
 });
 

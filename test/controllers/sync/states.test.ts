@@ -53,7 +53,8 @@ describe('a plan', () => {
     ['of the commit that is applied', plan(plain), { applied: 'new' }, { does: 'tell' }],
     ['that is asked for', plan(plain), { applied: 'new', force: [] }, { does: 'apply', force: [] }],
     ['that was asked for', plan(plain), { applied: 'new', force: [], isHandled: true }, { does: 'tell' }],
-    ['to be corrected', plan(byHand), { applied: 'new', drift: 'correct' }, { does: 'apply', force: [byHand.key] }],
+    ['to be corrected', plan(plain), { applied: 'new', drift: 'correct' }, { does: 'apply', force: [] }],
+    ['that others declare', plan(byHand), { applied: 'new', drift: 'correct' }, { does: 'wait', keys: [byHand.key] }],
     ['that overwrites', plan(plain, byHand), { applied: 'old' }, { does: 'wait', keys: [byHand.key] }],
     ['that loses data', plan(losing), { applied: 'old', drift: 'correct' }, { does: 'wait', keys: [losing.key] }],
     [
