@@ -80,7 +80,9 @@ const settings = {
 export const SyncCreate = z.strictObject({
   ...settings,
   project_id: Reference,
-  environment_id: Reference.nullish().meta({ description: 'Where objects are that name no environment' }),
+  environment_id: Reference.nullish().meta({
+    description: 'Where objects are that name no environment; by default in the present default one of the project',
+  }),
   git_credential_id: Reference.nullish(),
   server_id: settings.server_id.nullish().meta({ description: 'By default that of the project' }),
   path: settings.path.nullish(),

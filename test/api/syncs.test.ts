@@ -249,6 +249,24 @@ describe('a commit', () => {
     expect(parses).toBe(1);
   });
 
+  it('goes into the environment that was the default one when its sync was made', async () => {
+    const at = await place();
+    const { data: project } = await owner.get(`/projects/${at.project}`);
+    const { data: staging } = await owner.post(`/projects/${at.project}/environments`, { name: 'staging' });
+    const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at);
+    expect(await reaches(id, 'in_sync', first)).toMatchObject({ environment_id: project.default_environment_id });
+    const chosen = `/projects/${at.project}/environments/${staging.id}/set-default`;
+    expect((await owner.post(chosen)).status).toBe(200);
+    const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'in_sync', second);
+    expect((await owner.get(`/applications?projectId=${at.project}`)).data).toMatchObject([
+      { name: 'web', image_url: 'web:2', environment_id: project.default_environment_id },
+    ]);
+    expect((await owner.put(`/syncs/${id}`, { environment_id: null })).data.environment_id).toBe(staging.id);
+  });
+
   it('is read anew where another path is to be followed, and a single file will do', async () => {
     const at = await place();
     const head = await commit(at, {
