@@ -34,7 +34,8 @@ export function commitApplier(services: Services): ApplyCommit {
       const known = toApiError(error);
       // the controller tries again as after any silence of the store
       if (known?.code === 'SERVICE_UNAVAILABLE') throw unavailable(known.message, error);
-      if (known !== undefined && refusals.includes(known.code)) return { refused: inWords(known) };
+      if (known !== undefined && refusals.includes(known.code))
+        return { refused: inWords(known), isPassing: known.code === 'TOO_MANY_REQUESTS' };
       throw error;
     }
   };

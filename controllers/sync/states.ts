@@ -1,6 +1,6 @@
 import { defined } from '../../store/defined.ts';
 import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
-import { maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
+import { maxMessageChars, maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
 import type { SyncRun } from '../../store/kinds/sync.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
@@ -60,6 +60,26 @@ function changing(steps: readonly CommitStep[]): CommitStep[] {
   return steps.filter(({ action }) => action !== 'unchanged');
 }
 
+/** Why a sync has drifted, in words. */
+export function changedByHand(differs: readonly string[]): string {
+  const message = `Somebody has changed what the commit declares: ${inWords(differs)}. Ask for a sync to change it back, or commit the change`;
+  return message.slice(0, maxMessageChars);
+}
+
+/** What a sync waits for, in words. */
+export function toBeForced(keys: readonly string[]): string {
+  const message = `These steps lose data, or overwrite what others have set: ${inWords(keys)}. Ask for a sync, and name them in force`;
+  return message.slice(0, maxMessageChars);
+}
+
+/** Most keys that are named in a message. */
+const maxTold = 10;
+
+function inWords(keys: readonly string[]): string {
+  const more = keys.length > maxTold ? ` and ${keys.length - maxTold} more` : '';
+  return `${keys.slice(0, maxTold).join(', ')}${more}`;
+}
+
 /** What became of a commit, for its record. */
 export function runOf(
   { commit, message: commit_message }: Read,
@@ -69,7 +89,7 @@ export function runOf(
   const steps = changing(plan?.steps ?? []);
   return {
     commit,
-    ...defined({ commit_message: commit_message.slice(0, 200) || undefined, message: message?.slice(0, 2000) }),
+    ...defined({ commit_message: commit_message.slice(0, 200) || undefined, message: message?.slice(0, maxMessageChars) }),
     at: at.toISOString(),
     outcome,
     steps: steps.slice(0, maxRunSteps).map(({ action, key, fields }) => ({

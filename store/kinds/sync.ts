@@ -14,6 +14,9 @@ export const maxSyncRuns = 20;
 export const maxRunSteps = 20;
 export const maxStepFields = 5;
 
+/** Longest text of why a sync failed, or what it waits for. */
+export const maxMessageChars = 2000;
+
 /** Most keys of objects that are listed as differing, or as waiting to be forced. */
 export const maxSyncKeys = 50;
 
@@ -37,7 +40,7 @@ export const SyncRun = z.object({
   at: Timestamp,
   outcome: SyncOutcome,
   /** Why it failed, or what it waits for. */
-  message: z.string().max(2000).optional(),
+  message: z.string().max(maxMessageChars).optional(),
   /** The first steps of its plan that change something. */
   steps: z
     .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()).max(maxStepFields) }))
@@ -87,7 +90,7 @@ export const sync = defineKind({
     commit_wanted: z.string().max(64).optional(),
     commit_applied: z.string().max(64).optional(),
     /** What it waits for, or why it failed. */
-    message: z.string().max(2000).optional(),
+    message: z.string().max(maxMessageChars).optional(),
     /** Keys of objects that are not as the commit declares them. */
     differs: z.array(z.string()).max(maxSyncKeys).default([]),
     /** Keys of steps that a person has to force. */
