@@ -7,6 +7,7 @@ import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { syncController } from '../../controllers/sync/reconcile.ts';
 import { keys } from '../../store/keys.ts';
+import { commit as commitUnit } from '../../store/unit.ts';
 import { systemClock } from '../../time/clock.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -22,6 +23,10 @@ let owner: Client;
 let repositories: TestRepositories;
 /** How calls of the agent fail; absent: they do not. */
 let lack: CallError | undefined;
+/** Requests write too fast while it is true. */
+let isBusy = false;
+/** Calls of the agent by their methods, in their order. */
+const calls: string[] = [];
 
 beforeAll(async () => {
   const unlimited = { perMinute: 0, burst: 1 };
@@ -36,6 +41,7 @@ beforeAll(async () => {
   });
   const agents = {
     async call(_tenant: string, _server: string, params: { method: string }, { signal }: { signal: AbortSignal }) {
+      calls.push(`${params.method} ${(params as { repository_url?: string }).repository_url}`);
       if (lack !== undefined) throw lack;
       const it = params as Parameters<typeof read>[0] & { method: string }; // as agents read it
       const answer =
@@ -47,7 +53,9 @@ beforeAll(async () => {
       });
     },
   };
-  running.use(await lead(world, world.clock, syncController({ agents, apply: world.applyCommit })));
+  const apply: ApiWorld['applyCommit'] = async (asked) =>
+    isBusy ? { refused: 'Too many writes', isPassing: true } : world.applyCommit(asked);
+  running.use(await lead(world, world.clock, syncController({ agents, apply })));
   owner = await world.owner();
 });
 afterAll(async () => {
@@ -103,6 +111,23 @@ const reaches = (id: string, status: string, commit?: string) =>
 const run = (id: string, body: object = {}) => owner.post(`/syncs/${id}/sync`, body);
 const named = async (kind: string, { project }: At, name: string) =>
   (await owner.get(`/${kind}?projectId=${project}`)).data.find((one: { name: string }) => one.name === name);
+/** A webhook of the repository; what it returns announces a branch. */
+async function pushes({ project, shop }: At): Promise<(branch: string) => Promise<unknown>> {
+  const hook = crypto.randomUUID();
+  const of = { project_id: project, repository_url: shop.fileUrl };
+  await world.create('git_webhook', hook, desiredState('git_webhook', of));
+  return (branch) =>
+    world.create(
+      'webhook_delivery',
+      crypto.randomUUID(),
+      desiredState('webhook_delivery', {
+        webhook_id: hook,
+        project_id: project,
+        what: 'push',
+        pushes: [{ ref: `refs/heads/${branch}` }],
+      }),
+    );
+}
 const commit = ({ shop }: At, all: GitFiles, message = 'Change') => shop.commit(all, { message });
 
 describe('a commit', () => {
@@ -281,13 +306,16 @@ describe('a commit', () => {
     expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
   });
 
-  it('waits while the agent is away, and of a branch that is gone nothing changes', async () => {
+  it.each([
+    ['is away', new CallError('away', 'The agent is not connected'), 'The agent is not connected'],
+    ['does not answer in time', new CallError('timeout', 'The agent did not answer'), 'the git host is slow'],
+  ])('waits while the agent %s, and of a branch that is gone nothing changes', async (_what, error, message) => {
     const at = await place();
     await commit(at, { 'deploy/web.yaml': web('web:1') });
-    lack = new CallError('away', 'The agent is not connected');
+    lack = error;
     try {
       const id = await made(at);
-      await until('it waits', async () => (await shown(id)).message === 'The agent is not connected');
+      await until('it waits', async () => (await shown(id)).message?.includes(message) === true);
       expect(await shown(id)).toMatchObject({ status: 'pending', commit_wanted: null });
       lack = undefined;
       await run(id);
@@ -301,7 +329,63 @@ describe('a commit', () => {
   });
 });
 
+it('a commit is neither failed nor forgotten while requests write too fast', async () => {
+  const at = await place();
+  const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  isBusy = true;
+  try {
+    const id = await made(at);
+    await until('it waits', async () => (await shown(id)).message === 'Too many writes');
+    expect(await shown(id)).toMatchObject({ status: 'pending', commit_wanted: head, commit_applied: null });
+    expect(await runs(id)).toEqual([]);
+    isBusy = false;
+    await run(id);
+    await reaches(id, 'in_sync', head);
+  } finally {
+    isBusy = false;
+  }
+});
+
+it('the files of a commit that cannot be read are not asked for at each look', async () => {
+  const at = await place();
+  const head = await commit(at, { other: '' });
+  const id = await made(at, { interval_seconds: 86_400 });
+  await reaches(id, 'failed', head);
+  const called = (method: string): number => calls.filter((it) => it === `${method} ${at.shop.fileUrl}`).length;
+  expect([called('git.head'), called('repository.read')]).toEqual([1, 1]);
+  const push = await pushes(at);
+  // the second look begins after the first one has ended
+  for (const looks of [2, 3]) {
+    await push('main');
+    await until('it looks', async () => called('git.head') === looks);
+  }
+  expect(called('repository.read')).toBe(1);
+  await run(id);
+  await until('a person makes it read', async () => called('repository.read') === 2);
+});
+
 describe('what is forced', () => {
+  it('stays forced while it waits for something else to be gone', async () => {
+    const at = await place();
+    const mounted = web('web:1', 'volumes: [{volume: files, path: /files}]');
+    const first = await commit(at, { 'deploy/web.yaml': mounted, 'deploy/files.yaml': files });
+    const id = await made(at);
+    await reaches(id, 'in_sync', first);
+    const [{ id: app }, { id: volume }] = [await named('applications', at, 'web'), await named('volumes', at, 'files')];
+    const second = await commit(at, { 'deploy/other.yaml': object('Volume', 'other', '{}') });
+    await run(id);
+    expect(await reaches(id, 'waiting', second)).toMatchObject({ needs_force: ['volumes.files'] });
+    await run(id, { force: ['volumes.files'] });
+    await until('the application goes first', async () => (await shown(id)).message?.includes('to be gone') === true);
+    expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeUndefined();
+    const unit = world.repo.begin();
+    const leaving = await world.repo.get('application', app);
+    for (const finalizer of leaving?.meta.finalizers ?? []) unit.release(leaving!, finalizer);
+    await commitUnit(unit);
+    await reaches(id, 'in_sync', second);
+    expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeDefined();
+  });
+
   it('is of the commit that was seen, and of no later one', async () => {
     const at = await place();
     const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': files });
@@ -386,6 +470,15 @@ describe('what somebody changes by hand', () => {
   });
 });
 
+it.each(['manager', 'set'])('nobody else applies as a sync: %s', async (field) => {
+  const { project } = await place();
+  const body = { project_id: project, content: files, [field]: `sync/${crypto.randomUUID()}` };
+  expect((await owner.post('/apply', body)).body.error).toMatchObject({
+    code: 'BAD_REQUEST',
+    details: [{ field, message: expect.stringContaining('sync/ is for syncs') }],
+  });
+});
+
 describe('rights', () => {
   it('are those of who made it, in its project alone, and end with its key', async () => {
     const at = await place();
@@ -433,21 +526,8 @@ it('a webhook that announces the branch makes its sync look at once', async () =
   const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
   const id = await made(at, { interval_seconds: 86_400 });
   await reaches(id, 'in_sync', first);
-  const hook = crypto.randomUUID();
-  const of = { project_id: at.project, repository_url: at.shop.fileUrl };
-  await world.create('git_webhook', hook, desiredState('git_webhook', of));
+  const push = await pushes(at);
   const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
-  const push = (branch: string) =>
-    world.create(
-      'webhook_delivery',
-      crypto.randomUUID(),
-      desiredState('webhook_delivery', {
-        webhook_id: hook,
-        project_id: at.project,
-        what: 'push',
-        pushes: [{ ref: `refs/heads/${branch}` }],
-      }),
-    );
   await push('other');
   await push('main');
   await reaches(id, 'in_sync', second);

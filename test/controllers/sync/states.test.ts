@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { conditionsOf, decide, known, runOf, withRun } from '../../../controllers/sync/states.ts';
+import { changedByHand, conditionsOf, decide, known, runOf, toBeForced, withRun } from '../../../controllers/sync/states.ts';
 import type { Decision, Observed } from '../../../controllers/sync/states.ts';
 import { brokenLaws } from '../../../controllers/runtime/conditions.ts';
 import type { CommitPlan, CommitStep } from '../../../store/declared/commit.ts';
-import { maxRunSteps, maxSyncRuns, SyncPhase } from '../../../store/kinds/sync.ts';
+import { maxMessageChars, maxRunSteps, maxSyncKeys, maxSyncRuns, SyncPhase } from '../../../store/kinds/sync.ts';
 import { object } from '../../harness/objects.ts';
 
 const step = (key: string, more: Partial<CommitStep> = {}): CommitStep => ({
@@ -78,6 +78,12 @@ describe('a plan', () => {
   ])('%s', (_what, of, is, leadsTo) => {
     expect(decided(is, of)).toEqual(leadsTo);
   });
+});
+
+it.each([changedByHand, toBeForced])('a message has room for the longest keys', (inWords) => {
+  const keys = Array.from({ length: maxSyncKeys }, () => `template_instances.${'e'.repeat(100)}/${'n'.repeat(100)}`);
+  expect(inWords(keys).length).toBeLessThanOrEqual(maxMessageChars);
+  expect(inWords(['volumes.files'])).toContain('volumes.files');
 });
 
 describe('the record of commits', () => {
