@@ -126,7 +126,9 @@ async function manifestsIn(root: string, paths: readonly string[]): Promise<stri
 /** The path of a manifest. One that was left out would count as deleted. @throws RuntimeFailure unless it can be read */
 function readable(it: Dirent, at: string): string {
   if (at.length > maxPathChars)
-    throw invalid(`The path ${at.slice(0, 100)}… is longer than ${maxPathChars} characters: give the file a shorter one`);
+    throw invalid(
+      `The path ${at.slice(0, 100)}… is longer than ${maxPathChars} characters: give the file a shorter one`,
+    );
   if (it.isSymbolicLink())
     throw invalid(`${at} is a link, and links in a folder are not followed: put the file there, or remove the link`);
   if (!it.isFile()) throw invalid(`${at} is no regular file: remove it, or give it another name`);

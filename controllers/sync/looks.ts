@@ -29,10 +29,7 @@ export interface Look {
 }
 
 /** Whether the branch is to be looked at now: its time has come, the sync was changed, or a webhook announced it. Pure. */
-export function isDue(
-  look: Look | undefined,
-  of: { generation: number; announced: number; now: number },
-): boolean {
+export function isDue(look: Look | undefined, of: { generation: number; announced: number; now: number }): boolean {
   if (look === undefined) return true;
   return look.generation !== of.generation || look.announced < of.announced || look.dueAt <= of.now;
 }

@@ -89,7 +89,10 @@ export function runOf(
   const steps = changing(plan?.steps ?? []);
   return {
     commit,
-    ...defined({ commit_message: commit_message.slice(0, 200) || undefined, message: message?.slice(0, maxMessageChars) }),
+    ...defined({
+      commit_message: commit_message.slice(0, 200) || undefined,
+      message: message?.slice(0, maxMessageChars),
+    }),
     at: at.toISOString(),
     outcome,
     steps: steps.slice(0, maxRunSteps).map(({ action, key, fields }) => ({

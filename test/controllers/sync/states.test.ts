@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { changedByHand, conditionsOf, decide, known, runOf, toBeForced, withRun } from '../../../controllers/sync/states.ts';
+import {
+  changedByHand,
+  conditionsOf,
+  decide,
+  known,
+  runOf,
+  toBeForced,
+  withRun,
+} from '../../../controllers/sync/states.ts';
 import type { Decision, Observed } from '../../../controllers/sync/states.ts';
 import { brokenLaws } from '../../../controllers/runtime/conditions.ts';
 import type { CommitPlan, CommitStep } from '../../../store/declared/commit.ts';
