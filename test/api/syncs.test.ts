@@ -364,6 +364,25 @@ it('the files of a commit that cannot be read are not asked for at each look', a
   await until('a person makes it read', async () => called('repository.read') === 2);
 });
 
+it('syncs of two branches of a repository keep the files of both', async () => {
+  const at = await place();
+  const [one, other] = [
+    await commit(at, { 'deploy/files.yaml': files }),
+    await at.shop.commit({ 'deploy/more.yaml': object('Volume', 'more', '{}') }, { branch: 'next' }),
+  ];
+  const far = { interval_seconds: 86_400 };
+  const id = await made(at, far);
+  await reaches(id, 'in_sync', one);
+  await reaches(await made(at, { ...far, name: 'next', branch: 'next' }), 'in_sync', other);
+  const called = (method: string): number => calls.filter((it) => it === `${method} ${at.shop.fileUrl}`).length;
+  const push = await pushes(at);
+  for (const looks of [3, 4]) {
+    await push('main');
+    await until('it looks', async () => called('git.head') === looks);
+  }
+  expect(called('repository.read')).toBe(2);
+});
+
 describe('what is forced', () => {
   it('stays forced while it waits for something else to be gone', async () => {
     const at = await place();
