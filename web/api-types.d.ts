@@ -19184,7 +19184,7 @@ export interface operations {
                     is_paused?: boolean | null;
                     /** Format: uuid */
                     project_id: string;
-                    /** @description Where objects are that name no environment */
+                    /** @description Where objects are that name no environment; by default in the present default one of the project */
                     environment_id?: string | null;
                     git_credential_id?: string | null;
                     labels?: {
@@ -19513,7 +19513,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Keys of steps that may lose data, or overwrite what others have set, as needs_force lists them */
+                    /** @description Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them */
                     force?: string[];
                 };
             };

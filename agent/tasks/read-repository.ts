@@ -1,4 +1,5 @@
 import { constants } from 'node:fs';
+import type { Dirent } from 'node:fs';
 import { lstat, open, readdir, realpath } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { GitCredential } from '../../agent-protocol/git-credential.ts';
@@ -109,10 +110,9 @@ async function manifestsIn(root: string, paths: readonly string[]): Promise<stri
       throw invalid(`The folder has more than ${maxEntries} files: name one that has only what declares objects`);
     for (const it of inside.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
       const at = path === '' ? it.name : `${path}/${it.name}`;
-      // links are not followed: what they lead to is read where it is
-      if (it.name.startsWith('.') || at.length > maxPathChars) continue;
+      if (it.name.startsWith('.')) continue;
       if (it.isDirectory()) await walk(join(folder, it.name), at);
-      else if (it.isFile() && /\.(ya?ml|json)$/i.test(it.name)) add(at);
+      else if (/\.(ya?ml|json)$/i.test(it.name)) add(readable(it, at));
     }
   };
   for (const path of paths) {
@@ -121,6 +121,18 @@ async function manifestsIn(root: string, paths: readonly string[]): Promise<stri
     else add(path);
   }
   return found;
+}
+
+/** The path of a manifest. One that was left out would count as deleted. @throws RuntimeFailure unless it can be read */
+function readable(it: Dirent, at: string): string {
+  if (at.length > maxPathChars)
+    throw invalid(
+      `The path ${at.slice(0, 100)}… is longer than ${maxPathChars} characters: give the file a shorter one`,
+    );
+  if (it.isSymbolicLink())
+    throw invalid(`${at} is a link, and links in a folder are not followed: put the file there, or remove the link`);
+  if (!it.isFile()) throw invalid(`${at} is no regular file: remove it, or give it another name`);
+  return at;
 }
 
 function invalid(message: string): RuntimeFailure {

@@ -51,11 +51,14 @@ export interface Applying extends Manager {
   project: ReadonlyResource<'project'>;
   /** Where objects are that name no environment; absent: in the default one of the project. */
   environment?: ReadonlyResource<'environment'> | undefined;
+  /** Other passes may share them: they are never changed. */
   objects: readonly DeclaredObject[];
   /** What the set applied before and does not declare any more is deleted. */
   prune: boolean;
   /** Keys of steps that may lose data, or overwrite what others have set. */
   force: readonly string[];
+  /** What others changed of what the manager alone declares is changed back without being forced. */
+  corrects?: boolean | undefined;
   /** Applications whose source no deployment has are deployed. */
   deploys: boolean;
   isDryRun: boolean;
@@ -71,7 +74,7 @@ export async function applyObjects(ctx: RequestContext, asked: Applying): Promis
   await whole.run(async () => unit);
   const plan = whole.plan();
   if (asked.isDryRun) return plan;
-  requireForced(plan.steps, asked.force);
+  requireForced(whole.toForce(), asked.force);
   if (operationsOf(unit) <= mostOperations) return done(await ctx.commit(unit, () => plan));
   const parts = new Pass(ctx, asked);
   let part = ctx.repo.begin();
@@ -79,7 +82,7 @@ export async function applyObjects(ctx: RequestContext, asked: Applying): Promis
   await parts.run(async () => {
     if (operationsOf(part) > mostOperationsOfParts) {
       const full = part;
-      requireForced(parts.plan().steps, asked.force, isPartDone);
+      requireForced(parts.toForce(), asked.force, isPartDone);
       isPartDone = true;
       part = ctx.repo.begin();
       await ctx.commit(full, () => undefined);
@@ -87,7 +90,7 @@ export async function applyObjects(ctx: RequestContext, asked: Applying): Promis
     return part;
   });
   // it was planned before the first part, and others may have changed something since
-  requireForced(parts.plan().steps, asked.force, isPartDone);
+  requireForced(parts.toForce(), asked.force, isPartDone);
   return done(await ctx.commit(part, () => parts.plan()));
 }
 
@@ -111,17 +114,13 @@ function operationsOn({ meta, desired }: ReadonlyResource, action: string): numb
 }
 
 function requireForced(steps: readonly PlannedStep[], force: readonly string[], isPartDone = false): void {
-  const missing = steps.filter((it) => needsForce(it) && !force.includes(it.key));
+  const missing = steps.filter(({ key }) => !force.includes(key));
   if (missing.length === 0) return;
   const soFar = isPartDone ? 'What came before is done, and the rest is not, as it has' : 'Nothing is done, as it has';
   throw conflicting(
     `${soFar} to be forced: ${missing.map(whyForced).join('; ')}. Look at the plan with dry_run, then name each key in force`,
     missing.map((it) => ({ field: 'force', reason: 'force_needed', message: whyForced(it) })),
   );
-}
-
-function needsForce({ loses_data, fields }: PlannedStep): boolean {
-  return loses_data !== null || fields.some(({ by_hand }) => by_hand);
 }
 
 function whyForced({ key, loses_data, fields }: PlannedStep): string {
@@ -141,6 +140,8 @@ class Pass {
   readonly #coming: ComingView;
   readonly #steps: PlannedStep[] = [];
   readonly #declared = new Set<string>();
+  /** Steps that change back what others changed of what the manager alone declares. */
+  readonly #corrections = new Set<PlannedStep>();
 
   constructor(ctx: RequestContext, asked: Applying) {
     this.#coming = new ComingView(ctx.view);
@@ -153,8 +154,15 @@ class Pass {
       dry_run: this.#asked.isDryRun,
       changes: this.#steps.some(({ action }) => action !== 'unchanged'),
       steps: this.#steps,
-      needs_force: this.#steps.filter(needsForce).map(({ key }) => key),
+      needs_force: this.toForce().map(({ key }) => key),
     };
+  }
+
+  /** Steps that lose data, or overwrite what others have set. */
+  toForce(): PlannedStep[] {
+    const overwrites = (it: PlannedStep): boolean =>
+      it.fields.some(({ by_hand }) => by_hand) && !this.#corrections.has(it);
+    return this.#steps.filter((it) => it.loses_data !== null || overwrites(it));
   }
 
   /** @throws ApiError */
@@ -495,10 +503,9 @@ class Pass {
       ({ isWrite, path }) => isWrite && path !== referencesPath,
     );
     // what nobody has applied was set by somebody
+    const isOfOther = ({ path }: FieldPlan): boolean => otherManager(declarations, this.#asked, path) !== undefined;
     const isOthers = (one: FieldPlan): boolean =>
-      one.isForeign ||
-      otherManager(declarations, this.#asked, one.path) !== undefined ||
-      (former === undefined && (one.before !== null || one.isSecret));
+      one.isForeign || isOfOther(one) || (former === undefined && (one.before !== null || one.isSecret));
     const isSame = unit.changes().objects.every(({ it: other }) => other.meta.id !== live.meta.id);
     this.#note(unit, live, changed, { fields, spec: it.spec });
     const effects = effectsOfChange(
@@ -506,7 +513,7 @@ class Pass {
       writes.map(({ path }) => path),
       changed.desired,
     );
-    this.#steps.push({
+    const step: PlannedStep = {
       ...this.#stepOf(it, isSame ? 'unchanged' : 'update'),
       id: live.meta.id,
       fields: writes.map((one) => ({
@@ -517,7 +524,9 @@ class Pass {
         by_hand: isOthers(one),
       })),
       ...effects,
-    });
+    };
+    this.#steps.push(step);
+    if (this.#asked.corrects === true && former !== undefined && !writes.some(isOfOther)) this.#corrections.add(step);
   }
 
   /** @throws ApiError CONFLICT for a part of a template instance */

@@ -4,10 +4,10 @@ import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { openTenantGuard } from '../../store/tenants.ts';
 import { byProof } from '../auth/authenticate.ts';
+import type { DeclaredObject } from '../declared/objects.ts';
 import type { RequestContext, Services } from '../endpoint/context.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
-import { conflicting, forbidden, notFound } from '../ground/api-error.ts';
-import type { ApiError } from '../ground/api-error.ts';
+import { ApiError, conflicting, forbidden, notFound } from '../ground/api-error.ts';
 import { isWorthRetrying, toApiError } from '../http/to-api-error.ts';
 import { authorize } from '../rights/authorize.ts';
 import { permissions } from '../rights/permissions.ts';
@@ -24,37 +24,59 @@ const refusals: readonly string[] = ['BAD_REQUEST', 'FORBIDDEN', 'NOT_FOUND', 'C
  * and its audit record. A transaction also has the fence of the leader, so that no former one applies an older commit.
  */
 export function commitApplier(services: Services): ApplyCommit {
+  const read: ReadCommits = new WeakMap();
   return async (asked) => {
     try {
       await services.fresh();
-      return { plan: await apply(services, asked) };
+      return { plan: await apply(services, asked, read) };
     } catch (error) {
       if (isUnavailable(error) || (isConflict(error) && isWorthRetrying(error))) throw error;
       const known = toApiError(error);
       // the controller tries again as after any silence of the store
       if (known?.code === 'SERVICE_UNAVAILABLE') throw unavailable(known.message, error);
-      if (known !== undefined && refusals.includes(known.code)) return { refused: inWords(known) };
+      if (known !== undefined && refusals.includes(known.code))
+        return { refused: inWords(known), isPassing: known.code === 'TOO_MANY_REQUESTS' };
       throw error;
     }
   };
 }
 
+/** What commits declare, or what is wrong with them: to parse their files anew for each comparison would hold up others. */
+type ReadCommits = WeakMap<CommitToApply['files'], readonly DeclaredObject[] | ApiError>;
+
+/** What files declare, parsed once for as long as they are kept. @throws ApiError BAD_REQUEST */
+async function objectsOf(files: CommitToApply['files'], read: ReadCommits): Promise<readonly DeclaredObject[]> {
+  // the parser of YAML is loaded when the first commit comes
+  const { readFiles } = await import('../declared/read.ts');
+  const found = read.get(files) ?? parsed(() => readFiles(files));
+  read.set(files, found);
+  if (found instanceof ApiError) throw found;
+  return found;
+}
+
+function parsed(parse: () => readonly DeclaredObject[]): readonly DeclaredObject[] | ApiError {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+}
+
 /** @throws ApiError; conflict */
-async function apply(services: Services, asked: CommitToApply): Promise<CommitPlan> {
-  const { tenant, manager, files, prune, force, isDryRun } = asked;
+async function apply(services: Services, asked: CommitToApply, read: ReadCommits): Promise<CommitPlan> {
+  const { tenant, manager, files, prune, force, corrects, isDryRun } = asked;
   const view = services.mirror.tenant(tenant);
   const project = view.get('project', asked.project);
   if (project === undefined || isDeleting(project)) throw notFound('Project');
   const environment = asked.environment === undefined ? undefined : view.get('environment', asked.environment);
   if (asked.environment !== undefined && environment === undefined)
     throw conflicting('The environment of its objects was deleted: change the sync, and name another one');
-  // the parser of YAML is loaded when the first commit comes
-  const { readFiles } = await import('../declared/read.ts');
+  const objects = await objectsOf(files, read);
   const { applyObjects } = await import('../declared/apply.ts');
-  const objects = readFiles(files);
   const ctx = contextFor(services, asked, project);
-  const of = { project, environment, objects, manager, set: manager, prune, force, deploys: true, isDryRun };
-  return applyObjects(ctx, of);
+  const of = { project, environment, objects, manager, set: manager, prune, force, corrects, isDryRun };
+  return applyObjects(ctx, { ...of, deploys: true });
 }
 
 /** What a request with the key of the sync would get. @throws ApiError FORBIDDEN */

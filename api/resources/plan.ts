@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxKeyChars } from '../../store/kinds/declarations.ts';
 
 const Shown = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
@@ -42,7 +43,7 @@ export type Plan = z.infer<typeof Plan>;
 /** Of a body: whether it is only planned, and which steps may lose data. */
 export const planFields = {
   dry_run: z.boolean().optional().meta({ description: 'Answer with the plan alone: nothing is changed' }),
-  force: z.array(z.string().max(200)).max(100).optional().meta({
+  force: z.array(z.string().max(maxKeyChars)).max(100).optional().meta({
     description: 'Keys of the steps that may lose data, such as databases.db, or what else the plan asks for',
   }),
 };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxKeyChars } from '../../store/kinds/declarations.ts';
 import { sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -79,7 +80,9 @@ const settings = {
 export const SyncCreate = z.strictObject({
   ...settings,
   project_id: Reference,
-  environment_id: Reference.nullish().meta({ description: 'Where objects are that name no environment' }),
+  environment_id: Reference.nullish().meta({
+    description: 'Where objects are that name no environment; by default in the present default one of the project',
+  }),
   git_credential_id: Reference.nullish(),
   server_id: settings.server_id.nullish().meta({ description: 'By default that of the project' }),
   path: settings.path.nullish(),
@@ -101,8 +104,9 @@ export const SyncUpdate = z
   .partial();
 
 export const SyncNow = z.strictObject({
-  force: z.array(z.string().max(200)).max(100).optional().meta({
-    description: 'Keys of steps that may lose data, or overwrite what others have set, as needs_force lists them',
+  force: z.array(z.string().max(maxKeyChars)).max(100).optional().meta({
+    description:
+      'Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them',
   }),
 });
 

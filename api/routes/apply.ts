@@ -12,7 +12,8 @@ const Word = z
   .string()
   .min(1)
   .max(100)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/, 'Must be a word such as shop or ci/main');
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/, 'Must be a word such as shop or ci/main')
+  .refine((word) => !word.startsWith('sync/'), 'sync/ is for syncs: choose another word');
 
 export const applyDeclared = defineEndpoint({
   method: 'POST',

@@ -1,11 +1,13 @@
 import { defined } from '../../store/defined.ts';
 import { syncInterval } from '../../store/kinds/sync.ts';
+import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { keyOf } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
+import { conflicting } from '../ground/api-error.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import { runsOf, Sync, SyncCreate, SyncNow, SyncRuns, syncs, SyncUpdate } from '../resources/sync.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
@@ -33,8 +35,7 @@ export const createSync = defineEndpoint({
     const { view } = ctx;
     const project = referred(view, 'project', body.project_id, 'project_id');
     const server = serverFor(view, project, body.server_id);
-    const environment =
-      typeof body.environment_id === 'string' ? referredEnvironment(view, body.environment_id, project) : undefined;
+    const environment = usualEnvironment(view, body.environment_id ?? null, project);
     requireRoom(view.by('sync', 'project', project.meta.id).length, countLimits.syncsPerProject, {
       where: 'The project',
       what: 'syncs',
@@ -43,7 +44,7 @@ export const createSync = defineEndpoint({
     const unit = ctx.repo.begin();
     unit.require(project);
     unit.require(server);
-    if (environment !== undefined) unit.require(environment);
+    unit.require(environment);
     const id = ctx.random.id();
     const source = defined({
       repository_url: body.repository_url,
@@ -60,7 +61,7 @@ export const createSync = defineEndpoint({
         name: body.name,
         path: body.path ?? '.',
         reader_id: server.meta.id,
-        ...defined({ usual_environment_id: environment?.meta.id }),
+        usual_environment_id: environment.meta.id,
         interval_seconds: body.interval_seconds ?? syncInterval.usual,
         prune: body.prune ?? true,
         drift: body.drift ?? 'warn',
@@ -73,6 +74,15 @@ export const createSync = defineEndpoint({
     return ctx.commit(unit, () => syncs.answerOf(it, view));
   },
 });
+
+/** The environment that is named, or the default one of now: another default later moves nothing. @throws ApiError */
+function usualEnvironment(
+  view: TenantView,
+  id: string | null,
+  project: ReadonlyResource<'project'>,
+): ReadonlyResource<'environment'> {
+  return referredEnvironment(view, id ?? project.desired.default_environment_id, project);
+}
 
 /** Fields that decide what is done with whose rights: who changes one of them is whom the sync acts for. */
 const decisive = [
@@ -102,9 +112,12 @@ export const updateSync = defineEndpoint({
     const unit = ctx.repo.begin();
     if (body.server_id !== undefined && body.server_id !== it.desired.reader_id)
       unit.require(usableServer(view, body.server_id, 'server_id', projectId));
-    if (typeof body.environment_id === 'string') unit.require(referredEnvironment(view, body.environment_id, project));
+    const environment =
+      body.environment_id === undefined ? undefined : usualEnvironment(view, body.environment_id, project);
+    if (environment !== undefined) unit.require(environment);
+    const wanted = { ...body, ...defined({ environment_id: environment?.meta.id }) };
     const before = syncs.answerOf(it, view);
-    const isOther = decisive.some((field) => body[field] !== undefined && body[field] !== before[field]);
+    const isOther = decisive.some((field) => wanted[field] !== undefined && wanted[field] !== before[field]);
     const key =
       isOther || body.take_over === true ? replaceKey(ctx, unit, it, body.name ?? it.desired.name) : undefined;
     const changed = unit.change(it, (draft) => {
@@ -112,7 +125,9 @@ export const updateSync = defineEndpoint({
       Object.assign(draft, defined({ name, repository_url, branch, path, interval_seconds, prune, drift, is_paused }));
       draft.reader_id = body.server_id ?? draft.reader_id;
       assign(draft, 'git_credential_id', body.git_credential_id);
-      assign(draft, 'usual_environment_id', body.environment_id);
+      assign(draft, 'usual_environment_id', environment?.meta.id);
+      // what was to be forced before a pause is asked for anew after it
+      if (body.is_paused === true && draft.request !== undefined) draft.request.force = [];
       if (key === undefined) return;
       draft.key_id = key;
       draft.requested_by = ctx.principal.user.meta.id;
@@ -139,9 +154,12 @@ export const runSync = defineEndpoint({
   response: Sync,
   settle: syncs.settle,
   handle: async (ctx, { it, body: { force = [] } }) => {
+    const commit = it.observed?.commit_wanted;
+    if (force.length > 0 && commit === undefined)
+      throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
-      draft.request = { at: ctx.clock.now().toISOString(), force: [...force] };
+      draft.request = { at: ctx.clock.now().toISOString(), force: [...force], ...defined({ commit }) };
     });
     return ctx.commit(unit, () => syncs.answerOf(changed, ctx.view));
   },

@@ -1,12 +1,24 @@
-import type { ApplyCommit, CommitPlan } from '../../store/declared/commit.ts';
+import type { ApplyCommit, CommitPlan, Refused } from '../../store/declared/commit.ts';
 import { maxSyncKeys } from '../../store/kinds/sync.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { onChange } from '../runtime/wakes.ts';
 import { announcedBy, newestAnnounced } from './announced.ts';
+import { isDue, pauseOf, retryOf } from './looks.ts';
+import type { Look, Unread } from './looks.ts';
 import { filesOf, headOf, Unreadable } from './repository.ts';
-import { cleared, conditionsOf, decide, differing, known, runOf, withRun } from './states.ts';
+import {
+  changedByHand,
+  cleared,
+  conditionsOf,
+  decide,
+  differing,
+  known,
+  runOf,
+  toBeForced,
+  withRun,
+} from './states.ts';
 import type { Observed, Sync } from './states.ts';
 import { Texts } from './texts.ts';
 import type { KeptCommit } from './texts.ts';
@@ -15,20 +27,13 @@ import type { KeptCommit } from './texts.ts';
 const pace = {
   /** What was changed is compared again at most so often between two looks. */
   compareMs: 1000,
-  /** An agent that is away or busy is asked again after that time, unless the next look comes before. */
+  /** An agent that is away or busy, or a full budget, is tried again after that time, unless the next look comes before. */
   awayMs: 30_000,
-  /** What something has to be gone for is tried again after that time. */
+  /** What something has to be gone for is tried again after that time, and then after twice the time each. */
   partlyMs: 5000,
+  /** The files of a commit that cannot be read are asked for again after that time. */
+  unreadMs: 600_000,
 } as const;
-
-/** When the branch of a sync is looked at next, and of which generation it was looked at. In the memory of the leader. */
-interface Look {
-  generation: number;
-  /** The newest delivery of a webhook that announced its branch. */
-  announced: number;
-  dueAt: number;
-  comparedAt: number;
-}
 
 /** Names the declarations of a sync at the objects that it has applied. */
 function managerOf(id: string): string {
@@ -48,7 +53,7 @@ function syncsOf({
 }
 
 /** Kinds of what a commit declares. */
-const declaredKinds = ['environment', 'volume', 'database', 'application', 'template_instance'] as const;
+const declaredKinds = ['environment', 'volume', 'database', 'application', 'function', 'template_instance'] as const;
 
 function wakeOf<K extends (typeof declaredKinds)[number]>(kind: K) {
   return onChange(
@@ -92,32 +97,36 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         const observed = known(it.observed);
         return { observed, conditions: conditionsOf(observed, true), next: { settled: true } };
       }
+      const { generation } = it.meta;
       const now = ctx.clock.monotonic();
       const look = looks.get(key);
-      const intervalMs = it.desired.interval_seconds * 1000;
+      const mostMs = it.desired.interval_seconds * 1000;
       const announced = newestAnnounced(it, ctx.view);
-      const isDue =
-        look === undefined || look.generation !== it.meta.generation || look.announced < announced || look.dueAt <= now;
-      if (!isDue) {
-        const dueMs = look.dueAt - now;
-        const { commit_wanted: wanted } = it.observed ?? {};
-        const kept = wanted === undefined ? undefined : texts.get(placeOf(it), wanted);
-        if (kept === undefined) return verdict(known(it.observed), dueMs);
-        const waitMs = look.comparedAt + pace.compareMs - now;
-        if (waitMs > 0) return verdict(known(it.observed), Math.min(dueMs, waitMs));
-        look.comparedAt = now;
-        const { observed, againMs = dueMs } = await bring(it, kept, apply, ctx);
-        await announce(it, observed, ctx);
-        return verdict(observed, Math.min(dueMs, againMs));
+      if (look === undefined || isDue(look, { generation, announced, now })) {
+        const before = look?.generation === generation ? look : undefined;
+        // a look that is cut short by an error is made again
+        looks.delete(key);
+        const done = await lookAt(it, { agents, apply, texts, unread: before?.unread }, ctx);
+        await announce(it, done.observed, ctx);
+        const { observed, lookMs = mostMs, retryMs: firstMs, unread } = done;
+        const at = ctx.clock.monotonic();
+        const retry = firstMs === undefined ? undefined : retryOf(before?.retry, { firstMs, mostMs, now: at });
+        const dueAt = at + Math.min(lookMs, mostMs);
+        const next: Look = { generation, announced, dueAt, comparedAt: at, retry, unread };
+        looks.set(key, next);
+        return verdict(observed, pauseOf(next, at));
       }
-      // a look that is cut short by an error is made again
-      looks.delete(key);
-      const done = await lookAt(it, { agents, apply, texts }, ctx);
-      await announce(it, done.observed, ctx);
-      const next = Math.min(intervalMs, done.againMs ?? intervalMs);
-      const after = ctx.clock.monotonic();
-      looks.set(key, { generation: it.meta.generation, announced, dueAt: after + next, comparedAt: after });
-      return verdict(done.observed, next);
+      const { commit_wanted: wanted } = it.observed ?? {};
+      const kept = wanted === undefined ? undefined : texts.get(placeOf(it), wanted);
+      if (kept === undefined) return verdict(known(it.observed), look.dueAt - now);
+      const waitMs = look.comparedAt + pace.compareMs - now;
+      if (waitMs > 0) return verdict(known(it.observed), Math.min(look.dueAt - now, waitMs));
+      look.comparedAt = now;
+      const { observed, retryMs: firstMs } = await bring(it, kept, apply, ctx);
+      await announce(it, observed, ctx);
+      const at = ctx.clock.monotonic();
+      look.retry = firstMs === undefined ? undefined : retryOf(look.retry, { firstMs, mostMs, now: at });
+      return verdict(observed, pauseOf(look, at));
     },
     async finalize(it, ctx) {
       const key = `${ctx.tenant}/${it.meta.id}`;
@@ -149,10 +158,14 @@ async function leave(it: Sync, ctx: Context): Promise<boolean> {
   return true;
 }
 
-/** What is known after a look, and whether the next one comes before its time. */
+/** What is known after a look or a comparison. In milliseconds. */
 interface Done {
   observed: Observed;
-  againMs?: number;
+  /** The next look comes after that time; absent: after the interval. */
+  lookMs?: number;
+  /** What waits is tried again after that time, and then later and later; absent: nothing waits. */
+  retryMs?: number;
+  unread?: Unread;
 }
 
 function verdict(observed: Observed, againMs: number): Verdict<'sync'> {
@@ -165,12 +178,18 @@ function verdict(observed: Observed, againMs: number): Verdict<'sync'> {
 
 async function lookAt(
   it: Sync,
-  { agents, apply, texts }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts },
+  {
+    agents,
+    apply,
+    texts,
+    unread,
+  }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts; unread: Unread | undefined },
   ctx: Context,
 ): Promise<Done> {
   let commit: string | undefined;
   try {
     commit = await headOf(it, agents, ctx);
+    if (unread?.commit === commit && unread.until > ctx.clock.monotonic()) return failedOf(it, unread, ctx);
     const place = placeOf(it);
     const kept = texts.get(place, commit) ?? (await filesOf(it, commit, agents, ctx));
     texts.set(place, kept);
@@ -180,18 +199,24 @@ async function lookAt(
     const { message, isPassing } = error;
     const wanted = commit === undefined ? {} : { commit_wanted: commit };
     // that an agent is away says nothing of what was applied
-    if (isPassing) return { observed: { ...known(it.observed), ...wanted, message }, againMs: pace.awayMs };
-    const observed: Observed = { ...cleared(it.observed), ...wanted, phase: 'failed', message };
-    if (commit === undefined) return { observed };
-    const run = runOf({ commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
-    return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) } };
+    if (isPassing) return { observed: { ...known(it.observed), ...wanted, message }, lookMs: pace.awayMs };
+    if (commit === undefined) return { observed: { ...cleared(it.observed), phase: 'failed', message } };
+    return failedOf(it, { commit, message, until: ctx.clock.monotonic() + pace.unreadMs }, ctx);
   }
 }
 
-/** Names what is read: syncs of the same path of a repository share it. */
+/** A commit whose files cannot be read has failed. */
+function failedOf(it: Sync, unread: Unread, ctx: Context): Done {
+  const { commit, message } = unread;
+  const observed: Observed = { ...cleared(it.observed), commit_wanted: commit, phase: 'failed', message };
+  const run = runOf({ commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
+  return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) }, unread };
+}
+
+/** Names what is read: syncs of the same path of a branch share it. */
 function placeOf({ meta: { tenant }, desired }: Sync): string {
-  const { reader_id, repository_url, git_credential_id = '', path } = desired;
-  return [tenant, reader_id, repository_url, git_credential_id, path].join(' ');
+  const { reader_id, repository_url, branch, git_credential_id = '', path } = desired;
+  return [tenant, reader_id, repository_url, branch, git_credential_id, path].join(' ');
 }
 
 /** The request of a person counts as carried out. */
@@ -202,7 +227,7 @@ function handled({ desired: { request } }: Sync, observed: Observed): Observed {
 /** Plans a commit, and applies it where it is to be. A commit that cannot be planned changes nothing. */
 async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Context): Promise<Done> {
   const { commit, files } = kept;
-  const { project_id, usual_environment_id, key_id, prune } = it.desired;
+  const { project_id, usual_environment_id, key_id, prune, drift } = it.desired;
   const run = (isDryRun: boolean, force: readonly string[]) =>
     apply({
       tenant: ctx.tenant,
@@ -213,22 +238,21 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
       files,
       prune,
       force,
+      corrects: drift === 'correct',
       isDryRun,
       fence: ctx.fence,
       signal: ctx.signal,
     });
   const base: Observed = { ...cleared(it.observed), commit_wanted: commit };
   const at = ctx.clock.now();
-  const refused = (message: string): Done => ({
-    observed: handled(it, {
-      ...base,
-      phase: 'failed',
-      message,
-      runs: withRun(base.runs, runOf(kept, 'failed', { at, message })),
-    }),
-  });
+  const refused = ({ refused: message, isPassing }: Refused): Done => {
+    // it says nothing of the commit, and what was asked for is still to be done
+    if (isPassing) return { observed: { ...known(it.observed), commit_wanted: commit, message }, retryMs: pace.awayMs };
+    const runs = withRun(base.runs, runOf(kept, 'failed', { at, message }));
+    return { observed: handled(it, { ...base, phase: 'failed', message, runs }) };
+  };
   const planned = await run(true, []);
-  if ('refused' in planned) return refused(planned.refused);
+  if ('refused' in planned) return refused(planned);
   const { plan } = planned;
   const decision = decide(it, commit, plan);
   switch (decision.does) {
@@ -236,30 +260,21 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
       return { observed: inSync(it, kept, base, at) };
     case 'tell': {
       const differs = differing(plan);
-      const message = `Somebody has changed what the commit declares: ${inWords(differs)}. Ask for a sync to change it back, or commit the change`;
-      return { observed: { ...base, phase: 'drifted', differs, message } };
+      return { observed: { ...base, phase: 'drifted', differs, message: changedByHand(differs) } };
     }
     case 'wait': {
       const needs_force = decision.keys.slice(0, maxSyncKeys);
-      const message = `These steps lose data, or overwrite what others have set: ${inWords(needs_force)}. Ask for a sync, and name them in force`;
+      const message = toBeForced(needs_force);
       const runs = withRun(base.runs, runOf(kept, 'waiting', { at, plan, message }));
       const differs = differing(plan);
       return { observed: handled(it, { ...base, phase: 'waiting', differs, needs_force, message, runs }) };
     }
     case 'apply': {
       const applied = await run(false, decision.force);
-      if ('refused' in applied) return refused(applied.refused);
+      if ('refused' in applied) return refused(applied);
       return after(it, kept, base, { plan: applied.plan, at });
     }
   }
-}
-
-/** Most keys that are named in a message. */
-const maxTold = 10;
-
-function inWords(keys: readonly string[]): string {
-  const more = keys.length > maxTold ? ` and ${keys.length - maxTold} more` : '';
-  return `${keys.slice(0, maxTold).join(', ')}${more}`;
 }
 
 function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
@@ -269,6 +284,7 @@ function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed 
 }
 
 function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
+  if (!plan.changes) return { observed: inSync(it, kept, base, at) };
   const waits = plan.steps.filter(({ waits_for }) => waits_for !== null);
   const [first] = waits;
   if (first === undefined) {
@@ -280,7 +296,10 @@ function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan:
   const message = `${first.key} waits: ${first.waits_for ?? ''}`;
   const runs = withRun(base.runs, runOf(kept, 'partly', { at, plan, message }));
   const differs = waits.map(({ key }) => key).slice(0, maxSyncKeys);
-  return { observed: handled(it, { ...rest, phase: 'waiting', differs, message, runs }), againMs: pace.partlyMs };
+  const observed: Observed = { ...rest, phase: 'waiting', differs, message, runs };
+  // what was forced of the commit stays forced until it is done
+  const isOpen = waits.some(({ loses_data }) => loses_data !== null);
+  return { observed: isOpen ? observed : handled(it, observed), retryMs: pace.partlyMs };
 }
 
 async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {

@@ -104,6 +104,11 @@ async function asked(ctx: Context, call: () => Promise<unknown>): Promise<unknow
     return await call();
   } catch (error) {
     if (ctx.signal.aborted || !(error instanceof CallError)) throw error;
+    if (error.code === 'timeout')
+      throw new Unreadable(
+        'The agent did not answer in time: the git host is slow, or the agent reads other repositories',
+        { isPassing: true },
+      );
     throw new Unreadable(error.message, { isPassing: codesOfAgents.has(error.code) });
   }
 }

@@ -1,6 +1,6 @@
 import { defined } from '../../store/defined.ts';
 import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
-import { maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
+import { maxMessageChars, maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
 import type { SyncRun } from '../../store/kinds/sync.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
@@ -18,7 +18,7 @@ export interface Read {
 
 /** What a plan leads to. */
 export type Decision =
-  /** What is there is as it is declared. */
+  /** What is there is as it is declared, and known to be of this commit. */
   | { does: 'nothing' }
   /** It differs, and nobody asked for a change. */
   | { does: 'tell' }
@@ -33,18 +33,18 @@ function isAsked({ desired, observed }: Sync): boolean {
 
 /**
  * What is done with a plan. Pure. A commit is applied once; what differs later was changed by somebody, and is changed back
- * where that was asked for. Steps that lose data are done only if a person names them.
+ * where that was asked for. Steps that lose data, or overwrite what others declare, are done only if a person names them, of
+ * the commit that the person has seen.
  */
 export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
-  if (!plan.changes) return { does: 'nothing' };
   const { desired, observed } = sync;
-  const isNew = observed?.commit_applied !== commit;
-  const corrects = desired.drift === 'correct';
-  if (!isNew && !isAsked(sync) && !corrects) return { does: 'tell' };
-  const named = isAsked(sync) ? (desired.request?.force ?? []) : [];
-  const isForced = ({ key, loses_data }: CommitStep): boolean =>
-    named.includes(key) || (corrects && loses_data === null);
-  const forced = plan.steps.filter(isForced).map(({ key }) => key);
+  // objects record the commit that declares them, also one that changes nothing else of them
+  const isToRecord = observed?.commit_applied !== commit || isAsked(sync);
+  if (!plan.changes && !isToRecord) return { does: 'nothing' };
+  if (!isToRecord && desired.drift === 'warn') return { does: 'tell' };
+  // a commit that came since is another plan
+  const named = isAsked(sync) && desired.request?.commit === commit ? desired.request.force : [];
+  const forced = plan.steps.map(({ key }) => key).filter((key) => named.includes(key));
   const keys = plan.needs_force.filter((key) => !forced.includes(key));
   return keys.length > 0 ? { does: 'wait', keys } : { does: 'apply', force: forced };
 }
@@ -60,6 +60,26 @@ function changing(steps: readonly CommitStep[]): CommitStep[] {
   return steps.filter(({ action }) => action !== 'unchanged');
 }
 
+/** Why a sync has drifted, in words. */
+export function changedByHand(differs: readonly string[]): string {
+  const message = `Somebody has changed what the commit declares: ${inWords(differs)}. Ask for a sync to change it back, or commit the change`;
+  return message.slice(0, maxMessageChars);
+}
+
+/** What a sync waits for, in words. */
+export function toBeForced(keys: readonly string[]): string {
+  const message = `These steps lose data, or overwrite what others have set: ${inWords(keys)}. Ask for a sync, and name them in force`;
+  return message.slice(0, maxMessageChars);
+}
+
+/** Most keys that are named in a message. */
+const maxTold = 10;
+
+function inWords(keys: readonly string[]): string {
+  const more = keys.length > maxTold ? ` and ${keys.length - maxTold} more` : '';
+  return `${keys.slice(0, maxTold).join(', ')}${more}`;
+}
+
 /** What became of a commit, for its record. */
 export function runOf(
   { commit, message: commit_message }: Read,
@@ -69,7 +89,10 @@ export function runOf(
   const steps = changing(plan?.steps ?? []);
   return {
     commit,
-    ...defined({ commit_message: commit_message.slice(0, 200) || undefined, message: message?.slice(0, 2000) }),
+    ...defined({
+      commit_message: commit_message.slice(0, 200) || undefined,
+      message: message?.slice(0, maxMessageChars),
+    }),
     at: at.toISOString(),
     outcome,
     steps: steps.slice(0, maxRunSteps).map(({ action, key, fields }) => ({

@@ -20,6 +20,8 @@ export interface CommitToApply {
   prune: boolean;
   /** Keys of steps that may lose data, or overwrite what others have set. */
   force: readonly string[];
+  /** What others changed of what the manager alone declares is changed back without being forced, where no data is lost. */
+  corrects: boolean;
   isDryRun: boolean;
   /** Fails once another replica leads. */
   fence: Guard;
@@ -41,5 +43,13 @@ export interface CommitPlan {
   readonly needs_force: readonly string[];
 }
 
-/** Plans a commit as a whole, or applies it. `refused`: why it is not, in words for its author; nothing was changed. */
-export type ApplyCommit = (it: CommitToApply) => Promise<{ plan: CommitPlan } | { refused: string }>;
+/** Why a commit is not planned or applied as a whole. Of one that is more than a transaction, a first part may be done. */
+export interface Refused {
+  /** In words for its author. */
+  readonly refused: string;
+  /** Requests write too fast: it says nothing of the commit, which may be applied later. */
+  readonly isPassing: boolean;
+}
+
+/** Plans a commit as a whole, or applies it. */
+export type ApplyCommit = (it: CommitToApply) => Promise<{ plan: CommitPlan } | Refused>;

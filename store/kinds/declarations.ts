@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { Sealed } from './fields.ts';
 
+/** Longest key of a declared object: a word for its kind, and the names of its environment and of itself. */
+export const maxKeyChars = 256;
+
 /** Most managers that declare fields of one object. */
 export const maxManagers = 4;
 

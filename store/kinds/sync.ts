@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxKeyChars } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Timestamp } from './fields.ts';
 
@@ -12,6 +13,9 @@ export const syncInterval = { min: 30, usual: 180, max: 86_400 } as const;
 export const maxSyncRuns = 20;
 export const maxRunSteps = 20;
 export const maxStepFields = 5;
+
+/** Longest text of why a sync failed, or what it waits for. */
+export const maxMessageChars = 2000;
 
 /** Most keys of objects that are listed as differing, or as waiting to be forced. */
 export const maxSyncKeys = 50;
@@ -36,7 +40,7 @@ export const SyncRun = z.object({
   at: Timestamp,
   outcome: SyncOutcome,
   /** Why it failed, or what it waits for. */
-  message: z.string().max(2000).optional(),
+  message: z.string().max(maxMessageChars).optional(),
   /** The first steps of its plan that change something. */
   steps: z
     .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()).max(maxStepFields) }))
@@ -71,8 +75,14 @@ export const sync = defineKind({
     key_id: Id,
     /** Whom it acts for. */
     requested_by: Id,
-    /** A person asked for the commit to be applied, with these steps forced. */
-    request: z.object({ at: Timestamp, force: z.array(z.string().max(200)).max(100) }).optional(),
+    /** A person asked for the head to be applied. The steps are forced of that commit alone, whose plan the person has seen. */
+    request: z
+      .object({
+        at: Timestamp,
+        force: z.array(z.string().max(maxKeyChars)).max(100),
+        commit: z.string().max(64).optional(),
+      })
+      .optional(),
   }),
   observed: z.object({
     phase: SyncPhase,
@@ -80,7 +90,7 @@ export const sync = defineKind({
     commit_wanted: z.string().max(64).optional(),
     commit_applied: z.string().max(64).optional(),
     /** What it waits for, or why it failed. */
-    message: z.string().max(2000).optional(),
+    message: z.string().max(maxMessageChars).optional(),
     /** Keys of objects that are not as the commit declares them. */
     differs: z.array(z.string()).max(maxSyncKeys).default([]),
     /** Keys of steps that a person has to force. */

@@ -6,6 +6,8 @@ import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { syncController } from '../../controllers/sync/reconcile.ts';
+import { keys } from '../../store/keys.ts';
+import { commit as commitUnit } from '../../store/unit.ts';
 import { systemClock } from '../../time/clock.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -19,8 +21,12 @@ const running = new AsyncDisposableStack();
 let world: ApiWorld;
 let owner: Client;
 let repositories: TestRepositories;
-/** The agent is away while it is false. */
-let isAgentThere = true;
+/** How calls of the agent fail; absent: they do not. */
+let lack: CallError | undefined;
+/** Requests write too fast while it is true. */
+let isBusy = false;
+/** Calls of the agent by their methods, in their order. */
+const calls: string[] = [];
 
 beforeAll(async () => {
   const unlimited = { perMinute: 0, burst: 1 };
@@ -35,7 +41,8 @@ beforeAll(async () => {
   });
   const agents = {
     async call(_tenant: string, _server: string, params: { method: string }, { signal }: { signal: AbortSignal }) {
-      if (!isAgentThere) throw new CallError('away', 'The agent is not connected');
+      calls.push(`${params.method} ${(params as { repository_url?: string }).repository_url}`);
+      if (lack !== undefined) throw lack;
       const it = params as Parameters<typeof read>[0] & { method: string }; // as agents read it
       const answer =
         it.method === 'git.head'
@@ -46,7 +53,9 @@ beforeAll(async () => {
       });
     },
   };
-  running.use(await lead(world, world.clock, syncController({ agents, apply: world.applyCommit })));
+  const apply: ApiWorld['applyCommit'] = async (asked) =>
+    isBusy ? { refused: 'Too many writes', isPassing: true } : world.applyCommit(asked);
+  running.use(await lead(world, world.clock, syncController({ agents, apply })));
   owner = await world.owner();
 });
 afterAll(async () => {
@@ -102,6 +111,23 @@ const reaches = (id: string, status: string, commit?: string) =>
 const run = (id: string, body: object = {}) => owner.post(`/syncs/${id}/sync`, body);
 const named = async (kind: string, { project }: At, name: string) =>
   (await owner.get(`/${kind}?projectId=${project}`)).data.find((one: { name: string }) => one.name === name);
+/** A webhook of the repository; what it returns announces a branch. */
+async function pushes({ project, shop }: At): Promise<(branch: string) => Promise<unknown>> {
+  const hook = crypto.randomUUID();
+  const of = { project_id: project, repository_url: shop.fileUrl };
+  await world.create('git_webhook', hook, desiredState('git_webhook', of));
+  return (branch) =>
+    world.create(
+      'webhook_delivery',
+      crypto.randomUUID(),
+      desiredState('webhook_delivery', {
+        webhook_id: hook,
+        project_id: project,
+        what: 'push',
+        pushes: [{ ref: `refs/heads/${branch}` }],
+      }),
+    );
+}
 const commit = ({ shop }: At, all: GitFiles, message = 'Change') => shop.commit(all, { message });
 
 describe('a commit', () => {
@@ -193,6 +219,79 @@ describe('a commit', () => {
     ]);
   });
 
+  it('that changes nothing is recorded at its objects, so that the next one may change and prune them', async () => {
+    const at = await place();
+    const api = object('Application', 'api', 'image_url: api:1', 'exposed_port: 8081');
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/api.yaml': api });
+    const first = await made(at);
+    await reaches(first, 'in_sync', head);
+    await owner.delete(`/syncs/${first}`);
+    await until('it is gone', async () => (await owner.get(`/syncs/${first}`)).status === 404);
+    const id = await made(at);
+    await reaches(id, 'in_sync', head);
+    expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual(['unchanged']);
+    const { id: app } = await named('applications', at, 'api');
+    const next = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'in_sync', next);
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+    expect((await world.repo.get('application', app))?.meta.deletionRequestedAt).toBeDefined();
+  });
+
+  it.each([
+    ['what it declares', () => web('web:1'), 'plan'],
+    ['what is wrong with it', () => 'kind: Nothing', 'refused'],
+  ])('is parsed once for as long as its files are kept: %s', async (_what, text, answer) => {
+    const at = await place();
+    const id = await made(at, { is_paused: true });
+    const { project_id: project, key_id: key } = (await world.repo.get('sync', id))!.desired;
+    let parses = 0;
+    const file = {
+      path: 'web.yaml',
+      get content() {
+        parses += 1;
+        return text();
+      },
+    };
+    const asked = {
+      tenant: 'default',
+      project,
+      environment: undefined,
+      key,
+      manager: `sync/${id}`,
+      files: [file],
+      prune: true,
+      force: [],
+      corrects: false,
+      isDryRun: true,
+      fence: { key: keys.replica('none'), is: 'absent' } as const,
+      signal: AbortSignal.timeout(20_000),
+    };
+    await world.settled();
+    const [first, second] = [await world.applyCommit(asked), await world.applyCommit(asked)];
+    expect(first).toHaveProperty(answer);
+    expect(second).toEqual(first);
+    expect(parses).toBe(1);
+  });
+
+  it('goes into the environment that was the default one when its sync was made', async () => {
+    const at = await place();
+    const { data: project } = await owner.get(`/projects/${at.project}`);
+    const { data: staging } = await owner.post(`/projects/${at.project}/environments`, { name: 'staging' });
+    const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at);
+    expect(await reaches(id, 'in_sync', first)).toMatchObject({ environment_id: project.default_environment_id });
+    const chosen = `/projects/${at.project}/environments/${staging.id}/set-default`;
+    expect((await owner.post(chosen)).status).toBe(200);
+    const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'in_sync', second);
+    expect((await owner.get(`/applications?projectId=${at.project}`)).data).toMatchObject([
+      { name: 'web', image_url: 'web:2', environment_id: project.default_environment_id },
+    ]);
+    expect((await owner.put(`/syncs/${id}`, { environment_id: null })).data.environment_id).toBe(staging.id);
+  });
+
   it('is read anew where another path is to be followed, and a single file will do', async () => {
     const at = await place();
     const head = await commit(at, {
@@ -207,22 +306,135 @@ describe('a commit', () => {
     expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
   });
 
-  it('waits while the agent is away, and of a branch that is gone nothing changes', async () => {
+  it.each([
+    ['is away', new CallError('away', 'The agent is not connected'), 'The agent is not connected'],
+    ['does not answer in time', new CallError('timeout', 'The agent did not answer'), 'the git host is slow'],
+  ])('waits while the agent %s, and of a branch that is gone nothing changes', async (_what, error, message) => {
     const at = await place();
     await commit(at, { 'deploy/web.yaml': web('web:1') });
-    isAgentThere = false;
+    lack = error;
     try {
       const id = await made(at);
-      await until('it waits', async () => (await shown(id)).message === 'The agent is not connected');
+      await until('it waits', async () => (await shown(id)).message?.includes(message) === true);
       expect(await shown(id)).toMatchObject({ status: 'pending', commit_wanted: null });
-      isAgentThere = true;
+      lack = undefined;
       await run(id);
       await reaches(id, 'in_sync');
       await owner.put(`/syncs/${id}`, { branch: 'gone' });
       expect(await reaches(id, 'failed')).toMatchObject({ message: expect.stringContaining('gone') });
       expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
     } finally {
-      isAgentThere = true;
+      lack = undefined;
+    }
+  });
+});
+
+it('a commit is neither failed nor forgotten while requests write too fast', async () => {
+  const at = await place();
+  const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  isBusy = true;
+  try {
+    const id = await made(at);
+    await until('it waits', async () => (await shown(id)).message === 'Too many writes');
+    expect(await shown(id)).toMatchObject({ status: 'pending', commit_wanted: head, commit_applied: null });
+    expect(await runs(id)).toEqual([]);
+    isBusy = false;
+    await run(id);
+    await reaches(id, 'in_sync', head);
+  } finally {
+    isBusy = false;
+  }
+});
+
+it('the files of a commit that cannot be read are not asked for at each look', async () => {
+  const at = await place();
+  const head = await commit(at, { other: '' });
+  const id = await made(at, { interval_seconds: 86_400 });
+  await reaches(id, 'failed', head);
+  const called = (method: string): number => calls.filter((it) => it === `${method} ${at.shop.fileUrl}`).length;
+  expect([called('git.head'), called('repository.read')]).toEqual([1, 1]);
+  const push = await pushes(at);
+  // the second look begins after the first one has ended
+  for (const looks of [2, 3]) {
+    await push('main');
+    await until('it looks', async () => called('git.head') === looks);
+  }
+  expect(called('repository.read')).toBe(1);
+  await run(id);
+  await until('a person makes it read', async () => called('repository.read') === 2);
+});
+
+it('syncs of two branches of a repository keep the files of both', async () => {
+  const at = await place();
+  const [one, other] = [
+    await commit(at, { 'deploy/files.yaml': files }),
+    await at.shop.commit({ 'deploy/more.yaml': object('Volume', 'more', '{}') }, { branch: 'next' }),
+  ];
+  const far = { interval_seconds: 86_400 };
+  const id = await made(at, far);
+  await reaches(id, 'in_sync', one);
+  await reaches(await made(at, { ...far, name: 'next', branch: 'next' }), 'in_sync', other);
+  const called = (method: string): number => calls.filter((it) => it === `${method} ${at.shop.fileUrl}`).length;
+  const push = await pushes(at);
+  for (const looks of [3, 4]) {
+    await push('main');
+    await until('it looks', async () => called('git.head') === looks);
+  }
+  expect(called('repository.read')).toBe(2);
+});
+
+describe('what is forced', () => {
+  it('stays forced while it waits for something else to be gone', async () => {
+    const at = await place();
+    const mounted = web('web:1', 'volumes: [{volume: files, path: /files}]');
+    const first = await commit(at, { 'deploy/web.yaml': mounted, 'deploy/files.yaml': files });
+    const id = await made(at);
+    await reaches(id, 'in_sync', first);
+    const [{ id: app }, { id: volume }] = [await named('applications', at, 'web'), await named('volumes', at, 'files')];
+    const second = await commit(at, { 'deploy/other.yaml': object('Volume', 'other', '{}') });
+    await run(id);
+    expect(await reaches(id, 'waiting', second)).toMatchObject({ needs_force: ['volumes.files'] });
+    await run(id, { force: ['volumes.files'] });
+    await until('the application goes first', async () => (await shown(id)).message?.includes('to be gone') === true);
+    expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeUndefined();
+    const unit = world.repo.begin();
+    const leaving = await world.repo.get('application', app);
+    for (const finalizer of leaving?.meta.finalizers ?? []) unit.release(leaving!, finalizer);
+    await commitUnit(unit);
+    await reaches(id, 'in_sync', second);
+    expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeDefined();
+  });
+
+  it('is of the commit that was seen, and of no later one', async () => {
+    const at = await place();
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': files });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const seen = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'waiting', seen);
+    const later = await commit(at, { 'deploy/web.yaml': web('web:3') });
+    expect((await run(id, { force: ['volumes.files'] })).status).toBe(200);
+    expect(await reaches(id, 'waiting', later)).toMatchObject({ needs_force: ['volumes.files'], commit_applied: good });
+    const volume = (await named('volumes', at, 'files'))?.id;
+    expect((await world.repo.get('volume', volume))?.meta.deletionRequestedAt).toBeUndefined();
+    // what is asked for during a pause is not kept for its end
+    await owner.put(`/syncs/${id}`, { is_paused: true });
+    expect((await world.repo.get('sync', id))?.desired.request).toMatchObject({ commit: seen, force: [] });
+  });
+
+  it('is nothing while no commit is known', async () => {
+    const at = await place();
+    const id = await made(at, { is_paused: true });
+    lack = new CallError('away', 'The agent is not connected');
+    try {
+      await owner.put(`/syncs/${id}`, { is_paused: false });
+      expect((await run(id, { force: ['volumes.files'] })).body.error).toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringContaining('no commit of the branch is known yet'),
+      });
+    } finally {
+      lack = undefined;
     }
   });
 });
@@ -255,6 +467,34 @@ describe('what somebody changes by hand', () => {
     const { id: app } = await named('applications', at, 'web');
     await owner.put(`/applications/${app}`, { exposed_port: 9090 });
     await until('it is changed back', async () => (await owner.get(`/applications/${app}`)).data.exposed_port === 8080);
+  });
+
+  it('is forced by a person where somebody else made or declares it, also of a sync that corrects', async () => {
+    const at = await place();
+    const where = { project_id: at.project, server_id: at.server };
+    const byHand = { ...where, name: 'web', source_type: 'image', image_url: 'web:0', exposed_port: 8080 };
+    expect((await owner.post('/applications', byHand)).status).toBe(201);
+    const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+    const id = await made(at, { drift: 'correct' });
+    expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:0' });
+    await run(id, { force: ['applications.web'] });
+    await reaches(id, 'in_sync', head);
+    // two declare the same field: none of them writes until a person decides
+    const content = web('web:2');
+    const other = { project_id: at.project, content, manager: 'ci', force: ['applications.web'] };
+    expect((await owner.post('/apply', other)).status).toBe(200);
+    expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
+    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+  });
+});
+
+it.each(['manager', 'set'])('nobody else applies as a sync: %s', async (field) => {
+  const { project } = await place();
+  const body = { project_id: project, content: files, [field]: `sync/${crypto.randomUUID()}` };
+  expect((await owner.post('/apply', body)).body.error).toMatchObject({
+    code: 'BAD_REQUEST',
+    details: [{ field, message: expect.stringContaining('sync/ is for syncs') }],
   });
 });
 
@@ -305,21 +545,8 @@ it('a webhook that announces the branch makes its sync look at once', async () =
   const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
   const id = await made(at, { interval_seconds: 86_400 });
   await reaches(id, 'in_sync', first);
-  const hook = crypto.randomUUID();
-  const of = { project_id: at.project, repository_url: at.shop.fileUrl };
-  await world.create('git_webhook', hook, desiredState('git_webhook', of));
+  const push = await pushes(at);
   const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
-  const push = (branch: string) =>
-    world.create(
-      'webhook_delivery',
-      crypto.randomUUID(),
-      desiredState('webhook_delivery', {
-        webhook_id: hook,
-        project_id: at.project,
-        what: 'push',
-        pushes: [{ ref: `refs/heads/${branch}` }],
-      }),
-    );
   await push('other');
   await push('main');
   await reaches(id, 'in_sync', second);
@@ -327,19 +554,23 @@ it('a webhook that announces the branch makes its sync look at once', async () =
 
 it('a sync that is paused looks at nothing, and what it made outlives it', async () => {
   const at = await place();
-  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const hello = object('Function', 'hello', 'runtime: node20', 'code: "export default () => new Response()"');
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/hello.yaml': hello });
   const id = await made(at);
   await reaches(id, 'in_sync', first);
   expect((await owner.put(`/syncs/${id}`, { is_paused: true })).data.status).toBe('paused');
-  await commit(at, { 'deploy/web.yaml': web('web:2') });
+  await commit(at, { 'deploy/web.yaml': web('web:2'), 'deploy/hello.yaml': hello });
   expect((await run(id)).status).toBe(409);
   await owner.put(`/syncs/${id}`, { is_paused: false });
   await until('it goes on', async () => (await named('applications', at, 'web')).image_url === 'web:2');
   const { id: app } = await named('applications', at, 'web');
+  const { id: called } = await named('functions', at, 'hello');
+  expect((await world.repo.get('function', called))?.desired.declarations).toMatchObject([{ manager: `sync/${id}` }]);
   expect((await owner.delete(`/syncs/${id}`)).status).toBe(200);
   await until('it is gone', async () => (await owner.get(`/syncs/${id}`)).status === 404);
   // nothing declares it any more, so that another one may
   expect((await world.repo.get('application', app))?.desired.declarations).toBeUndefined();
+  expect((await world.repo.get('function', called))?.desired.declarations).toBeUndefined();
   expect((await owner.post('/syncs', { ...at.fields, interval_seconds: 1 })).status).toBe(400);
   expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
 });

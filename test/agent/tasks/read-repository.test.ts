@@ -66,7 +66,8 @@ it('finds the manifests in a folder at any depth, and reads a file that is named
     'deploy/a/d.JSON': 'd',
     'deploy/a/e.txt': 'e',
     'deploy/.hidden/f.yaml': 'f',
-    'deploy/link.yaml': { link: 'b.yaml' },
+    'deploy/link': { link: 'a' },
+    'deploy/link.txt': { link: 'b.yaml' },
     'other.txt': 'other',
   });
   const find = async (...paths: string[]) => (await read(paths, undefined, undefined, true)).files;
@@ -81,6 +82,17 @@ it('finds the manifests in a folder at any depth, and reads a file that is named
   const many = Array.from({ length: repositoryLimits.files + 1 }, (_, n) => [`deploy/${n}.yaml`, ''] as const);
   await shop.commit(Object.fromEntries(many));
   await expect(find('deploy')).rejects.toMatchObject({ code: 'invalid_source' });
+});
+
+it.each([
+  ['a link', { 'deploy/link.yaml': { link: '../other' }, other: '' }, 'deploy/link.yaml is a link'],
+  ['a path that is too long', { [`deploy/${'a/'.repeat(130)}b.yaml`]: '' }, 'is longer than 255 characters'],
+])('leaves out no manifest of a folder: %s is refused', async (_what, files, message) => {
+  await shop.commit({ 'deploy/a.yaml': 'a', ...files });
+  await expect(read(['deploy'], undefined, undefined, true)).rejects.toMatchObject({
+    code: 'invalid_source',
+    message: expect.stringContaining(message),
+  });
 });
 
 it('follows no link out of the repository, and no path', async () => {

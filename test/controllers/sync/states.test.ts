@@ -1,9 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { conditionsOf, decide, known, runOf, withRun } from '../../../controllers/sync/states.ts';
+import {
+  changedByHand,
+  conditionsOf,
+  decide,
+  known,
+  runOf,
+  toBeForced,
+  withRun,
+} from '../../../controllers/sync/states.ts';
 import type { Decision, Observed } from '../../../controllers/sync/states.ts';
 import { brokenLaws } from '../../../controllers/runtime/conditions.ts';
 import type { CommitPlan, CommitStep } from '../../../store/declared/commit.ts';
-import { maxRunSteps, maxSyncRuns, SyncPhase } from '../../../store/kinds/sync.ts';
+import { maxMessageChars, maxRunSteps, maxSyncKeys, maxSyncRuns, SyncPhase } from '../../../store/kinds/sync.ts';
 import { object } from '../../harness/objects.ts';
 
 const step = (key: string, more: Partial<CommitStep> = {}): CommitStep => ({
@@ -17,6 +25,7 @@ const step = (key: string, more: Partial<CommitStep> = {}): CommitStep => ({
 const byHand = step('applications.web', { fields: [{ field: 'image_url', by_hand: true }] });
 const losing = step('volumes.files', { action: 'delete', loses_data: 'All that is in it' });
 const plain = step('applications.api');
+const same = step('applications.same', { action: 'unchanged' });
 
 function plan(...steps: CommitStep[]): CommitPlan {
   const needs_force = [byHand, losing].filter((it) => steps.includes(it)).map(({ key }) => key);
@@ -27,11 +36,13 @@ interface Case {
   applied?: string;
   drift?: 'warn' | 'correct';
   force?: string[];
+  /** The commit whose steps are to be forced. */
+  seen?: string;
   isHandled?: boolean;
 }
 
-function decided({ applied, drift = 'warn', force, isHandled = false }: Case, of: CommitPlan): Decision {
-  const request = force === undefined ? {} : { request: { at: '2026-01-01T00:00:00.000Z', force } };
+function decided({ applied, drift = 'warn', force, seen = 'new', isHandled = false }: Case, of: CommitPlan): Decision {
+  const request = force === undefined ? {} : { request: { at: '2026-01-01T00:00:00.000Z', force, commit: seen } };
   const observed: Observed = {
     ...known(undefined),
     ...(applied !== undefined && { commit_applied: applied }),
@@ -42,13 +53,16 @@ function decided({ applied, drift = 'warn', force, isHandled = false }: Case, of
 
 describe('a plan', () => {
   it.each<[what: string, of: CommitPlan, is: Case, leadsTo: Decision]>([
-    ['that changes nothing', plan(step('a', { action: 'unchanged' })), {}, { does: 'nothing' }],
+    ['of the commit that is applied and changes nothing', plan(same), { applied: 'new' }, { does: 'nothing' }],
+    ['of a new commit that changes nothing', plan(same), { applied: 'old' }, { does: 'apply', force: [] }],
+    ['that is asked for and changes nothing', plan(same), { applied: 'new', force: [] }, { does: 'apply', force: [] }],
     ['of a new commit', plan(plain), { applied: 'old' }, { does: 'apply', force: [] }],
     ['of the first commit', plan(plain), {}, { does: 'apply', force: [] }],
     ['of the commit that is applied', plan(plain), { applied: 'new' }, { does: 'tell' }],
     ['that is asked for', plan(plain), { applied: 'new', force: [] }, { does: 'apply', force: [] }],
     ['that was asked for', plan(plain), { applied: 'new', force: [], isHandled: true }, { does: 'tell' }],
-    ['to be corrected', plan(byHand), { applied: 'new', drift: 'correct' }, { does: 'apply', force: [byHand.key] }],
+    ['to be corrected', plan(plain), { applied: 'new', drift: 'correct' }, { does: 'apply', force: [] }],
+    ['that others declare', plan(byHand), { applied: 'new', drift: 'correct' }, { does: 'wait', keys: [byHand.key] }],
     ['that overwrites', plan(plain, byHand), { applied: 'old' }, { does: 'wait', keys: [byHand.key] }],
     ['that loses data', plan(losing), { applied: 'old', drift: 'correct' }, { does: 'wait', keys: [losing.key] }],
     [
@@ -56,6 +70,12 @@ describe('a plan', () => {
       plan(losing, byHand),
       { applied: 'old', force: [losing.key, byHand.key] },
       { does: 'apply', force: [losing.key, byHand.key] },
+    ],
+    [
+      'that loses data as a person has named of another commit',
+      plan(losing),
+      { applied: 'old', force: [losing.key], seen: 'other' },
+      { does: 'wait', keys: [losing.key] },
     ],
     [
       'whose names were used up',
@@ -66,6 +86,12 @@ describe('a plan', () => {
   ])('%s', (_what, of, is, leadsTo) => {
     expect(decided(is, of)).toEqual(leadsTo);
   });
+});
+
+it.each([changedByHand, toBeForced])('a message has room for the longest keys', (inWords) => {
+  const keys = Array.from({ length: maxSyncKeys }, () => `template_instances.${'e'.repeat(100)}/${'n'.repeat(100)}`);
+  expect(inWords(keys).length).toBeLessThanOrEqual(maxMessageChars);
+  expect(inWords(['volumes.files'])).toContain('volumes.files');
 });
 
 describe('the record of commits', () => {
