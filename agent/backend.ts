@@ -24,7 +24,7 @@ import type { Upkeep } from './upkeep.ts';
 
 type Parts = Files & Observation & Upkeep & Entrances & { server: string; fleet: Fleet; uninstall: UninstallOrder };
 
-/** What the control plane asks of the agent, and is told by it. */
+/** Answers the calls of the control plane, and tells it of the machine. */
 export function backendOf(options: AgentOptions, parts: Parts): SessionHost {
   const { engine, images, gitHead, dockerfiles, repositories, serverShells, updater, clock, log } = options;
   const { runtime } = engine;
@@ -93,7 +93,7 @@ function examinerOf(
   return new Examiner({ checks, world, facts: (signal) => runtime.facts(signal), clock });
 }
 
-/** What the control plane is told of the engine: also what is wrong around it. */
+/** The state of the engine for the control plane, with rules of the machine that are missing. */
 function stateOf({ state }: EngineMonitor, { engineRules }: Publication): EngineState {
   const message = engineRules?.fault;
   return message === undefined ? state : { ...state, warnings: [{ reason: 'RulesMissing', message }] };

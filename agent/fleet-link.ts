@@ -3,13 +3,13 @@ import type { Fleet } from './fleet.ts';
 type Told = Pick<Fleet, 'changed' | 'told' | 'follow' | 'wake' | 'wakeAll' | 'portsChanged' | 'overflowed' | 'reports'>;
 
 /**
- * What the parts of the agent tell its workers. The fleet works by these parts and is made after them: before that there is
- * no worker, and nobody to tell.
+ * Passes what parts of the agent notice on to the fleet. The fleet works by these parts and is made after them: until then
+ * there are no workers, and the link drops it.
  */
 export class FleetLink implements Told {
   #fleet: Fleet | undefined;
 
-  /** From now on this fleet is told. */
+  /** Passes everything on to this fleet from now on. */
   lead(fleet: Fleet): void {
     this.#fleet = fleet;
   }

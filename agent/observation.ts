@@ -16,7 +16,7 @@ export interface Observation {
   capture: Capture;
 }
 
-/** What it sees is told to `link`; `stack` ends it. */
+/** Watches until `stack` ends, and passes changes on to `link`. */
 export function observe(
   { engine, disk, clock, log }: AgentOptions,
   { server, ledger, logs, metrics }: Pick<Files, 'ledger' | 'logs' | 'metrics'> & { server: string },

@@ -281,6 +281,7 @@ export class FunctionWorker implements Worker {
     this.#port = undefined;
     this.#served = undefined;
     this.#refused = undefined;
+    this.#held = undefined;
     if (activator !== undefined && this.#of !== undefined) this.#deps.functions.leave(this.#of, activator);
     if (activator !== undefined) this.#sendReport({ ...this.#blank(), phase: 'stopping' });
     await Promise.all([port?.close[Symbol.asyncDispose](), activator?.close()]);
