@@ -64,6 +64,8 @@ export class MockContainer {
   readonly #timers = new Set<() => void>();
   readonly #output = new Feed<OutputChunk>();
   readonly #record: (OutputChunk & { at: string })[] = [];
+  /** What the present run has still to write, by time. */
+  #unsaid: readonly Line[] = [];
   #state: Container['state'] = 'created';
   #run: RunScript = {};
   #starts = 0;
@@ -334,20 +336,34 @@ export class MockContainer {
     this.#stopped = Promise.withResolvers();
     this.#unfinished = new Map();
     const { runForMs, exitCode = 0, oom = false, output = [] } = this.#run;
-    this.#speak(output.toSorted((a, b) => a.afterMs - b.afterMs));
-    if (runForMs !== undefined) this.#after(runForMs, () => this.exit(exitCode, { oom, asked: false }));
+    this.#unsaid = output.toSorted((a, b) => a.afterMs - b.afterMs);
+    this.#speak();
+    if (runForMs !== undefined) this.#after(runForMs, () => this.#endItself(runForMs, { exitCode, oom }));
     this.#changed('start');
   }
 
   /** Writes lines at their times, in this order also where a busy process is late: timers of their own would not keep it. */
-  #speak(lines: NonNullable<RunScript['output']>): void {
-    const [next] = lines;
+  #speak(): void {
+    const [next] = this.#unsaid;
     if (next === undefined) return;
     this.#after(Math.max(0, next.afterMs - this.#runningMs), () => {
-      const later = lines.filter((line) => line !== next && line.afterMs > this.#runningMs);
-      for (const { text, stream } of lines.slice(0, lines.length - later.length)) this.write(text, stream);
-      this.#speak(later);
+      this.#say(Math.max(next.afterMs, this.#runningMs));
+      this.#speak();
     });
+  }
+
+  /** Writes what is due after this time of the run. */
+  #say(runningMs: number): void {
+    const later = this.#unsaid.filter(({ afterMs }) => afterMs > runningMs);
+    const due = this.#unsaid.slice(0, this.#unsaid.length - later.length);
+    this.#unsaid = later;
+    for (const { text, stream } of due) this.write(text, stream);
+  }
+
+  /** The program ends by itself. A late timer may bring this before the last lines: a program says them first. */
+  #endItself(runForMs: number, { exitCode, oom }: { exitCode: number; oom: boolean }): void {
+    this.#say(runForMs);
+    this.exit(exitCode, { oom, asked: false });
   }
 
   #after(ms: number, fn: () => void): void {
@@ -363,6 +379,8 @@ export class MockContainer {
     this.#timers.clear();
   }
 }
+
+type Line = NonNullable<RunScript['output']>[number];
 
 async function* afterRecord<T>(
   record: readonly T[],

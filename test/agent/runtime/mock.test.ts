@@ -162,6 +162,27 @@ describe('the mock engine', () => {
     expect(written).toEqual(lines.map(({ text }) => text));
   });
 
+  test('writes all lines of a program that ends, where its process was busy until then', async () => {
+    const due = new Map<number, () => void>();
+    const timer = (ms: number, fn: () => void): (() => void) => {
+      due.set(ms, fn);
+      return () => due.delete(ms);
+    };
+    const engine = new MockEngine({ now: () => new Date(0), monotonic: () => 0, timer });
+    engine.ensureNetwork('sp-1', {});
+    const runtime = mockRuntime(engine);
+    const output = [10, 20, 700].map((afterMs) => ({ afterMs, text: `after ${afterMs} ms` }));
+    engine.addImage('web:1', { local: true, runs: { output, runForMs: 605 } });
+    const id = await runtime.create(spec('web:1'), signal);
+    await runtime.start(id, signal);
+    due.get(605)?.();
+    const written: string[] = [];
+    for await (const { data } of runtime.output(id, { since: '1970-01-01T00:00:00Z' }, signal))
+      written.push(Buffer.from(data).toString().trim());
+    expect(written).toEqual(['after 10 ms', 'after 20 ms']);
+    expect(engine.byName('web-1').state).toBe('exited');
+  });
+
   test('makes the same world of the same calls', async () => {
     const play = async (): Promise<unknown> => {
       const { clock, engine, runtime } = world();
