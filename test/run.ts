@@ -37,16 +37,21 @@ const checks = {
  */
 const stages: readonly (readonly (readonly string[])[])[] = [
   [
-    ['check', 'unit', 'api', 'sim', 'api-etcd'],
-    ['programs', 'contract'],
+    ['check', 'unit', 'api'],
+    ['programs', 'contract', 'sim', 'api-etcd'],
   ],
-  [['e2e', 'browser', 'api-rest', 'api-etcd-rest', 'programs-rest', 'e2e-rest', 'long', 'fresh']],
+  [['e2e', 'browser', 'api-rest', 'api-etcd-rest', 'sim-rest', 'programs-rest', 'e2e-rest', 'long', 'fresh']],
 ];
 const parts = stages.flat(2);
 /** Those that make containers. */
 const onEngine = ['programs', 'programs-rest', 'contract', 'e2e', 'e2e-rest', 'browser', 'long', 'fresh'];
 /** Layers with the tests of another one that are tagged as long: many instants and many variants of what that shows once. */
-const longOf: Readonly<Record<string, string>> = { 'api-rest': 'api', 'programs-rest': 'programs', 'e2e-rest': 'e2e' };
+const longOf: Readonly<Record<string, string>> = {
+  'api-rest': 'api',
+  'sim-rest': 'sim',
+  'programs-rest': 'programs',
+  'e2e-rest': 'e2e',
+};
 const byDefault = ['check', 'unit', 'programs', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
 
 /** When the output of a program is shown. */

@@ -188,9 +188,7 @@ it(
         const restoring = await restore(good.id, 'copy');
         await delay(restoreMs * instant);
         await happen();
-        tally.push(
-          `${name} at ${instant}: backup ${outcome(backup)}, restore ${await proveCopy(restoring, wanted)}`,
-        );
+        tally.push(`${name} at ${instant}: backup ${outcome(backup)}, restore ${await proveCopy(restoring, wanted)}`);
         await running(database.id);
         expect(await digest(database.id)).toBe(wanted);
       }

@@ -4,15 +4,25 @@ import type { ImageScript } from '../../agent/runtime/mock/script.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import { tenant, World } from '../harness/world.ts';
 import type { Machine } from '../harness/world.ts';
+import { longTag } from '../layer-report.ts';
 
 /** It answers once it has started. */
 const postgres: ImageScript = {
   runs: { programs: ({ runningMs }) => ({ exitCode: runningMs < 3000 ? 2 : 0 }), stopsOn: 'SIGINT' },
 };
-const databases = 20;
-const schedules = 100;
 
-test('a hundred schedules of one minute make a backup each, and a server sends one at a time', async () => {
+/** How many of each there are. */
+const towns = [
+  { databases: 4, schedules: 12, tags: [] },
+  { databases: 20, schedules: 100, tags: [longTag] },
+];
+
+for (const { databases, schedules, tags } of towns)
+  test(`${schedules} schedules of one minute make a backup each, and a server sends one at a time`, { tags }, () =>
+    fire(databases, schedules),
+  );
+
+async function fire(databases: number, schedules: number): Promise<void> {
   await using world = await World.create(47);
   world.startPlane();
   await world.until('somebody leads', () => world.leading !== undefined);
@@ -57,4 +67,4 @@ test('a hundred schedules of one minute make a backup each, and a server sends o
   const made = view.list('backup');
   expect(new Set(made.map(({ desired }) => desired.schedule_id)).size).toBe(schedules);
   expect(made).toHaveLength(schedules);
-});
+}
