@@ -36,6 +36,8 @@ export const agentCapabilities: readonly string[] = [
   'services.process',
   /** Services have capabilities that were granted to them: `granted_capabilities`. */
   'services.grants',
+  /** Functions have `mounts`. */
+  'functions.volumes',
   /** Items may be volumes. */
   'volumes',
   /** Items may be volumes that begin as copies of volumes that no agent made: `copied_volume`. */

@@ -24,17 +24,21 @@ const ServiceNetwork = z.object({ name: z.string(), aliases: z.array(z.string())
 type ServiceNetwork = z.infer<typeof ServiceNetwork>;
 
 /** What is mounted into an instance. `path` is absolute, and unique within the service. */
+export const VolumeMount = z.object({
+  type: z.literal('volume'),
+  /** Name of the volume at the engine. */
+  volume: z.string(),
+  path: z.string(),
+  /** At most one assignment has a volume mounted for writing. */
+  read_only: z.boolean().default(false),
+  /** The engine fills an empty volume with what the image has at `path`, which images with data of their own expect. */
+  copy: z.boolean().default(true),
+});
+
+export type VolumeMount = z.infer<typeof VolumeMount>;
+
 export const Mount = z.discriminatedUnion('type', [
-  z.object({
-    type: z.literal('volume'),
-    /** Name of the volume at the engine. */
-    volume: z.string(),
-    path: z.string(),
-    /** At most one instance has a volume mounted for writing. */
-    read_only: z.boolean().default(false),
-    /** The engine fills an empty volume with what the image has at `path`, which images with data of their own expect. */
-    copy: z.boolean().default(true),
-  }),
+  VolumeMount,
   z.object({ type: z.literal('tmpfs'), path: z.string(), size_bytes: z.int(), mode: z.int().default(0o1777) }),
 ]);
 export type Mount = z.infer<typeof Mount>;
@@ -230,6 +234,8 @@ export const servedFunction = <Reference extends z.ZodType>(config: Reference) =
     concurrency: z.int().min(1),
     min_instances: z.int().min(0),
     max_instances: z.int().min(1),
+    /** For agents with the capability `functions.volumes`: volumes that all its instances share. Absent: none. */
+    mounts: z.array(VolumeMount).optional(),
     limits: Limits.pick({ memory_bytes: true, nano_cpus: true }),
   });
 

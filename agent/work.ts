@@ -58,7 +58,7 @@ export function employ(options: AgentOptions, parts: Parts, link: FleetLink, sta
   };
   const fleet = new Fleet({
     services,
-    functions: { ...common, gate: options.gate ?? closedGate, functions: parts.functions },
+    functions: { ...common, writers, gate: options.gate ?? closedGate, functions: parts.functions },
     volumes: { runtime, server, made, copies: new VolumeCopies({ runtime, copier, clock }) },
     archives: { ...archivesOf(options, parts), random },
     tasks: tasksWith(options, parts, writers),

@@ -448,12 +448,16 @@ export const verbs: readonly Verb[] = [
     run: async (client, [name, ...capabilities], options) =>
       (await import('./verbs/grant.ts')).revoke(client, name, capabilities, options),
   }),
-  verb<[volume: string, application: string, path: string], Waiting & { readOnly?: boolean }>({
+  verb<[volume: string, workload: string, path: string], Waiting & { readOnly?: boolean; function?: boolean }>({
     use: 'bind <volume> <application> <path>',
-    text: 'mount a volume in an application; its instances are replaced one by one',
-    options: [new Option('--read-only', 'the application cannot write to it, and may have several instances'), noWait],
-    run: async (client, [name, application, path], options) =>
-      (await import('./verbs/volume.ts')).bind(client, name, application, path, options),
+    text: 'mount a volume in an application or a function; its instances are replaced one by one',
+    options: [
+      new Option('--read-only', 'nothing can write to it there, and an application may have several instances'),
+      new Option('--function', 'what mounts it is a function: all its instances share it'),
+      noWait,
+    ],
+    run: async (client, [name, workload, path], options) =>
+      (await import('./verbs/volume.ts')).bind(client, name, workload, path, options),
   }),
   verb<[volume: string], Scope>({
     use: 'unbind <volume>',

@@ -2614,7 +2614,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the variables of a function refer to */
+        /** What the variables of a function refer to, and what it mounts */
         get: operations["listFunctionDependencies"];
         put?: never;
         post?: never;
@@ -2769,7 +2769,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mount a volume in an application; its instances are replaced one by one */
+        /** Mount a volume in an application or a function; its instances are replaced one by one */
         post: operations["bindVolume"];
         delete?: never;
         options?: never;
@@ -3492,7 +3492,7 @@ export interface components {
         };
         VolumeBinding: {
             /** @enum {string} */
-            workload_type: "application";
+            workload_type: "application" | "function";
             workload_id: string;
             mount_path: string;
             read_only: boolean;
@@ -6084,7 +6084,7 @@ export interface components {
         } | null;
         VolumeBindingOutput: {
             /** @enum {string} */
-            workload_type: "application";
+            workload_type: "application" | "function";
             workload_id: string;
             mount_path: string;
             read_only: boolean;
@@ -17271,7 +17271,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @enum {string} */
-                    workload_type: "application";
+                    workload_type: "application" | "function";
                     /** Format: uuid */
                     workload_id: string;
                     mount_path: string;

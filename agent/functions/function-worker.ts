@@ -7,10 +7,11 @@ import type { Publication } from '../ports/publication.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
+import type { VolumeWriters } from '../volumes/writers.ts';
 import { Activator } from './activator.ts';
 import type { Functions } from './functions.ts';
 import type { Gate } from './gate.ts';
-import { Launcher } from './launch.ts';
+import { Launcher, writtenVolumes } from './launch.ts';
 import type { FunctionItem, LaunchDeps } from './launch.ts';
 
 /** What all function workers of an agent share. */
@@ -20,6 +21,7 @@ export interface FunctionDeps extends WorkerDeps, Omit<LaunchDeps, 'runtime' | '
   publication: Pick<Publication, 'refusalOf'>;
   gate: Gate;
   functions: Pick<Functions, 'serve' | 'leave' | 'record'>;
+  writers: Pick<VolumeWriters, 'claim'>;
   /** Networks that are known to exist. */
   networks: Set<string>;
 }
@@ -34,6 +36,8 @@ interface Refused {
   againAt: number;
 }
 
+const othersVolume =
+  'Something else writes to a volume that the function mounts: the function serves once that has ended';
 const callMs = 60_000;
 const retryMs = 5_000;
 /** Longest pause until a change is tried again. */
@@ -140,16 +144,19 @@ export class FunctionWorker implements Worker {
   }
 
   async #reconcile(desired: FunctionItem | undefined): Promise<WireReport | undefined> {
-    const { observer } = this.#deps;
+    const { observer, writers } = this.#deps;
     if (desired === undefined || desired.run === 'stopped') {
       await this.#end();
       // before the engine answered it is not known what is left
       if (!observer.reachable) return undefined;
       const left = (await this.#launcher.sweep()) + observer.of(this.id).length;
       if (left > 0) throw new RuntimeFailure('runtime_unavailable', 'Instances are left', { retryable: true });
+      writers.claim(this.id, []);
       return { ...this.#blank(), phase: 'stopped', ...(desired === undefined && { gone: true }) };
     }
     if (!observer.reachable) return undefined;
+    if (!writers.claim(this.id, writtenVolumes(desired)))
+      throw new RuntimeFailure('volume_in_use', othersVolume, { retryable: true });
     const wanted = servedOf(desired);
     if (wanted === this.#served) this.#refused = undefined;
     else if (!this.#isRefused(wanted)) {

@@ -8,6 +8,7 @@ import { containerName, type Ledger } from '../engine/ledger.ts';
 import type { Actual, Observer } from '../engine/observer.ts';
 import { storageLimit } from '../engine/storage-watch.ts';
 import type { Capture } from '../logs/capture.ts';
+import { mountOf } from '../service/container-spec.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { Prober } from '../runtime/probe.ts';
 import type { ContainerRuntime, ContainerSpec } from '../runtime/runtime.ts';
@@ -175,6 +176,7 @@ export class Launcher {
       throw new RuntimeFailure('secret_unavailable', 'The variables of the function are not on its server yet', {
         retryable: true,
       });
+    const written = writtenVolumes(item);
     const { memory_bytes: memoryBytes = usual.memoryBytes, nano_cpus: nanoCpus = usual.nanoCpus } = spec.limits;
     return {
       name: containerName({ ...item, service: randomBytes(3).toString('hex') }),
@@ -188,6 +190,7 @@ export class Launcher {
         [labels.tenant]: item.tenant,
         [labels.server]: server,
         [labels.storage]: String(storageLimit((await disk()).totalBytes)),
+        ...(written.length > 0 && { [labels.writes]: written.join(' ') }),
       },
       env: { HOME: '/tmp', ...spec.configuration.env, SETPOINT_PORT: String(instancePort) },
       networks: [spec.network],
@@ -195,7 +198,10 @@ export class Launcher {
       user,
       readOnlyRoot: true,
       capabilities: { add: [], drop: ['ALL'] },
-      mounts: [{ type: 'tmpfs', path: '/tmp', sizeBytes: usual.tmpBytes, mode: 0o1777 }],
+      mounts: [
+        { type: 'tmpfs', path: '/tmp', sizeBytes: usual.tmpBytes, mode: 0o1777 },
+        ...(spec.mounts ?? []).map(mountOf),
+      ],
       processes: usual.processes,
       memoryBytes,
       nanoCpus,
@@ -203,6 +209,11 @@ export class Launcher {
       init: 'usual',
     };
   }
+}
+
+/** Names of the volumes that its instances may write to. */
+export function writtenVolumes({ spec }: FunctionItem): string[] {
+  return (spec.mounts ?? []).flatMap(({ volume, read_only }) => (read_only ? [] : volume));
 }
 
 /** The last lines without those of a stack, which begin with blanks: its message comes before them. */

@@ -88,7 +88,8 @@ function limitsOf(limits: Limits): Partial<ContainerSpec> {
   };
 }
 
-function mountOf(mount: ServiceMount): Mount {
+/** A mount in the form of the engine. */
+export function mountOf(mount: ServiceMount): Mount {
   return mount.type === 'volume'
     ? { type: 'volume', volume: mount.volume, path: mount.path, readOnly: mount.read_only, copy: mount.copy }
     : { type: 'tmpfs', path: mount.path, sizeBytes: mount.size_bytes, mode: mount.mode };

@@ -14,7 +14,7 @@ import { isReconciled } from './status.ts';
 
 const Binding = z
   .object({
-    workload_type: z.enum(['application']),
+    workload_type: z.enum(['application', 'function']),
     workload_id: z.string(),
     mount_path: z.string(),
     read_only: z.boolean(),
@@ -85,7 +85,7 @@ export const MountPath = z
   .refine((path) => !ofKernel.test(path), 'Must not be in /proc, /sys or /dev');
 
 export const VolumeBind = z.strictObject({
-  workload_type: z.enum(['application']),
+  workload_type: z.enum(['application', 'function']),
   workload_id: Reference,
   mount_path: MountPath,
   read_only: z.boolean().optional(),
@@ -95,13 +95,21 @@ export const VolumeUnbind = z.strictObject({
   workload_id: Reference.nullish().meta({ description: 'Absent: all that mount it' }),
 });
 
-/** The mounts of a volume by these applications. */
-function bindingsIn(applications: readonly ReadonlyResource<'application'>[], volumeId: string): Volume['bindings'] {
-  return applications.flatMap(({ meta, desired }) =>
+/** What mounts volumes for its users. */
+export type MountingWorkload = ReadonlyResource<'application'> | ReadonlyResource<'function'>;
+
+/** What mounts a volume. */
+export function mountingWorkloads(view: TenantView, volumeId: string): readonly MountingWorkload[] {
+  return [...view.by('application', 'volume', volumeId), ...view.by('function', 'volume', volumeId)];
+}
+
+/** The mounts of a volume by these workloads. */
+function bindingsIn(workloads: readonly MountingWorkload[], volumeId: string): Volume['bindings'] {
+  return workloads.flatMap(({ meta, desired }) =>
     desired.mounts
       .filter(({ volume_id }) => volume_id === volumeId)
       .map(({ path, read_only }) => ({
-        workload_type: 'application' as const,
+        workload_type: meta.kind,
         workload_id: meta.id,
         mount_path: path,
         read_only,
@@ -114,16 +122,16 @@ type SeenOfVolume = Pick<
   'bindings' | 'backup_enabled' | 'backup_interval_minutes' | 'backup_destination_id' | 'retention_count'
 >;
 
-/** What an answer shows of other objects: the applications that mount the volume, and its schedule as it is or will be. */
+/** What an answer shows of other objects: the workloads that mount the volume, and its schedule as it is or will be. */
 export function seenOf(
   view: TenantView,
   id: string,
-  applications: readonly ReadonlyResource<'application'>[],
+  workloads: readonly MountingWorkload[],
   schedule = scheduleOfVolume(view, id),
 ): SeenOfVolume {
   const { desired } = schedule ?? {};
   return {
-    bindings: bindingsIn(applications, id),
+    bindings: bindingsIn(workloads, id),
     backup_enabled: desired?.is_paused === false,
     ...orNull({
       backup_interval_minutes: desired && minutesOf(desired.cron_expression),
@@ -142,7 +150,7 @@ export const volumes = defineResource({
   word: 'Volume',
   project: ({ desired }) => desired.project_id,
   answer: Volume,
-  seen: ({ meta }, view) => seenOf(view, meta.id, view.by('application', 'volume', meta.id)),
+  seen: ({ meta }, view) => seenOf(view, meta.id, mountingWorkloads(view, meta.id)),
   show: (it, seen: SeenOfVolume): Volume => ({
     ...objectFieldsOf(it),
     project_id: it.desired.project_id,
@@ -168,6 +176,8 @@ export const volumes = defineResource({
   watch: {
     shows: {
       application: ({ before, after }) =>
+        [before, after].flatMap((it) => (it === undefined ? [] : placesOf(it, 'volume'))),
+      function: ({ before, after }) =>
         [before, after].flatMap((it) => (it === undefined ? [] : placesOf(it, 'volume'))),
       backup_schedule({ before, after }) {
         const of = (after ?? before)?.desired.of;

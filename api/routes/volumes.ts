@@ -5,9 +5,20 @@ import { objectsIn } from '../../store/objects-in.ts';
 import { conflicting, notFound } from '../ground/api-error.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { wordOf } from '../endpoint/subject.ts';
-import { seenOf, Volume, VolumeBind, VolumeCreate, volumes, VolumeUnbind, VolumeUpdate } from '../resources/volume.ts';
+import { functions } from '../resources/function.ts';
+import {
+  mountingWorkloads,
+  seenOf,
+  Volume,
+  VolumeBind,
+  VolumeCreate,
+  volumes,
+  VolumeUnbind,
+  VolumeUpdate,
+} from '../resources/volume.ts';
+import type { MountingWorkload } from '../resources/volume.ts';
 import { isApplicationSettled } from '../resources/status.ts';
-import { requireMountable } from '../workloads/mounting.ts';
+import { changeMounts, requireMountable } from '../workloads/mounting.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
@@ -58,7 +69,7 @@ export const updateVolume = defineEndpoint({
     const changed = unit.change(it, (draft) => void (draft.name = body.name ?? draft.name));
     if (body.labels !== undefined) unit.label(it, body.labels);
     const schedule = changeVolumeBackups(ctx, unit, it, body);
-    const users = view.by('application', 'volume', it.meta.id);
+    const users = mountingWorkloads(view, it.meta.id);
     return ctx.commit(unit, () => volumes.show(changed, seenOf(view, it.meta.id, users, schedule)));
   },
 });
@@ -76,43 +87,51 @@ export const deleteVolume = deleteEndpoint(
   },
 );
 
-/** A volume is bound once the applications that mount it have their instances again, too. */
+/** A volume is bound once the workloads that mount it have their instances again, too. */
 const settleBound: typeof volumes.settle = volumes.settle && {
   ...volumes.settle,
   isSettled: (view, id) =>
     volumes.settle?.isSettled(view, id) === true &&
-    view.by('application', 'volume', id).every((it) => isApplicationSettled(it, view)),
+    view.by('application', 'volume', id).every((it) => isApplicationSettled(it, view)) &&
+    view.by('function', 'volume', id).every((it) => functions.settle?.isSettled(view, it.meta.id) !== false),
 };
 
 export const bindVolume = defineEndpoint({
   method: 'POST',
   path: '/volumes/:id/bind',
-  summary: 'Mount a volume in an application; its instances are replaced one by one',
+  summary: 'Mount a volume in an application or a function; its instances are replaced one by one',
   on: ['volume', 'id'],
   body: VolumeBind,
   response: Volume,
   settle: settleBound,
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
-    const { workload_id: id, mount_path: path, read_only: readOnly = false } = body;
+    const { workload_type: kind, workload_id: id, mount_path: path, read_only: readOnly = false } = body;
     requireOwnVolume(view, it);
-    const application = besideVolume(view, it, id);
+    const workload = besideVolume(view, it, { kind, id });
     const unit = ctx.repo.begin();
-    await requireMountable(ctx, unit, it, application, { path, readOnly });
+    await requireMountable(ctx, unit, it, workload, { path, readOnly });
     // what is mounted is needed, also the former data of a restore
     const bound = it.desired.expires_at === undefined ? it : unit.change(it, (draft) => void delete draft.expires_at);
     const { data_id } = it.desired;
     const mount = { volume_id: it.meta.id, ...defined({ data_id }), path, read_only: readOnly };
-    const changed = unit.change(application, (draft) => void draft.mounts.push(mount));
+    const changed = changeMounts(unit, workload, (mounts) => [...mounts, mount]);
     return ctx.commit(unit, () => volumes.show(bound, seenOf(view, it.meta.id, [changed])));
   },
 });
 
-/** The application of that id, in the project of the volume. @throws as `referred` */
-function besideVolume(view: TenantView, volume: ReadonlyResource<'volume'>, id: string) {
-  const application = referred(view, 'application', id, 'workload_id');
-  if (application.desired.project_id === volume.desired.project_id) return application;
-  throw notFound(wordOf('application'), 'workload_id');
+/** The workload of that id, in the project of the volume. @throws as `referred` */
+function besideVolume(
+  view: TenantView,
+  volume: ReadonlyResource<'volume'>,
+  { kind, id }: Pick<MountingWorkload['meta'], 'kind' | 'id'>,
+): MountingWorkload {
+  const workload: MountingWorkload =
+    kind === 'function'
+      ? referred(view, 'function', id, 'workload_id')
+      : referred(view, 'application', id, 'workload_id');
+  if (workload.desired.project_id === volume.desired.project_id) return workload;
+  throw notFound(wordOf(kind), 'workload_id');
 }
 
 export const unbindVolume = defineEndpoint({
@@ -125,15 +144,14 @@ export const unbindVolume = defineEndpoint({
   settle: volumes.settle,
   handle: async (ctx, { it, body }) => {
     requireOwnVolume(ctx.view, it);
-    const users = ctx.view.by('application', 'volume', it.meta.id);
+    const users = mountingWorkloads(ctx.view, it.meta.id);
     const { workload_id: only } = body;
-    const chosen = typeof only === 'string' ? [besideVolume(ctx.view, it, only)] : users;
+    const kindOf = (id: string) => (ctx.view.get('function', id) === undefined ? 'application' : 'function');
+    const chosen = typeof only === 'string' ? [besideVolume(ctx.view, it, { kind: kindOf(only), id: only })] : users;
     const unit = ctx.repo.begin();
     unit.require(it);
-    for (const application of chosen)
-      unit.change(application, (draft) => {
-        draft.mounts = draft.mounts.filter(({ volume_id }) => volume_id !== it.meta.id);
-      });
+    for (const workload of chosen)
+      changeMounts(unit, workload, (mounts) => mounts.filter(({ volume_id }) => volume_id !== it.meta.id));
     const others = users.filter(({ meta }) => !chosen.some((it) => it.meta.id === meta.id));
     return ctx.commit(unit, () => volumes.show(it, seenOf(ctx.view, it.meta.id, others)));
   },

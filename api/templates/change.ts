@@ -194,12 +194,17 @@ function requireMounts(view: TenantView, children: readonly InstanceChild[]): vo
   }
 }
 
-/** @throws ApiError CONFLICT if another application mounts a volume, and this change does not end that */
+/** @throws ApiError CONFLICT if something else mounts a volume, and this change does not end that */
 function requireUnmounted(
   view: TenantView,
   children: readonly InstanceChild[],
   { id, key, volume_id }: { id: string; key: string; volume_id: string },
 ): void {
+  const [user] = view.by('function', 'volume', volume_id);
+  if (user !== undefined)
+    throw conflicting(
+      `Application ${key} cannot mount a volume that function ${user.desired.name} mounts: unbind it there first`,
+    );
   for (const { meta, desired } of view.by('application', 'volume', volume_id)) {
     if (meta.id === id) continue;
     const other = children.find((it) => it.id === meta.id);

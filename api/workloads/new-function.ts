@@ -42,6 +42,7 @@ export function newFunction(
     name: body.name,
     internal_id: known?.desired.internal_id ?? newInternalId(body.name, ctx.random),
     runtime: body.runtime,
+    mounts: [],
     code: body.code,
     config: { env: {} },
     trigger: { type: 'http' },

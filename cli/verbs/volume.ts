@@ -4,34 +4,34 @@ import { whileServerIsAway } from '../server-away.ts';
 import { openEnd, waiting } from '../settled.ts';
 
 /**
- * Mounts a volume in an application of the same server, and waits for the instances that have it.
- * @throws Error if the application did not come up again
+ * Mounts a volume in an application or a function of the same server, and waits for the instances that have it.
+ * @throws Error if that did not come up again
  */
 export async function bind(
   client: Client,
   name: string,
-  application: string,
+  workload: string,
   path: string,
-  options: { project?: string; readOnly?: boolean; wait?: boolean },
+  options: { project?: string; readOnly?: boolean; function?: boolean; wait?: boolean },
 ): Promise<void> {
+  const kind = options.function === true ? 'functions' : 'applications';
   const volume = await findObject(client, 'volumes', name, options.project);
-  const app = await findObject(client, 'applications', application, options.project);
+  const app = await findObject(client, kind, workload, options.project);
   const query = options.wait === false ? '' : `?${waiting}`;
   const answer = client.request('POST', `/api/v1/volumes/${volume.id}/bind${query}`, {
-    workload_type: 'application',
+    workload_type: kind === 'functions' ? 'function' : 'application',
     workload_id: app.id,
     mount_path: path,
     read_only: options.readOnly === true,
   });
   await whileServerIsAway(client, app, answer);
   const done = `${app.name ?? app.id} mounts volume ${name} at ${path}`;
-  const trouble =
-    options.wait === false ? undefined : troubleOf(app, await client.object('GET', pathOf('applications', app)));
+  const trouble = options.wait === false ? undefined : troubleOf(app, await client.object('GET', pathOf(kind, app)));
   if (trouble !== undefined) throw new Error(`${done}, and is not ready with it: ${trouble}`);
   console.log(done);
 }
 
-/** Why an application does not run with its new mounts; `undefined` if it does, or did not run before. */
+/** Why a workload does not run with its new mounts; `undefined` if it does, or did not run before. */
 function troubleOf({ status: before }: ApiObject, now: ApiObject): string | undefined {
   const open = openEnd(now);
   if (open !== undefined || before !== 'running' || now.status === before) return open;

@@ -1,5 +1,5 @@
 import { mainPort } from '../../agent-protocol/workload.ts';
-import type { Limits, Mount } from '../../agent-protocol/workload.ts';
+import type { Limits } from '../../agent-protocol/workload.ts';
 import { defined } from '../../store/defined.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { RunConfig } from '../../store/kinds/application.ts';
@@ -7,15 +7,14 @@ import { releaseOf } from '../../store/kinds/release-settings.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { volumeName } from '../../store/kinds/volume.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import { Failure } from '../runtime/failure.ts';
 import { environmentNetwork } from '../rollout/environment-network.ts';
+import { mountsOf } from '../rollout/mounted.ts';
 import { serviceHash } from '../rollout/spec-hash.ts';
 import { composedSpec } from './composed.ts';
 import { hostNamesOf, readinessOf } from './parts.ts';
 import type { Instance } from './parts.ts';
-import type { App } from './world.ts';
 
 /**
  * The desired state of one service instance: the deployment's snapshot, the application's mounts, names, restart token
@@ -67,17 +66,6 @@ function bound({ app, deployment, service }: Instance, spec: ServiceSpec): Desir
     spec,
     spec_hash: serviceHash(service.version, spec),
   };
-}
-
-/** The volumes of an application in the form of a mount. */
-export function mountsOf({ desired }: App): Extract<Mount, { type: 'volume' }>[] {
-  return desired.mounts.map(({ volume_id, data_id: data = volume_id, path, read_only }) => ({
-    type: 'volume',
-    volume: volumeName(data),
-    path,
-    read_only,
-    copy: true,
-  }));
 }
 
 /** @throws Failure */

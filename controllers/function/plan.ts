@@ -10,6 +10,7 @@ import { isDeleting } from '../../store/resource.ts';
 import type { Action } from '../rollout/actions.ts';
 import { planOne } from '../rollout/actions.ts';
 import { environmentNetwork } from '../rollout/environment-network.ts';
+import { mountsOf } from '../rollout/mounted.ts';
 import { planTask } from '../task/task.ts';
 import type { Fired } from './schedule.ts';
 import type { World } from './states.ts';
@@ -73,6 +74,7 @@ export function assignmentOf(
       concurrency: desired.concurrency ?? usualConcurrency[wanted.desired.runtime],
       min_instances: desired.min_instances,
       max_instances: desired.max_instances,
+      mounts: desired.mounts.length === 0 ? undefined : mountsOf({ desired }),
       limits: limitsOf(desired),
     }),
   );

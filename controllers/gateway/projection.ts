@@ -10,7 +10,7 @@ import type { CallParams } from '../../agent-protocol/messages.ts';
 import { taskRow } from '../../agent-protocol/task-types.ts';
 import { definitionOf } from '../../store/definition.ts';
 import type { Definition } from '../../store/definition.ts';
-import type { ServiceSpec, StoredTask } from '../../store/kinds/assignment.ts';
+import type { FunctionSpec, ServiceSpec, StoredTask } from '../../store/kinds/assignment.ts';
 import { Id, Resolved, Sealed } from '../../store/kinds/fields.ts';
 import type { Configuration, SealedValue, WordsName } from '../../store/kinds/define.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
@@ -109,7 +109,7 @@ export class Projection {
       case 'service':
         return this.#lackOfService(spec);
       case 'function':
-        return this.#options.capabilities.has('functions') ? undefined : cannotServe;
+        return this.#lackOfFunction(spec);
       case 'archive':
         return this.#options.capabilities.has('archive') ? undefined : cannotArchive;
       case 'volume':
@@ -134,6 +134,12 @@ export class Projection {
     if (hasProcess && !capabilities.has('services.process')) return cannotRun;
     if (spec.granted_capabilities !== undefined && !capabilities.has('services.grants')) return cannotRun;
     return this.#knowsServices || toEarlier(withOneName(settingsOf(spec))) !== undefined ? undefined : cannotRun;
+  }
+
+  #lackOfFunction({ mounts }: DeepReadonly<FunctionSpec>): Unsendable | undefined {
+    const { capabilities } = this.#options;
+    if (!capabilities.has('functions')) return cannotServe;
+    return mounts === undefined || capabilities.has('functions.volumes') ? undefined : cannotShare;
   }
 
   #lackOfTask(spec: DeepReadonly<StoredTask>, run: Assignment['desired']['run']): Unsendable | undefined {
@@ -443,6 +449,11 @@ const cannotArchive: Unsendable = {
 const cannotServe: Unsendable = {
   code: 'agent_outdated',
   message: 'The agent of the server is too old for functions: upgrade the agent',
+};
+
+const cannotShare: Unsendable = {
+  code: 'agent_outdated',
+  message: 'The agent of the server is too old for functions with volumes: upgrade the agent',
 };
 
 const cannotCopy: Unsendable = {

@@ -36,7 +36,17 @@ import type { Observed, Restore, Step, World } from './states.ts';
 export const restoreController: Controller<'restore'> = {
   name: 'restore',
   kind: 'restore',
-  reads: ['application', 'assignment', 'backup', 'backup_destination', 'database', 'server', 'volume', 'wal_archive'],
+  reads: [
+    'application',
+    'assignment',
+    'backup',
+    'backup_destination',
+    'database',
+    'function',
+    'server',
+    'volume',
+    'wal_archive',
+  ],
   children: ['application', 'assignment', 'database', 'volume'],
   notifies: ['restore_completed', 'restore_failed'],
   wakes: [
@@ -114,6 +124,7 @@ function readWorld(it: Restore, ctx: Context): World {
       bind === undefined
         ? view.by('application', 'volume', of.id)
         : [view.get('application', bind.application_id)].filter((one) => one !== undefined),
+    functions: view.by('function', 'volume', of.id),
     volume: view.get('volume', volumeIdOf(it)),
     server: view.get('server', place.server_id),
     side: view.get('assignment', assignmentId.task(it.meta.id, sideRole)),
@@ -218,7 +229,7 @@ async function make({ restore, database, target }: World, ctx: Context): Promise
  * Gives a volume the data that was restored, and the new one the former data for a while: that of a volume that was lost goes
  * at once. One that was made for the restore is mounted.
  */
-async function exchange({ restore, target, volume, mounting }: World, ctx: Context): Promise<void> {
+async function exchange({ restore, target, volume, mounting, functions }: World, ctx: Context): Promise<void> {
   if (target === undefined || volume === undefined) return;
   const { bind, is_new: isNew } = restore.desired;
   const isExchanged = target.desired.data_id === volume.meta.id;
@@ -245,10 +256,11 @@ async function exchange({ restore, target, volume, mounting }: World, ctx: Conte
         });
         if (isLost === true) unit.requestDelete(volume);
       }
-      for (const app of mounting)
-        unit.change(app, (draft) => {
-          for (const mount of draft.mounts) if (mount.volume_id === target.meta.id) mount.data_id = volume.meta.id;
-        });
+      const mountIt = ({ mounts }: Pick<DesiredOf<'application'>, 'mounts'>): void => {
+        for (const mount of mounts) if (mount.volume_id === target.meta.id) mount.data_id = volume.meta.id;
+      };
+      for (const app of mounting) unit.change(app, mountIt);
+      for (const one of functions) unit.change(one, mountIt);
     },
     { audited: 'restore' },
   );

@@ -45,6 +45,8 @@ export interface World {
   target: ReadonlyResource<'volume'> | undefined;
   /** What mounts that one, or is to mount it. */
   mounting: readonly ReadonlyResource<'application'>[];
+  /** Functions that mount it. */
+  functions: readonly ReadonlyResource<'function'>[];
   /** The new one of this attempt. */
   volume: ReadonlyResource<'volume'> | undefined;
   server: ReadonlyResource<'server'> | undefined;
@@ -267,14 +269,18 @@ function switching(world: World, former: string): Step {
 }
 
 /** The volume has what was restored, and all that mounts it mounts that. */
-function isInPlace({ restore, target, mounting }: World): boolean {
+function isInPlace({ restore, target, mounting, functions }: World): boolean {
   const { bind, is_new: isNew } = restore.desired;
   if (isNew) return bind === undefined || !canMount(mounting[0], bind, target);
   // the new one goes at once where it got what was lost
-  return target?.desired.data_id === volumeIdOf(restore) && mounting.every((it) => isMountedRight(it, target));
+  const users = [...mounting, ...functions];
+  return target?.desired.data_id === volumeIdOf(restore) && users.every((it) => isMountedRight(it, target));
 }
 
-function isMountedRight({ desired }: ReadonlyResource<'application'>, { meta, desired: { data_id } }: Volume): boolean {
+function isMountedRight(
+  { desired }: World['mounting'][number] | World['functions'][number],
+  { meta, desired: { data_id } }: Volume,
+): boolean {
   return desired.mounts.every((mount) => mount.volume_id !== meta.id || mount.data_id === data_id);
 }
 

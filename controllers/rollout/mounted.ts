@@ -1,4 +1,7 @@
-import { dataName } from '../../store/kinds/volume.ts';
+import type { VolumeMount } from '../../agent-protocol/workload.ts';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { dataName, volumeName } from '../../store/kinds/volume.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
@@ -39,4 +42,19 @@ export function uncopiedPart({ desired, observed }: ReadonlyResource<'volume'>):
 /** The message of an agent with the names that users gave to volumes in place of those that the engine knows. */
 export function withVolumeNames(message: string, mounted: readonly ReadonlyResource<'volume'>[]): string {
   return mounted.reduce((text, it) => text.replaceAll(dataName(it), () => it.desired.name), message);
+}
+
+/** The volumes of an application or a function in the form of a mount. */
+export function mountsOf({
+  desired,
+}: {
+  readonly desired: DeepReadonly<Pick<DesiredOf<'application'>, 'mounts'>>;
+}): VolumeMount[] {
+  return desired.mounts.map(({ volume_id, data_id: data = volume_id, path, read_only }) => ({
+    type: 'volume',
+    volume: volumeName(data),
+    path,
+    read_only,
+    copy: true,
+  }));
 }

@@ -1,5 +1,6 @@
 import { defined } from '../../store/defined.ts';
-import { limitsOf, mountsOf } from '../application/instance.ts';
+import { limitsOf } from '../application/instance.ts';
+import { mountsOf } from '../rollout/mounted.ts';
 import { environmentNetwork } from '../rollout/environment-network.ts';
 import { composedMounts, firstNetwork } from '../application/composed.ts';
 import type { Action } from '../rollout/actions.ts';

@@ -275,10 +275,14 @@ function nameLack(view: TenantView, { kind, id, desired }: Coming, become: 'made
 
 /** One application mounts a volume, and only one instance of it if it may write. */
 function mountLack(view: TenantView, { id, desired }: Coming): Lack | undefined {
-  if (!('mounts' in desired)) return undefined;
+  if (!('replicas' in desired)) return undefined;
   const { name, mounts, replicas } = desired;
   for (const mount of mounts) {
-    const other = view.by('application', 'volume', mount.volume_id).find(({ meta }) => meta.id !== id);
+    const others = [
+      ...view.by('application', 'volume', mount.volume_id),
+      ...view.by('function', 'volume', mount.volume_id),
+    ];
+    const other = others.find(({ meta }) => meta.id !== id);
     if (other !== undefined)
       return {
         reason: 'VolumeInUse',

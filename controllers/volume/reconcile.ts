@@ -17,17 +17,25 @@ import type { World } from './states.ts';
 
 type Volume = ReadonlyResource<'volume'>;
 
+/** Kinds whose objects mount volumes. */
+const users = ['application', 'database', 'function'] as const;
+
 /** Keeps a volume on its server, and removes its data when it is deleted: the record stays until the data is gone. */
 export const volumeController: Controller<'volume'> = {
   name: 'volume',
   kind: 'volume',
-  reads: ['assignment', 'application', 'database', 'server'],
+  reads: ['assignment', 'application', 'database', 'function', 'server'],
   children: ['assignment'],
   notifies: ['volume_error'],
   wakes: [
     onChild('assignment', ({ desired }) => (desired.workload_kind === 'volume' ? [desired.workload_id] : [])),
     onChange(
       'application',
+      ({ desired }) => desired.mounts,
+      (it) => placesOf(it, 'volume'),
+    ),
+    onChange(
+      'function',
       ({ desired }) => desired.mounts,
       (it) => placesOf(it, 'volume'),
     ),
@@ -72,7 +80,7 @@ function readWorld(it: Volume, { view }: Context): World {
   return {
     volume: it,
     assignment: view.by('assignment', 'workload', it.meta.id)[0],
-    isBound: (['application', 'database'] as const).some((kind) => view.by(kind, 'volume', it.meta.id).some(isStaying)),
+    isBound: users.some((kind) => view.by(kind, 'volume', it.meta.id).some(isStaying)),
     server: isStaying(server) ? server.observed?.phase : 'gone',
   };
 }

@@ -10,6 +10,7 @@ import { composedPath, StoredComposedService, sealedWords } from './composed-ser
 import { BuildArgs, Id, Name, Port, Resolved, Sealed } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 import { internalId } from './internal-id.ts';
+import { Mounts } from './mounts.ts';
 import { releaseSettings } from './release-settings.ts';
 import { Ulimits } from './ulimits.ts';
 
@@ -191,18 +192,8 @@ export const application = defineKind({
     /** What an admin granted to its instances, also to those that a rollback brings back. Absent: nothing. */
     capabilities: z.array(GrantedCapability).optional(),
     ...releaseSettings,
-    /** Volumes of its server that its instances mount. With one that they may write to, it has one instance. */
-    mounts: z
-      .array(
-        z.object({
-          volume_id: Id,
-          /** As that volume has it. */
-          data_id: Id.optional(),
-          path: z.string(),
-          read_only: z.boolean().default(false),
-        }),
-      )
-      .default([]),
+    /** With a volume that they may write to, it has one instance. */
+    mounts: Mounts,
     /** Names that lead to it, which need no deployment. */
     domains: z.array(Domain).max(maxDomains).default([]),
     /** The deployment to converge to; absent until the first deploy. */

@@ -7,6 +7,7 @@ import type { Kept } from './define.ts';
 import { Id, Name, Port, Resolved, Sealed, Timestamp } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 import { internalId } from './internal-id.ts';
+import { Mounts } from './mounts.ts';
 
 export const FunctionRuntime = z.enum(['node20', 'python3', 'go', 'bun', 'deno']);
 export type FunctionRuntime = z.infer<typeof FunctionRuntime>;
@@ -67,6 +68,8 @@ export const functionKind = defineKind({
     max_instances: z.int().min(1).max(20),
     /** Absent: that of its runtime. */
     concurrency: z.int().min(1).max(1000).optional(),
+    /** All its instances share them, also those that they may write to. */
+    mounts: Mounts,
     run: RunState,
     /** The version that is to serve; absent: it was never deployed. */
     version_id: Id.optional(),
@@ -97,19 +100,21 @@ export const functionKind = defineKind({
   }),
   unique: (d) => [{ scope: d.environment_id, name: d.name }],
   owners: (d) => [{ kind: 'environment', id: d.environment_id, blocks: true }, ...instanceOwner(d)],
-  populates: { environment: 'environment', server: 'server', project: 'project' },
+  populates: { environment: 'environment', server: 'server', project: 'project', volume: 'volume' },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,
     server: (d) => d.server_id,
+    volume: (d) => d.mounts.map(({ volume_id }) => volume_id),
     internal_id: (d) => d.internal_id,
     template_instance: (d) => d.template_instance_id,
   },
   clone: {
-    references: ['environment_id', 'server_id'],
+    references: ['environment_id', 'server_id', 'mounts.*.volume_id'],
     reset: (draft, copyId) => {
       draft.internal_id = internalId(draft.name, copyId.slice(0, 6));
       draft.run = 'stopped';
+      for (const mount of draft.mounts) delete mount.data_id;
       draft.attempt = 0;
       draft.next_version_number = 1;
       delete draft.exposed_port;

@@ -163,6 +163,35 @@ describe('a volume', () => {
     },
   );
 
+  it('is mounted by a function, all whose instances may write to it, and by nothing else then', async () => {
+    const [id, app] = [await volume(), await application()];
+    const fields = {
+      project_id: project,
+      server_id: server,
+      name: aName(),
+      runtime: 'node20',
+      code: 'export default 1',
+    };
+    const made = await owner.post('/functions', { ...fields, max_instances: 3 });
+    expect(made.status).toBe(201);
+    const bind = { workload_type: 'function', workload_id: made.data.id, mount_path: '/data' };
+    const bound = { workload_type: 'function', workload_id: made.data.id, mount_path: '/data', read_only: false };
+    for (const path of ['/tmp', '/tmp/x', '/function'])
+      expect((await owner.post(`/volumes/${id}/bind`, { ...bind, mount_path: path })).status, path).toBe(409);
+    expect((await owner.post(`/volumes/${id}/bind`, { ...bind, workload_type: 'application' })).status).toBe(404);
+    expect((await owner.post(`/volumes/${id}/bind`, bind)).data.bindings).toEqual([bound]);
+    expect((await owner.get(`/volumes/${id}`)).data.bindings).toEqual([bound]);
+    const { volumes } = (await owner.get(`/functions/${made.data.id}/dependencies`)).data;
+    expect(volumes).toMatchObject([{ id }]);
+    expect((await owner.post(`/volumes/${id}/bind`, binding(app))).body.error?.message).toBe(
+      'The volume is mounted already (1 function): unbind it first',
+    );
+    expect((await owner.delete(`/volumes/${id}`)).status).toBe(409);
+    const unbound = await owner.post(`/volumes/${id}/unbind`, { workload_id: made.data.id });
+    expect(unbound.data.bindings).toEqual([]);
+    expect((await owner.post(`/volumes/${id}/bind`, binding(app))).status).toBe(200);
+  });
+
   it('keeps its application at one instance, unless it is only read', async () => {
     const [id, app] = [await volume(), await application()];
     await owner.post(`/volumes/${id}/bind`, binding(app));

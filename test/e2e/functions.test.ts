@@ -40,6 +40,11 @@ describe('a function', () => {
       const url = new URL(request.url);
       calls += 1;
       if (url.pathname === '/throw') throw new Error('boom');
+      if (url.pathname === '/note') {
+        const fs = await import('node:fs');
+        if (request.method === 'POST') fs.writeFileSync('/data/note', await request.text());
+        return new Response(fs.readFileSync('/data/note'));
+      }
       if (url.pathname === '/never') return new Promise(() => {});
       if (url.pathname === '/fill') { const all = []; for (;;) all.push(Buffer.alloc(8e6, 1)); }
       console.log('called with ' + url.search);
@@ -127,6 +132,21 @@ describe('a function', () => {
     isDone.abort();
     await asking;
     expect(outcomes.filter((status) => status !== 200)).toEqual([]);
+  });
+
+  it('keeps what it writes to a volume, with other instances and another version', async () => {
+    const place = { project_id: town.project.id, server_id: town.server.id };
+    const volume = await town.client.object('POST', '/api/v1/volumes?wait=60', { ...place, name: 'notes' });
+    const bind = { workload_type: 'function', workload_id: id, mount_path: '/data' };
+    await town.client.request('POST', `/api/v1/volumes/${volume.id}/bind?wait=60`, bind);
+    expect(await (await ask('/note', { method: 'POST', body: 'remembered' })).text()).toBe('remembered');
+    const before = await instancesOf(id);
+    await deploy();
+    expect(await (await ask('/note')).text()).toBe('remembered');
+    expect((await instancesOf(id)).filter((one) => before.includes(one))).toEqual([]);
+    await town.client.request('POST', `/api/v1/volumes/${volume.id}/unbind?wait=60`, {});
+    expect((await ask('/note')).status).toBe(500);
+    await town.client.request('DELETE', `/api/v1/volumes/${volume.id}?wait=60`, undefined);
   });
 
   it('with wrong code fails at its build with the words of the runtime, and the version before serves on', async () => {

@@ -772,7 +772,7 @@ volumes: {data: {}}
     },
   },
   {
-    name: 'deploy a function, deploy it anew, let a schedule call it, stop and delete it',
+    name: 'deploy a function, mount a volume in it, deploy it anew, let a schedule call it, stop and delete it',
     running: 2,
     prepare: place,
     async run(world, { machine, project }) {
@@ -789,6 +789,11 @@ volumes: {data: {}}
       await world.must('POST', `/functions/${data.id}/deploy`);
       await is('running');
       const first = (await seen())?.active_version_id;
+      const place = { project_id: project, server_id: machine.server };
+      const { data: volume } = await world.must('POST', '/volumes', { ...place, name: 'notes' });
+      const bind = { workload_type: 'function', workload_id: data.id, mount_path: '/data' };
+      await world.must('POST', `/volumes/${volume.id}/bind`, bind);
+      await is('running');
       await world.must('PUT', `/functions/${data.id}`, { code: `${code} // again` });
       await world.must('POST', `/functions/${data.id}/deploy`);
       await is('running');
@@ -807,6 +812,8 @@ volumes: {data: {}}
       await gone(world, 'function', data.id);
       for (const version of versions) await gone(world, 'function_version', version.id);
       expect(machine.engine.containers).toEqual([]);
+      await world.must('DELETE', `/volumes/${volume.id}`);
+      await gone(world, 'volume', volume.id);
     },
   },
   {

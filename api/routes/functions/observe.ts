@@ -185,7 +185,7 @@ export const readFunctionLogs = defineEndpoint({
 export const listFunctionDependencies = defineEndpoint({
   method: 'GET',
   path: '/functions/:id/dependencies',
-  summary: 'What the variables of a function refer to',
+  summary: 'What the variables of a function refer to, and what it mounts',
   on: ['function', 'id'],
   response: z.object({
     applications: z.array(Linked),
@@ -197,7 +197,7 @@ export const listFunctionDependencies = defineEndpoint({
   handle: async ({ view }, { it }) => ({
     applications: referredObjects(view, it, 'application').flatMap((id) => linked(view.get('application', id))),
     databases: referredObjects(view, it, 'database').flatMap((id) => linked(view.get('database', id))),
-    volumes: [],
+    volumes: it.desired.mounts.flatMap(({ volume_id }) => linked(view.get('volume', volume_id))),
     functions: [],
     template_instance: instanceLinks(view, it.desired)[0] ?? null,
   }),

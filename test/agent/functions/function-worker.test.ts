@@ -6,6 +6,7 @@ import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import type { ImageScript } from '../../../agent/runtime/mock/script.ts';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
 import { AgentWorld, service } from '../agent-world.ts';
+import { mounting, name, volume } from '../volumes/items.ts';
 
 let world: AgentWorld;
 /** Ports that are open. */
@@ -186,5 +187,30 @@ describe('a function on its server', () => {
     await world.until('it is tried again', isReady(next));
     expect(tries()).toBe(3);
     await world.until('the others are gone', () => states().join() === 'hello:2 running');
+  });
+
+  it('waits for what writes to its volume, and then has it in each instance', async () => {
+    const mounts: WireFunction['mounts'] = [
+      { type: 'volume', volume: name, path: '/data', read_only: false, copy: true },
+    ];
+    const kept = volume();
+    const writer = mounting();
+    await world.snapshot(kept, writer);
+    await world.until('an application writes to it', isReady(writer));
+    const item = served('hello:1', { mounts, min_instances: 2 });
+    await world.delta([item]);
+    await world.until('it waits', () => world.report(item)?.error?.code === 'volume_in_use');
+    expect(states().filter((one) => one.startsWith('hello'))).toEqual([]);
+    await world.snapshot(kept, item);
+    await world.until('it serves', isReady(item));
+    await world.until('both instances run', () => states().join() === 'hello:1 running,hello:1 running');
+    for (const { mutable } of world.engine.containers)
+      expect(mutable.mounts).toContainEqual(
+        expect.objectContaining({ type: 'volume', source: name, path: '/data', readOnly: false }),
+      );
+    const again = mounting({ alias: 'again' });
+    await world.snapshot(kept, again);
+    await world.until('an application has it after that', isReady(again));
+    expect(states().filter((one) => one.startsWith('hello'))).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
-import { allApplications, allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
+import { allApplications, allFunctions, allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useList } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { ObjectOf } from '../../model.ts';
@@ -143,25 +143,25 @@ function EnvironmentField({ projectId, value, onChange }: EnvironmentFieldProps)
   );
 }
 
-/** Mounts a volume in an application of its project and server. */
+/** Mounts a volume in an application or a function of its project and server. */
 export function BindVolume({ volume, onClose }: DialogProps): VNode {
   const { login, store, messages } = useConsole();
   const act = useAct();
   const [workloadId, setWorkloadId] = useState<string>();
   const [path, setPath] = useState('/data');
   const [isReadOnly, setReadOnly] = useState(false);
-  const applications = byName(
-    useList(allApplications, 'application').objects.filter(
-      (one) => one.project_id === volume.project_id && one.server_id === volume.server_id,
-    ),
-  );
+  const isBeside = (one: { project_id: string; server_id: string }): boolean =>
+    one.project_id === volume.project_id && one.server_id === volume.server_id;
+  const applications = byName(useList(allApplications, 'application').objects.filter(isBeside));
+  const functions = byName(useList(allFunctions, 'function').objects.filter(isBeside));
+  const isOfFunction = functions.some(({ id }) => id === workloadId);
   const bind = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('volume', () =>
         call(login, 'POST', '/api/v1/volumes/{id}/bind', {
           path: { id: volume.id },
           body: {
-            workload_type: 'application',
+            workload_type: isOfFunction ? 'function' : 'application',
             workload_id: workloadId ?? '',
             mount_path: path.trim(),
             read_only: isReadOnly,
@@ -186,7 +186,7 @@ export function BindVolume({ volume, onClose }: DialogProps): VNode {
             type="submit"
             form="bind-volume"
             busy={act.busy}
-            why={workloadId === undefined ? 'Choose an application first' : undefined}
+            why={workloadId === undefined ? 'Choose what mounts it first' : undefined}
           >
             Mount it
           </Button>
@@ -204,17 +204,20 @@ export function BindVolume({ volume, onClose }: DialogProps): VNode {
         }}
       >
         <Field
-          label="Application"
-          help="Those of the same project on the same server. Its instances are replaced."
+          label="Application or function"
+          help="Those of the same project on the same server. Its instances are replaced; those of a function share it."
           isRequired
         >
           {(control) => (
             <Combobox
               control={control}
-              options={applications.map(({ id, name }) => ({ value: id, label: name }))}
+              options={[
+                ...applications.map(({ id, name }) => ({ value: id, label: name })),
+                ...functions.map(({ id, name }) => ({ value: id, label: `${name} (function)` })),
+              ]}
               value={workloadId}
               onChange={setWorkloadId}
-              empty="No application of this project is on this server"
+              empty="No application or function of this project is on this server"
             />
           )}
         </Field>
