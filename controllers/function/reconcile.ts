@@ -72,6 +72,8 @@ function readWorld(it: Fn, { view }: Context): World {
     isUnproven: !isActive && before !== undefined && (before.meta.id !== wanted?.meta.id || isDoubted(served, wanted)),
     refused,
     served,
+    isAsWanted:
+      served !== undefined && served.desired.spec_hash === assignmentOf({ function: it, server }, wanted)?.spec_hash,
     call: firing && taskOf(view, it.meta.id, callRole(firing.at)),
     server,
   };

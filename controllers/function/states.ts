@@ -28,6 +28,8 @@ export interface World {
   refused: ObservedOf<'function'>['refused'];
   /** What its server has of it. */
   served: Assignment | undefined;
+  /** That is of the wanted version with the present settings. */
+  isAsWanted: boolean;
   /** The task by which its schedule calls it. */
   call: Assignment | undefined;
   /** Undefined: it was deleted, or is being deleted. */
@@ -88,9 +90,9 @@ function stoppedState({ served, target, active, server }: World): State {
     : state('stopped', 'false', 'Stopped', 'It is stopped, as desired');
 }
 
-function servingState({ function: it, served, target, wanted, refused }: World, version: Version): State {
+function servingState({ function: it, served, target, isAsWanted, refused }: World, version: Version): State {
   const report = served && upToDate(served);
-  const isServed = report?.ready === true && served?.desired.version === wanted?.meta.id;
+  const isServed = report?.ready === true && isAsWanted;
   const because = 'its server to serve it';
   if (refused !== undefined) {
     const why = `Version ${target?.desired.number ?? ''} does not start: ${refused.message}`;

@@ -143,7 +143,8 @@ describe('a function', () => {
     const before = await instancesOf(id);
     await deploy();
     expect(await (await ask('/note')).text()).toBe('remembered');
-    expect((await instancesOf(id)).filter((one) => before.includes(one))).toEqual([]);
+    const former = async () => (await instancesOf(id)).filter((one) => before.includes(one));
+    await expect.poll(former, { timeout: 20_000 }).toEqual([]);
     await town.client.request('POST', `/api/v1/volumes/${volume.id}/unbind?wait=60`, {});
     expect((await ask('/note')).status).toBe(500);
     await town.client.request('DELETE', `/api/v1/volumes/${volume.id}?wait=60`, undefined);
