@@ -193,7 +193,7 @@ function health({ database, slots }: Pick<World, 'database' | 'slots'>) {
 }
 
 /** Whether the phase depends on how long it has not been ready; `reconcile.ts` keeps that clock. */
-export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
+export function isUnready(world: Pick<World, 'database' | 'slots'>): boolean {
   const { database } = world;
   return isStaying(database) && database.desired.run === 'running' && health(world).lacking > 0;
 }
