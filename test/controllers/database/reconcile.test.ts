@@ -53,7 +53,7 @@ async function made(rig: Rig, changes: Partial<DesiredOf<'database'>> = {}) {
     isSettled: () =>
       view
         .get('database', id('orders'))
-        ?.observed?.conditions.some(({ type, status }) => type === 'Reconciling' && status === 'false'),
+        ?.observed?.conditions.every(({ type, status }) => type !== 'Reconciling' || status === 'false'),
     observed: () => view.get('database', id('orders'))?.observed,
     phase: () => view.get('database', id('orders'))?.observed?.phase,
     reason: () => ready()?.reason,
@@ -330,7 +330,7 @@ test('a pooler runs beside the engine, which goes on when it is turned on and of
   expect([it.phase(), it.reason()]).toEqual(['running', 'Running']);
 });
 
-test('a pooler is restarted, stopped and started with its database, begins anew with another password, and stays on another volume', async () => {
+test('a pooler is restarted with its database, begins anew with another password, and stays as it is with other limits and on another volume', async () => {
   await using rig = await openRig({ controllers });
   const it = await serving(rig, { connection_pooling: true });
   await it.reportOfPooler(up);
@@ -356,8 +356,12 @@ test('a pooler is restarted, stopped and started with its database, begins anew 
   const rotated = hash();
   await it.change((draft) => void (draft.data_volume_id = id('restored')));
   expect([hash(), it.pooler()?.desired.run]).toEqual([rotated, 'running']);
-  await it.change((draft) => void (draft.data_volume_id = id('data')));
-  await it.report(up);
+});
+
+test('a pooler stops and starts with its database', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  await it.reportOfPooler(up);
   await it.change((draft) => void (draft.run = 'stopped'));
   expect([it.pooler()?.desired.run, it.pooled()?.slice(0, 2)]).toEqual(['stopped', ['false', 'Stopped']]);
   await it.report({ phase: 'stopped' });
