@@ -11,13 +11,10 @@ const authQuery =
   'SELECT rolname, CASE WHEN rolvaliduntil OPERATOR(pg_catalog.<) pg_catalog.now() THEN NULL ELSE rolpassword END ' +
   'FROM pg_catalog.pg_authid WHERE rolname OPERATOR(pg_catalog.=) $1 AND rolcanlogin';
 
-/** Seconds within which it looks for the server again, which has another address with each of its containers. */
+/** Seconds after which it looks for the server again, where it could not log in. */
 const lookAgainSeconds = '1';
 
-/**
- * PgBouncer 1.21 or later. A connection to the server is a client's for one transaction. Clients wait while the server is
- * started anew, for two minutes at most.
- */
+/** PgBouncer 1.21 or later. A connection to the server is a client's for one transaction. */
 export const pgbouncer: Pooler = {
   word: 'PgBouncer',
   image: 'edoburu/pgbouncer:v1.24.1-p1',

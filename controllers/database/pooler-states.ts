@@ -8,17 +8,23 @@ import { loopMessage } from '../rollout/last-exit.ts';
 import { isMadeAs, restartTokenOf } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because } from '../runtime/controller.ts';
-import { poolerDesired, poolerOf } from './pooler.ts';
-import type { State } from './states.ts';
+import { poolerDesired, poolerOf, poolerToken } from './pooler.ts';
 import type { World } from './world.ts';
 
 const type = 'Pooled';
 
+/** How the database is. */
+interface Now {
+  ready: ConditionInput['status'];
+  reason: string;
+  message: string;
+}
+
 /**
  * Whether clients share connections to a database by its pooler; nothing for a database without one. It says nothing of the
- * engine, which goes on without it. `now`: how the database is.
+ * engine, which goes on without it.
  */
-export function pooledCondition(world: World, now: State): ConditionInput[] {
+export function pooledCondition(world: World, now: Now): ConditionInput[] {
   const pooler = poolerOf(world);
   if (pooler === undefined) return [];
   if (world.database.desired.run === 'stopped')
@@ -41,7 +47,7 @@ export function awaitedPooler(world: World): Because | undefined {
 }
 
 /** Why queries by the pooler are not answered; `undefined`: they are. */
-function trouble(world: World, pooler: Pooler, now: State): Pick<ConditionInput, 'reason' | 'message'> | undefined {
+function trouble(world: World, pooler: Pooler, now: Now): Pick<ConditionInput, 'reason' | 'message'> | undefined {
   const { instances, errors, isCrashLooping } = healthOf(world.poolers, world.database.meta.id, 1);
   if (errors.some((error) => hasCode(error, 'out_of_memory')))
     return { reason: 'OutOfMemory', message: `${pooler.word} was killed as it used more memory than it may` };
@@ -49,8 +55,7 @@ function trouble(world: World, pooler: Pooler, now: State): Pick<ConditionInput,
   if (isServing(world, pooler)) return undefined;
   const fatal = errors.find((error) => meaningOf(error).isFatal === true);
   if (fatal !== undefined) return { reason: 'CannotStart', message: `Its pooler cannot start${hindrance([fatal])}` };
-  if (now.ready !== 'true')
-    return { reason: 'WaitingForDatabase', message: 'Its pooler waits for its engine: clients that connect wait, too' };
+  if (now.ready !== 'true') return { reason: 'WaitingForDatabase', message: 'Its pooler waits for its engine' };
   const why = hindrance(errors);
   if (instances.some((it) => it.observed?.phase === 'running'))
     return { reason: 'NotReady', message: `${pooler.word} does not answer queries at the moment${why}` };
@@ -61,7 +66,7 @@ function trouble(world: World, pooler: Pooler, now: State): Pick<ConditionInput,
 function isServing(world: World, pooler: Pooler): boolean {
   const { database, poolers } = world;
   const { instances, lacking } = healthOf(poolers, database.meta.id, 1);
-  const token = database.desired.restart_token;
+  const token = poolerToken(world);
   const isOutdated = (it: Assignment): boolean =>
     restartTokenOf(it) !== token || !isMadeAs(it, poolerDesired(world, pooler, token));
   return lacking === 0 && !instances.some(isOutdated);

@@ -18,9 +18,17 @@ export function poolerOf({ database }: Pick<World, 'database'>): Pooler | undefi
 }
 
 /**
- * The writes that bring the pooler one step nearer to the database. Pure. It runs whenever the database is to, also while its
- * engine does not: clients wait there. Another volume of the database is nothing to it.
+ * What a pooler is restarted for: with the database, and whenever its engine began anew. The engine has another address then,
+ * and what a pooler knows of names may be minutes old.
  */
+export function poolerToken({ database, slots }: Pick<World, 'database' | 'slots'>): string | undefined {
+  const { restart_token: asked, data_volume_id: volume } = database.desired;
+  const begun = slots.find((it) => it.desired.version === volume)?.observed?.started_at;
+  const parts = [asked, begun].filter((it) => it !== undefined);
+  return parts.length === 0 ? undefined : parts.join(' ');
+}
+
+/** The writes that bring the pooler one step nearer to the database. Pure. It runs whenever the database is to. */
 export function planPooler(world: World): Action[] {
   const { database, poolers } = world;
   const { meta, desired } = database;
@@ -29,7 +37,7 @@ export function planPooler(world: World): Action[] {
     run: desired.run,
     replicas: 1,
     surge: 0,
-    restartToken: desired.restart_token,
+    restartToken: poolerToken(world),
     goal: pooler && {
       id: meta.id,
       owner: database,

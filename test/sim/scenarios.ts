@@ -734,7 +734,7 @@ volumes: {data: {}}
   },
   {
     name: 'create a database that an application refers to, pool its connections, restart it, give it more memory and another password, stop, start and delete it',
-    running: 1,
+    running: 2,
     prepare: place,
     async run(world, { machine, project, ...at }) {
       const fields = { project_id: project, server_id: machine.server, name: 'orders', type: 'postgres' };

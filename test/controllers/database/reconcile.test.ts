@@ -358,6 +358,22 @@ test('a pooler is restarted with its database, begins anew with another password
   expect([hash(), it.pooler()?.desired.run]).toEqual([rotated, 'running']);
 });
 
+test('a pooler is restarted once its engine began anew, which has another address then', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  await it.report({ ...up, started_at: 'first' });
+  await it.reportOfPooler(up);
+  const token = () => {
+    const { spec } = it.pooler()!.desired;
+    return spec.type === 'service' ? spec.restart_token : undefined;
+  };
+  expect(token()).toBe('first');
+  await it.reportOfPooler(up);
+  expect(it.pooled()?.[0]).toBe('true');
+  await it.report({ ready: false, started_at: 'second' });
+  expect([token(), it.pooled()?.slice(0, 2)]).toEqual(['second', ['false', 'WaitingForDatabase']]);
+});
+
 test('a pooler stops and starts with its database', async () => {
   await using rig = await openRig({ controllers });
   const it = await serving(rig, { connection_pooling: true });
