@@ -211,7 +211,6 @@ describe('a database', () => {
     expect(await card.getByText(secret, { exact: true }).count()).toBe(0);
     await owner.put(`/databases/${orders}`, { connection_pooling: true });
     await card.getByText('${databases.orders.pooled_url}').waitFor();
-    await card.getByRole('button', { name: 'Hide credentials' }).click();
     await card.getByRole('button', { name: 'Reveal credentials' }).click();
     await card.getByRole('button', { name: 'Inside, pooled' }).click();
     expect(await card.locator('pre').innerText()).toContain('-pooler:6432/app');

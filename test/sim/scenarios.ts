@@ -4,6 +4,7 @@ import '../../api/templates/report.ts'; // as the next one
 import '../../compose/parse.ts'; // a request loads it, which takes real time at the first one only
 import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
+import { pgbouncer } from '../../databases/pgbouncer.ts';
 import { keys } from '../../store/keys.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import type { FunctionPhase } from '../../store/kinds/function.ts';
@@ -51,6 +52,7 @@ const images: Record<string, ImageScript> = {
     runs: { programs: ({ runningMs }) => ({ exitCode: runningMs < 3000 ? 2 : 0 }), stopsOn: 'SIGINT' },
     pullTakesMs: 1000,
   },
+  [pgbouncer.image]: { runs: { stopsOn: 'SIGINT' }, pullTakesMs: 1000 },
   'web:crashes': { runs: { runForMs: 500, exitCode: 1, listenAfterMs: 1000 } },
 };
 
