@@ -71,6 +71,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
       auditKeepMs: config.auditRetentionDays * 24 * 3_600_000,
       signingKeyLifeMs: config.signingKeyDays * 86_400_000,
       ...(config.ingressImage !== undefined && { ingressImage: config.ingressImage }),
+      ...(config.poolerImage !== undefined && { poolerImage: config.poolerImage }),
       ...(config.engineImages !== undefined && { engineImages: config.engineImages }),
       ...(config.runtimeImages !== undefined && { runtimeImages: config.runtimeImages }),
       ...(config.wildcardDomain !== undefined && { wildcardDomain: config.wildcardDomain }),

@@ -45,6 +45,8 @@ export interface ControllerOptions
   isMailOnlyLogged: boolean;
   /** The image of the proxies of servers; absent: the usual one. */
   ingressImage?: string | undefined;
+  /** The image of poolers of databases; absent: the usual one. */
+  poolerImage?: string | undefined;
   /** Images to build functions upon, in place of those of their runtimes. */
   runtimeImages?: TemplateInstanceSettings['runtimeImages'] | undefined;
   buildDeadlineMs: number;
@@ -63,6 +65,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     isMailOnlyLogged,
     publicUrl,
     ingressImage = defaultIngressImage,
+    poolerImage,
     buildDeadlineMs,
     rolloutDeadlineMs,
     ownPorts,
@@ -76,7 +79,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController({ agents, machines, installation, secrets: keyring, buildDeadlineMs }),
     volumeController,
-    databaseController({ unreadyGraceMs: 120_000, startDeadlineMs: 900_000 }),
+    databaseController({ unreadyGraceMs: 120_000, startDeadlineMs: 900_000, poolerImage }),
     backupScheduleController,
     restoreController,
     walArchiveController({ secrets: keyring, bucket }),

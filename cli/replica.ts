@@ -81,6 +81,8 @@ export interface ReplicaOptions {
   signingKeyLifeMs?: number;
   /** The image of the proxies of servers; absent: the usual one. */
   ingressImage?: string;
+  /** The image of poolers of databases; absent: the usual one. */
+  poolerImage?: string;
   /** See `ApiConfig`. */
   engineImages?: ApiConfig['engineImages'];
   runtimeImages?: ApiConfig['runtimeImages'];

@@ -122,6 +122,8 @@ export const ServerConfig = z
     signingKeyDays: z.coerce.number().int().min(1).max(3650).default(90),
     /** The image of Caddy that the proxies of servers run. */
     ingressImage: z.string().min(1).optional(),
+    /** The image of PgBouncer that databases with connection_pooling run beside them. */
+    poolerImage: z.string().min(1).optional(),
     /** Images of database engines by type, in place of the official ones. */
     engineImages: EngineImages.optional(),
     /** Images that functions are built upon by runtime, in place of the official ones. */

@@ -57,6 +57,9 @@ program
     flag('--ingress-image <image>', 'image of Caddy for the proxies of servers (docker.io/library/caddy:2.11-alpine)'),
   )
   .addOption(
+    flag('--pooler-image <image>', 'image with pgbouncer and psql for pooled databases (edoburu/pgbouncer:v1.24.1-p1)'),
+  )
+  .addOption(
     flag(
       '--engine-images <list>',
       'images in place of the official ones: TYPE=IMAGE with commas between, {version} in it is that of the database',

@@ -215,6 +215,7 @@ export const verbs: readonly Verb[] = [
       new Option('--memory <size>', 'the most memory of a database or a function, such as 512m'),
       new Option('--cpus <number>', 'the most processors of a database or a function, such as 0.5'),
       new Option('--exposed <port>', 'a port of its server that leads to a database or a function').argParser(port),
+      new Option('--pooling', 'clients may share connections to a database of PostgreSQL, by PgBouncer beside it'),
       new Option('--runtime <name>', 'of a function').choices(['node20', 'python3', 'go', 'bun', 'deno']),
       ...functionOptions,
       new Option('--generate <type>', 'the type of an SSH key; by default ed25519').choices(['ed25519', 'rsa']),
@@ -267,6 +268,10 @@ export const verbs: readonly Verb[] = [
       new Option('--exposed <port>', 'a port of its server that leads to a database; none takes it away').argParser(
         (text) => (text === 'none' ? text : port(text)),
       ),
+      new Option('--pooling <on|off>', 'whether clients may share connections to a database of PostgreSQL').choices([
+        'on',
+        'off',
+      ]),
       new Option('--generate <type>', 'replace an SSH key by a new one').choices(['ed25519', 'rsa']),
       new Option(
         '--private-key <file>',

@@ -209,6 +209,32 @@ export interface Archive {
   ownPassword: { command: readonly string[]; input: string };
 }
 
+/**
+ * A program between clients and a server of the engine, by which many clients share few connections. It runs in a container of
+ * its own, with the variables of the server's.
+ */
+export interface Pooler {
+  /** As people write it, such as `PgBouncer`. */
+  word: string;
+  /** Reference of the usual image. It has the program and the client of the engine, and is not run as root. */
+  image: string;
+  /** Where it listens in its container. */
+  port: number;
+  /** In place of that of its image. */
+  entrypoint: readonly string[];
+  /** A query through it as the user: it ends with 0 once the server answers queries that come by it. */
+  ready: readonly string[];
+  /** Contents of its files by path, as UTF-8 text. The paths are the same for all. */
+  files(server: Address, credentials: Credentials): Record<string, string>;
+  /** Asks it to end once what its clients have begun is done. */
+  stopSignal: string;
+  /** Seconds that it has for that. */
+  graceSeconds: number;
+  memoryBytes: number;
+  /** Most connections that it may have open. */
+  openFiles: number;
+}
+
 /** A rule that a name must satisfy. `fault` says what is wrong with any other, as a sentence about the field. */
 export interface NameRule {
   pattern: RegExp;
@@ -255,6 +281,8 @@ export interface Engine {
   imports?: Import;
   /** Absent: the engine cannot be brought to any instant. */
   archive?: Archive;
+  /** Absent: there is none. */
+  pooler?: Pooler;
   /** Asks the engine to end its connections and to write what it has in memory. */
   stopSignal: string;
   /** Seconds that it has for that. A database that is killed recovers, and takes longer to be ready. */

@@ -2,6 +2,7 @@ import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { except, numberIn, plainName, rowsOf, urlOf } from './engine.ts';
 import type { Archive, Beat, Dump, Engine, Import, PasswordKeeper, RestoreEnd, Settings } from './engine.ts';
 import { gib, kib, mib, plainValue } from './parameters.ts';
+import { pgbouncer } from './pgbouncer.ts';
 import { safeScript } from './postgres-script.ts';
 
 const versions = ['17', '18', '16', '15'] as const;
@@ -374,6 +375,7 @@ export const postgres: Engine = {
   dump,
   imports,
   archive,
+  pooler: pgbouncer,
   // ends connections and then itself; SIGTERM waits until clients go by themselves
   stopSignal: 'SIGINT',
   graceSeconds: 300,

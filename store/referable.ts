@@ -1,7 +1,9 @@
+import type { Address } from '../databases/engine.ts';
 import { engines } from '../databases/engines.ts';
 import type { DeepReadonly } from './deep-readonly.ts';
 import { foldName } from './fold-name.ts';
 import type { Resolved } from './kinds/fields.ts';
+import { poolerService, sideHost } from './kinds/internal-id.ts';
 import type { DesiredOf, KindName } from './kinds/kinds.ts';
 import type { TenantView } from './mirror.ts';
 import type { ReferableKind, Reference } from './references.ts';
@@ -42,6 +44,23 @@ const ofApplications: Referable<'application'> = {
 /** Stands where the password is: no name of a user or a database may have it. */
 const placeholder = '~.~';
 
+type Db = DeepReadonly<DesiredOf<'database'>>;
+
+/** Where clients share connections to a database, or why they do not. */
+function pooledOf({ type, name, internal_id, connection_pooling }: Db): Address | { lack: string } {
+  const { pooler, word } = engines[type];
+  if (pooler === undefined) return { lack: `connections to ${word} cannot be pooled: take the others` };
+  if (connection_pooling !== true)
+    return { lack: `connections to database ${name} are not pooled: set connection_pooling` };
+  return { host: sideHost(internal_id, poolerService), port: pooler.port };
+}
+
+function urlOf({ type, database_user, database_name, password }: Db, address: Address): Resolved {
+  const credentials = { username: database_user, password: placeholder, database: database_name };
+  const [before = '', after = ''] = engines[type].url(address, credentials).split(placeholder);
+  return { before, secret: { ...password }, after, isInUrl: true };
+}
+
 const ofDatabases: Referable<'database'> = {
   kind: 'database',
   attributes: {
@@ -50,16 +69,24 @@ const ofDatabases: Referable<'database'> = {
     user: ({ database_user }) => database_user,
     password: ({ password }) => ({ before: '', secret: { ...password }, after: '', isInUrl: false }),
     name: ({ database_name }) => database_name,
-    url: ({ type, internal_id, database_user, database_name, password }) => {
-      const engine = engines[type];
-      const credentials = { username: database_user, password: placeholder, database: database_name };
-      const [before = '', after = ''] = engine
-        .url({ host: internal_id, port: engine.port }, credentials)
-        .split(placeholder);
-      return { before, secret: { ...password }, after, isInUrl: true };
+    url: (it) => urlOf(it, { host: it.internal_id, port: engines[it.type].port }),
+    pooled_host: (it) => {
+      const address = pooledOf(it);
+      return 'lack' in address ? address : address.host;
+    },
+    pooled_port: (it) => {
+      const address = pooledOf(it);
+      return 'lack' in address ? address : String(address.port);
+    },
+    pooled_url: (it) => {
+      const address = pooledOf(it);
+      return 'lack' in address ? address : urlOf(it, address);
     },
   },
 };
+
+/** What variables take of the pooler of a database. */
+export const pooledAttributes: readonly string[] = ['pooled_host', 'pooled_port', 'pooled_url'];
 
 /** Each kind that can be referred to. */
 const referable: { readonly [K in ReferableKind]: (view: View, environmentId: string, of: Reference) => Target } = {
@@ -114,19 +141,35 @@ interface Referring {
   };
 }
 
-/** Ids of the objects of a kind in its environment that an application or a function refers to, without itself. */
-export function referredObjects(view: View, { meta, desired }: Referring, kind: 'application' | 'database'): string[] {
+/**
+ * Ids of the objects of a kind in its environment that an application or a function refers to, without itself.
+ *
+ * @param attributes only those of which it takes one of these
+ */
+export function referredObjects(
+  view: View,
+  { meta, desired }: Referring,
+  kind: 'application' | 'database',
+  attributes?: readonly string[],
+): string[] {
   const found = (desired.config.references ?? []).flatMap((text) => {
-    const target = targetOf(view, desired.environment_id, text);
+    const reference = referenceIn(text);
+    if (reference === undefined || attributes?.includes(reference.attribute) === false) return [];
+    const target = findTarget(view, desired.environment_id, reference);
     return 'id' in target && target.kind === kind && target.id !== meta.id ? [target.id] : [];
   });
   return [...new Set(found)];
 }
 
 function targetOf(view: View, environmentId: string, text: string): Target {
+  const reference = referenceIn(text);
+  return reference === undefined ? { lack: 'it is no reference' } : findTarget(view, environmentId, reference);
+}
+
+function referenceIn(text: string): Reference | undefined {
   const parsed = parseReferences(text);
   const reference = 'parts' in parsed ? parsed.parts[0] : undefined;
-  return typeof reference === 'object' ? findTarget(view, environmentId, reference) : { lack: 'it is no reference' };
+  return typeof reference === 'object' ? reference : undefined;
 }
 
 /** The value with each reference replaced, once. @throws Error naming a reference that was not resolved */

@@ -5133,6 +5133,8 @@ export interface components {
             };
             /** @description Port of its server that leads to it, where the server opens ports; null: only its environment does */
             exposed_port: number | null;
+            /** @description Clients may share connections to it, by its pooler */
+            connection_pooling: boolean;
             /** @description The volume that its data is in */
             data_volume_id: string;
             /**
@@ -5167,6 +5169,10 @@ export interface components {
             internal_host: string;
             internal_port: number;
             internal_connection_string: string;
+            /** @description In its environment, where clients share connections; null: each has its own */
+            pooled_host: string | null;
+            pooled_port: number | null;
+            pooled_connection_string: string | null;
         };
         DatabaseMetrics: {
             cpu_percent: number | null;
@@ -5233,6 +5239,8 @@ export interface components {
             };
             /** @description Port of its server that leads to it, where the server opens ports; null: only its environment does */
             exposed_port: number | null;
+            /** @description Clients may share connections to it, by its pooler */
+            connection_pooling: boolean;
             /** @description The volume that its data is in */
             data_volume_id: string;
             /**
@@ -15090,6 +15098,8 @@ export interface operations {
                         [key: string]: string | number | null;
                     } | null;
                     exposed_port?: number | null;
+                    /** @description Of PostgreSQL only: PgBouncer beside it, by which clients share connections for a transaction each */
+                    connection_pooling?: boolean | null;
                     labels?: {
                         [key: string]: string;
                     };
@@ -15208,6 +15218,8 @@ export interface operations {
                         [key: string]: string | number | null;
                     } | null;
                     exposed_port?: number | null;
+                    /** @description Of PostgreSQL only: PgBouncer beside it, by which clients share connections for a transaction each */
+                    connection_pooling?: boolean | null;
                     labels?: {
                         [key: string]: string;
                     };

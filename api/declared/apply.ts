@@ -255,8 +255,8 @@ class Pass {
       throw conflicting(
         `${this.#keyOf(it)} declares another password than it has: change it by POST /databases/${live.meta.id}/rotate-password, or leave it out`,
       );
-    const { display_name, memory_limit, cpu_limit, exposed_port, parameters } = spec;
-    const sent = defined({ display_name, memory_limit, cpu_limit, exposed_port, parameters });
+    const { display_name, memory_limit, cpu_limit, exposed_port, parameters, connection_pooling } = spec;
+    const sent = defined({ display_name, memory_limit, cpu_limit, exposed_port, parameters, connection_pooling });
     const former = formerOf(desired.declarations, this.#asked);
     const update = { ...this.#defaults(live, fields), ...sent, ...this.#parameters(former?.leaves, parameters) };
     const changed = unit.change(live, (draft) => writeDatabase(draft, update, ctx));

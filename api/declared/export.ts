@@ -49,11 +49,12 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
     if (it.desired.database_id === undefined && it.desired.expires_at === undefined)
       add('Volume', it, placeOf(it.desired));
   for (const it of own(view.by('database', 'project', id))) {
-    const { type, version, database_name, display_name, memory_limit, cpu_limit, parameters, exposed_port } =
-      it.desired;
+    const { type, version, database_name, display_name, memory_limit, cpu_limit, ...desired } = it.desired;
+    const { parameters, exposed_port, connection_pooling } = desired;
     const database_user = type === 'redis' ? undefined : it.desired.database_user;
     const settings = defined({ database_user, display_name, memory_limit, cpu_limit, parameters, exposed_port });
-    add('Database', it, { ...placeOf(it.desired), type, version, database_name, ...settings });
+    const pooling = defined({ connection_pooling });
+    add('Database', it, { ...placeOf(it.desired), type, version, database_name, ...settings, ...pooling });
     leftOut.push(`databases.${it.desired.name}: password`);
   }
   for (const it of own(view.by('application', 'project', id))) {

@@ -37,6 +37,7 @@ export const Database = z
     exposed_port: z.int().nullable().meta({
       description: 'Port of its server that leads to it, where the server opens ports; null: only its environment does',
     }),
+    connection_pooling: z.boolean().meta({ description: 'Clients may share connections to it, by its pooler' }),
     data_volume_id: z.string().meta({ description: 'The volume that its data is in' }),
     backup_mode: BackupMode.meta({
       description:
@@ -97,6 +98,9 @@ const settings = {
   cpu_limit: CpuLimit.nullish(),
   parameters: Parameters.nullish(),
   exposed_port: Port.nullish(),
+  connection_pooling: z.boolean().nullish().meta({
+    description: 'Of PostgreSQL only: PgBouncer beside it, by which clients share connections for a transaction each',
+  }),
   labels: Labels.optional(),
 };
 
@@ -177,6 +181,7 @@ export const databases = defineResource({
       data_volume_id: desired.data_volume_id,
       backup_mode: archive !== undefined ? 'pitr' : schedule === null ? 'none' : 'scheduled',
       pitr_enabled: archive !== undefined,
+      connection_pooling: desired.connection_pooling === true,
       run: desired.run,
       status: databaseStatus(it),
       parameters: { ...desired.parameters },

@@ -48,6 +48,7 @@ export const TemplateDatabase = DatabaseCreate.pick({
   cpu_limit: true,
   parameters: true,
   exposed_port: true,
+  connection_pooling: true,
 }).extend(named);
 export type TemplateDatabase = z.infer<typeof TemplateDatabase>;
 

@@ -122,6 +122,7 @@ class Reverse {
           memory_limit: desired.memory_limit,
           cpu_limit: desired.cpu_limit,
           parameters: desired.parameters,
+          connection_pooling: desired.connection_pooling,
         }),
       })),
       applications: this.#applications.map((it) => this.#application(it, envs.get(it.meta.id) ?? {})),

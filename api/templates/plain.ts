@@ -9,6 +9,7 @@ const typed = new Set([
   'max',
   'replicas',
   'exposed_port',
+  'connection_pooling',
   'port',
   'read_only',
   'autodeploy',

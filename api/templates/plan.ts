@@ -8,11 +8,12 @@ import { foldName } from '../../store/fold-name.ts';
 import { childrenToCome } from '../../store/instance-progress.ts';
 import { domainName } from '../../store/kinds/domain.ts';
 import type { Domain } from '../../store/kinds/domain.ts';
-import { slugOf } from '../../store/kinds/internal-id.ts';
+import { poolerService, sideHost, slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxChildrenBytes } from '../../store/kinds/template-instance.ts';
 import type { InstanceChild, InstanceChildKind } from '../../store/kinds/template-instance.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
+import { pooledAttributes } from '../../store/referable.ts';
 import { parseReferences, hasReferences, referenceText } from '../../store/references.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { SealPlace } from '../../store/seal.ts';
@@ -183,7 +184,10 @@ class Planner {
     this.#rendering = {
       variable: (name) => ground.values.get(name)?.text,
       plain: (mention) => this.#plain(mention),
-      nameOf: ({ name }) => this.#nameOf(name),
+      nameOf: (mention) => {
+        this.#requirePooled(mention);
+        return this.#nameOf(mention.name);
+      },
       count: (chars) => {
         this.#chars += chars;
         if (this.#chars > maxRenderedChars)
@@ -392,12 +396,23 @@ class Planner {
       case 'volume':
         return made.id;
       case 'database':
+        this.#requirePooled({ of, name, attribute });
         return databaseText(made.desired, attribute);
       case 'application':
         return applicationText(made.desired, attribute);
       case 'function':
         throw new Error(`Nothing refers to the ${attribute} of a function`);
     }
+  }
+
+  /** @throws ApiError BAD_REQUEST for what only a pooler has, of a database without one */
+  #requirePooled({ of, name, attribute }: Mention): void {
+    const made = this.#made.get(`${of}.${name}`);
+    if (made?.kind !== 'database' || !pooledAttributes.includes(attribute)) return;
+    if (made.desired.connection_pooling !== true)
+      throw badRequest(
+        `The template takes ${attribute} of database ${name}, whose connections are not pooled: declare connection_pooling: true there`,
+      );
   }
 }
 
@@ -420,6 +435,10 @@ function databaseText(desired: DesiredOf<'database'>, attribute: string): string
       return desired.internal_id;
     case 'port':
       return String(engines[desired.type].port);
+    case 'pooled_host':
+      return sideHost(desired.internal_id, poolerService);
+    case 'pooled_port':
+      return String(engines[desired.type].pooler?.port);
     case 'user':
       return desired.database_user;
     case 'name':

@@ -145,7 +145,7 @@ function mentionFault(
   if (!known.has(`${of}.${name}`)) return `refers to ${of}.${name}, which the template does not declare`;
   if (own === `${of}.${name}` && !isSecret)
     return 'refers to what it is in itself, which only variables may: write it into env';
-  const isPassword = of === 'databases' && (attribute === 'password' || attribute === 'url');
+  const isPassword = of === 'databases' && ['password', 'url', 'pooled_url'].includes(attribute);
   return isPassword && !isSecret
     ? `takes ${attribute} of a database, which only variables may have: write it into env`
     : undefined;
@@ -158,7 +158,7 @@ function checkBodies(resources: readonly Declared[], variables: readonly Variabl
   const samples = new Map(variables.map((it) => [it.name, it]));
   const sampleFor = (part: Part): string => {
     if (typeof part === 'string') return part;
-    if (isMention(part)) return part.attribute === 'port' ? '8080' : 'example';
+    if (isMention(part)) return part.attribute.endsWith('port') ? '8080' : 'example';
     const it = samples.get(part.variable);
     return it === undefined ? 'example' : (part.fallback ?? sampleOf(it));
   };

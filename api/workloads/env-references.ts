@@ -39,35 +39,38 @@ export function referencesIn(
   return [...texts].toSorted();
 }
 
-/** The other applications that refer to this object. */
+/** The other applications that refer to this object, or to one of these `attributes` of it. */
 export function applicationsReferringTo(
   view: TenantView,
   it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+  attributes?: readonly string[],
 ): ReadonlyResource<'application'>[] {
   return view
     .by('application', 'environment', it.desired.environment_id)
     .filter((other) => isStaying(other) && other.meta.id !== it.meta.id)
-    .filter((other) => referredObjects(view, other, it.meta.kind).includes(it.meta.id));
+    .filter((other) => referredObjects(view, other, it.meta.kind, attributes).includes(it.meta.id));
 }
 
 /** Which variables refer to this object, such as `Variables of web refer to the database`; `undefined`: none does. */
 export function referralsInWords(
   view: TenantView,
   it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+  attributes?: readonly string[],
 ): string | undefined {
-  const users = [...applicationsReferringTo(view, it), ...functionsReferringTo(view, it)];
+  const users = [...applicationsReferringTo(view, it, attributes), ...functionsReferringTo(view, it, attributes)];
   const names = users.map(({ desired }) => desired.name);
   if (names.length === 0) return undefined;
   const some = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
   return `Variables of ${some} refer to the ${it.meta.kind}`;
 }
 
-/** The functions that refer to this object. */
+/** The functions that refer to this object, or to one of these `attributes` of it. */
 export function functionsReferringTo(
   view: TenantView,
   it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+  attributes?: readonly string[],
 ): ReadonlyResource<'function'>[] {
   return view
     .by('function', 'environment', it.desired.environment_id)
-    .filter((other) => isStaying(other) && referredObjects(view, other, it.meta.kind).includes(it.meta.id));
+    .filter((other) => isStaying(other) && referredObjects(view, other, it.meta.kind, attributes).includes(it.meta.id));
 }

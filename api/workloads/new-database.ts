@@ -11,6 +11,7 @@ import type { DatabaseCreate } from '../resources/database.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { changedParameters, requireMemory } from './database-parameters.ts';
 import { newInternalId } from './internal-id.ts';
+import { setPooling } from './pooling.ts';
 
 type Desired = DesiredOf<'database'>;
 type PlaceIds = Pick<Desired, 'project_id' | 'environment_id' | 'server_id'>;
@@ -39,13 +40,15 @@ export function newDatabase(
   const credentials = credentialsOf(ctx, engine, body);
   const parameters = changedParameters(body.type, undefined, body.parameters ?? null);
   requireMemory({ type: body.type, parameters, memory_limit: body.memory_limit ?? undefined });
+  const pooled: Pick<Desired, 'type' | 'connection_pooling'> = { type: body.type };
+  setPooling(pooled, body.connection_pooling);
   return {
     id,
     desired: {
       ...place,
       name: body.name,
       internal_id: newInternalId(body.name, ctx.random),
-      type: body.type,
+      ...pooled,
       version,
       database_name: credentials.database,
       database_user: credentials.username,

@@ -17,6 +17,7 @@ export interface DatabaseOptions {
   memory?: string;
   cpus?: string;
   exposed?: number;
+  pooling?: boolean;
 }
 
 /** What the command changes of a database. `none` takes a limit or the port away. */
@@ -24,6 +25,7 @@ export interface DatabaseChange {
   memory?: string;
   cpus?: string;
   exposed?: number | 'none';
+  pooling?: 'on' | 'off';
 }
 
 /** How the writes of a database are archived. */
@@ -54,6 +56,8 @@ const Credentials = z.object({
   database: z.string(),
   connection_string: z.string().nullable(),
   internal_connection_string: z.string(),
+  /** A control plane of an earlier release says nothing of it. */
+  pooled_connection_string: z.string().nullish(),
 });
 
 /** Creates a database in a project. @throws Error without a type, or without a server where the project has none */
@@ -62,7 +66,7 @@ export async function createDatabase(
   name: string,
   options: DatabaseOptions & { project?: string; on?: string },
 ): Promise<void> {
-  const { type, engineVersion, memory, cpus, exposed } = options;
+  const { type, engineVersion, memory, cpus, exposed, pooling } = options;
   if (type === undefined)
     throw new Error('Say which database it is: --type postgres, mysql, mariadb, redis or mongodb');
   await client.request('POST', '/api/v1/databases', {
@@ -73,15 +77,16 @@ export async function createDatabase(
     ...(memory !== undefined && { memory_limit: memory }),
     ...(cpus !== undefined && { cpu_limit: cpus }),
     ...(exposed !== undefined && { exposed_port: exposed }),
+    ...(pooling === true && { connection_pooling: true }),
   });
 }
 
-/** Changes limits, port or name of a database, which is restarted where that is needed. */
+/** Changes limits, port, pooling or name of a database, which is restarted where that is needed. */
 export async function setDatabase(
   client: Client,
   path: string,
   renamed: object,
-  { memory, cpus, exposed }: DatabaseChange,
+  { memory, cpus, exposed, pooling }: DatabaseChange,
 ): Promise<void> {
   const orNull = <T>(value: T): T | null => (value === 'none' ? null : value);
   await client.request('PUT', path, {
@@ -89,6 +94,7 @@ export async function setDatabase(
     ...(memory !== undefined && { memory_limit: orNull(memory) }),
     ...(cpus !== undefined && { cpu_limit: orNull(cpus) }),
     ...(exposed !== undefined && { exposed_port: orNull(exposed) }),
+    ...(pooling !== undefined && { connection_pooling: pooling === 'on' }),
   });
 }
 
@@ -117,6 +123,7 @@ export async function db(
       console.log(`password    ${all.password}`);
       console.log(`database    ${all.database}`);
       console.log(`inside      ${all.internal_connection_string}`);
+      if (typeof all.pooled_connection_string === 'string') console.log(`pooled      ${all.pooled_connection_string}`);
       if (all.connection_string !== null) console.log(`outside     ${all.connection_string}`);
       return;
     }

@@ -3,6 +3,7 @@ import { perform } from '../rollout/actions.ts';
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { plan } from './plan.ts';
+import { awaitedPooler } from './pooler-states.ts';
 import { conditionsOf, isUnready, observe, stateOf } from './states.ts';
 import { readWorld } from './world.ts';
 import type { Database, World } from './world.ts';
@@ -12,10 +13,13 @@ export interface DatabaseSettings {
   unreadyGraceMs: number;
   /** A database that was started must be ready within that many milliseconds: its image is fetched, its data is made. */
   startDeadlineMs: number;
+  /** The image of poolers; absent: the usual one. */
+  poolerImage?: string | undefined;
 }
 
-/** Keeps the one instance of a database on the volume that its data is in. */
+/** Keeps the one instance of a database on the volume that its data is in, and its pooler beside it if it has one. */
 export function databaseController(settings: DatabaseSettings): Controller<'database'> {
+  const { poolerImage } = settings;
   return {
     name: 'database',
     kind: 'database',
@@ -39,16 +43,17 @@ export function databaseController(settings: DatabaseSettings): Controller<'data
     async reconcile(it, ctx) {
       const read = readWorld(it, ctx.view);
       const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
-      const world: World = { ...read, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
+      const world: World = { ...read, poolerImage, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
       await perform(ctx, plan(world));
       await archive(it, ctx);
       await announce(world, ctx);
       return verdict(world, unreadyLeft);
     },
     async finalize(it, ctx) {
-      const world: World = { ...readWorld(it, ctx.view), unreadyTooLong: false };
+      const world: World = { ...readWorld(it, ctx.view), poolerImage, unreadyTooLong: false };
       await perform(ctx, plan(world));
-      return { ...verdict(world, undefined), released: world.slots.length + world.volumes.length === 0 };
+      const { slots, poolers, volumes } = world;
+      return { ...verdict(world, undefined), released: slots.length + poolers.length + volumes.length === 0 };
     },
   };
 
@@ -123,16 +128,16 @@ function verdict(world: World, unreadyLeft: number | undefined): Verdict<'databa
 }
 
 function nextOf(world: World, unreadyLeft: number | undefined): Next {
-  const { because, reason } = stateOf(world);
+  const { because = awaitedPooler(world), reason } = stateOf(world);
   if (because === undefined) return { settled: true };
   if ((reason === 'Starting' || reason === 'NotReady') && unreadyLeft !== undefined && unreadyLeft > 0)
     return { again: unreadyLeft, because };
   return { waitingFor: parts(world), because };
 }
 
-function parts({ slots, volumes, server }: World): Ref[] {
+function parts({ slots, poolers, volumes, server }: World): Ref[] {
   return [
-    ...slots.map((it): Ref => ({ kind: 'assignment', id: it.meta.id })),
+    ...[...slots, ...poolers].map((it): Ref => ({ kind: 'assignment', id: it.meta.id })),
     ...volumes.map((it): Ref => ({ kind: 'volume', id: it.meta.id })),
     ...(server === undefined ? [] : [{ kind: 'server', id: server.meta.id } as const]),
   ];

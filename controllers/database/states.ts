@@ -15,6 +15,7 @@ import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { isAwaitingAgent } from '../server/states.ts';
 import { instanceDesired } from './instance.ts';
+import { pooledCondition } from './pooler-states.ts';
 import { dataVolume, pinnedDigest } from './world.ts';
 import type { World } from './world.ts';
 
@@ -49,8 +50,8 @@ export function stateOf(world: World): State {
   return volumeState(world) ?? servingState(world);
 }
 
-function deleting({ slots }: World): State {
-  const message = slots.length > 0 ? 'It is being stopped and removed' : 'Its data is being removed';
+function deleting({ slots, poolers }: World): State {
+  const message = slots.length + poolers.length > 0 ? 'It is being stopped and removed' : 'Its data is being removed';
   return {
     phase: 'deleting',
     ready: 'false',
@@ -61,10 +62,10 @@ function deleting({ slots }: World): State {
 }
 
 function stoppedState(world: World): State {
-  const { server, slots } = world;
+  const { server, slots, poolers } = world;
   // an agent that joins later starts nothing that was stopped before
   const isReceived = server === undefined || !isAwaitingAgent(server);
-  if (!isReceived || !slots.some(isLive))
+  if (!isReceived || ![...slots, ...poolers].some(isLive))
     return { phase: 'stopped', ready: 'false', reason: 'Stopped', message: 'It is stopped, as desired' };
   const away = awayState(world);
   if (away !== undefined)
@@ -192,7 +193,7 @@ function health({ database, slots }: Pick<World, 'database' | 'slots'>) {
 }
 
 /** Whether the phase depends on how long it has not been ready; `reconcile.ts` keeps that clock. */
-export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
+export function isUnready(world: Pick<World, 'database' | 'slots'>): boolean {
   const { database } = world;
   return isStaying(database) && database.desired.run === 'running' && health(world).lacking > 0;
 }
@@ -232,7 +233,8 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
     { type: 'Ready', status: now.ready, reason: now.reason, message: now.message },
     ...passwordOf(world, now),
     ...archived(world),
-    ...agentTooOld(world.slots.map((it) => upToDate(it)?.error)),
+    ...pooledCondition(world, now),
+    ...agentTooOld([...world.slots, ...world.poolers].map((it) => upToDate(it)?.error)),
   ];
 }
 

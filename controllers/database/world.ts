@@ -1,4 +1,5 @@
 import { mainService } from '../../agent-protocol/workload.ts';
+import { poolerService } from '../../store/kinds/internal-id.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -16,20 +17,26 @@ export interface World {
   volumes: readonly ReadonlyResource<'volume'>[];
   /** Its instances: one per volume that its data is or was in. */
   slots: readonly Assignment[];
+  /** Instances of what its clients share connections by. */
+  poolers: readonly Assignment[];
+  /** In place of the usual one; absent: that. */
+  poolerImage: string | undefined;
   /** Where its writes are archived; absent: they are not, or that has not begun. */
   archive: ReadonlyResource<'wal_archive'> | undefined;
   /** It has not been ready for longer than it may take. */
   unreadyTooLong: boolean;
 }
 
-export function readWorld(database: Database, view: TenantView): Omit<World, 'unreadyTooLong'> {
+export function readWorld(database: Database, view: TenantView): Omit<World, 'unreadyTooLong' | 'poolerImage'> {
   const { meta, desired } = database;
   const server = view.get('server', desired.server_id);
+  const instances = view.by('assignment', 'workload', meta.id).filter(isService);
   return {
     database,
     server: isStaying(server) ? server : undefined,
     volumes: view.by('volume', 'database', meta.id),
-    slots: view.by('assignment', 'workload', meta.id).filter(isService).filter(isMain),
+    slots: instances.filter(isMain),
+    poolers: instances.filter((it) => it.desired.service === poolerService),
     archive: desired.archive && view.get('wal_archive', desired.archive.id),
   };
 }

@@ -37,7 +37,7 @@ export interface Sendable {
   it: Assignment;
   /** The object that has its configuration; absent where none is needed. */
   holder: Holder | undefined;
-  /** Which part of the holder: a service, or a revision; absent: it has one. */
+  /** Which part of the holder: a service, a revision, or both; absent: it has one. */
   part?: string | undefined;
 }
 
@@ -153,7 +153,7 @@ export class Projection {
   #configured(it: Assignment, { config }: Service | ServedFunction): Sendable | Unsendable {
     if (config === undefined) return { it, holder: undefined };
     const holder = this.#options.view.get(config.kind, config.id);
-    const part = config.service ?? config.revision?.toString();
+    const part = partOf(config);
     if (holder === undefined || configurationIn(holder, part).of.id !== it.desired.workload_id)
       return unsendable(`Its ${config.kind} ${config.id} is not in the store: deploy it again`);
     const proven = this.#proven.get(holder.desired) ?? new Set();
@@ -171,7 +171,7 @@ export class Projection {
   }
 
   configuration(holder: Holder, part: string | undefined): WireConfiguration {
-    const { of, env, files, references } = configurationIn(holder, part);
+    const { of, env, files, made, references } = configurationIn(holder, part);
     const { tenant } = holder.meta;
     const place = (field: string) => ({ tenant, kind: of.kind, id: of.id, path: `${of.path}.${field}` });
     return {
@@ -180,8 +180,24 @@ export class Projection {
         ...portOf(holder),
         ...resolved(this.#open(env, place('env'), 'environment variable'), this.#referred(tenant, references)),
       },
-      ...(files !== undefined && { files: this.#open(files, place('files'), 'content of the file') }),
+      ...((files ?? made) !== undefined && {
+        files: { ...this.#open(files ?? {}, place('files'), 'content of the file'), ...this.#made(tenant, made) },
+      }),
     };
+  }
+
+  /** Files with a secret in them, in base64. */
+  #made(tenant: string, made: Configuration['made']): Record<string, string> {
+    if (made === undefined) return {};
+    const { path } = placeOf(tenant, made.secret);
+    try {
+      const text = this.#options.unsealer.unseal(made.secret, placeOf(tenant, made.secret));
+      return Object.fromEntries(
+        Object.entries(made.files(text)).map(([file, content]) => [file, Buffer.from(content).toString('base64')]),
+      );
+    } catch (cause) {
+      throw new Unopened(`The secret ${path} cannot be decrypted: its key is not on the control plane`, { cause });
+    }
   }
 
   item(sendable: Sendable): WireItem {
@@ -386,6 +402,10 @@ function portOf({ desired }: Holder): Record<string, string> {
   const isGiven = source.type !== 'compose' && desired.gives_port === true;
   if (config.exposed_port === undefined || !(isGenerated || isGiven)) return {};
   return { PORT: String(config.exposed_port) };
+}
+
+function partOf({ service, revision }: NonNullable<(Service | ServedFunction)['config']>): string | undefined {
+  return revision === undefined ? service : [service, revision].filter((it) => it !== undefined).join('/');
 }
 
 /** @throws TypeError if the kind declares no configuration, which is a bug. */

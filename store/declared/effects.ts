@@ -14,6 +14,9 @@ const none: Effects = { interrupts: null, loses_data: null };
 /** Fields of a database that are what it is: another value is another database. */
 const identity: readonly string[] = ['type', 'version', 'database_name', 'database_user'];
 
+/** Fields of a database that its engine does not run with. */
+const besideEngine: readonly string[] = ['name', 'display_name', 'connection_pooling'];
+
 /** Whether a database with these values would be another one. */
 export function isOtherDatabase(one: DeepReadonly<DesiredOf<'database'>>, other: DesiredOf<'database'>): boolean {
   return (
@@ -39,7 +42,7 @@ export function effectsOfChange(
     case 'database': {
       const fields = paths.map(fieldOfPath);
       if (fields.some((field) => identity.includes(field))) return effectsOfReplacement(kind);
-      const restarts = fields.some((field) => field !== 'name' && field !== 'display_name');
+      const restarts = fields.some((field) => !besideEngine.includes(field));
       return restarts ? { ...none, interrupts: 'It is restarted' } : none;
     }
     case 'application': {

@@ -32,6 +32,7 @@ export const declarableFields: Readonly<Record<DeclaredKind, ReadonlySet<string>
     'cpu_limit',
     'parameters',
     'exposed_port',
+    'connection_pooling',
   ]),
   application: new Set([
     'name',

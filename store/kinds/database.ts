@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { engines } from '../../databases/engines.ts';
 import { RunState } from './application.ts';
 import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
 import { Id, Name, Port, Sealed } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
-import { internalId } from './internal-id.ts';
+import { internalId, poolerService } from './internal-id.ts';
 
 export const DatabaseType = z.enum(['postgres', 'mysql', 'mariadb', 'redis', 'mongodb']);
 
@@ -59,6 +60,8 @@ export const database = defineKind({
     parameters: z.record(z.string(), z.string()).optional(),
     /** Port of the server that leads to it; absent: it is reached from its environment only. */
     exposed_port: Port.optional(),
+    /** Clients may share connections to it. Absent: each has its own. */
+    connection_pooling: z.literal(true).optional(),
     /** The volume that its data is in. */
     data_volume_id: Id,
     /** Its writes are archived: it can be brought to any instant. Absent: they are not. */
@@ -101,11 +104,19 @@ export const database = defineKind({
     volume: (d) => d.data_volume_id,
     destination: (d) => d.archive?.destination_id,
   },
-  configuration: ({ config: { env, files } }, _, { id }) => ({
-    of: { kind: 'database', id, path: 'config' },
-    env,
-    files,
-  }),
+  configuration({ config: { env, files }, ...desired }, _, { id, part }) {
+    const of = { kind: 'database', id, path: 'config' };
+    if (part?.startsWith(`${poolerService}/`) !== true) return { of, env, files };
+    const { type, internal_id: host, database_user: username, database_name: name, password: secret } = desired;
+    const { pooler, port } = engines[type];
+    if (pooler === undefined) return { of, env };
+    const server = { host, port };
+    return {
+      of,
+      env,
+      made: { secret, files: (password) => pooler.files(server, { username, password, database: name }) },
+    };
+  },
   clone: {
     references: ['environment_id', 'server_id', 'data_volume_id'],
     own: ['data_volume_id'],

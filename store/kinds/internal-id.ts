@@ -21,6 +21,9 @@ export const sideService = 'restore';
 /** Of the instance that a backup is tried in: it never has the place of one that somebody looks at. */
 export const drillService = 'drill';
 
+/** Of what its clients share connections by. */
+export const poolerService = 'pooler';
+
 /** The name by which its environment reaches an instance beside the one that serves a database. */
 export function sideHost(internalId: string, service = sideService): string {
   return `${internalId}-${service}`;

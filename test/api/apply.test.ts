@@ -265,6 +265,56 @@ describe('an export', () => {
   });
 });
 
+describe('a database whose connections are pooled', () => {
+  const db = (...spec: string[]) => object('Database', 'db', 'type: postgres', ...spec);
+
+  it('is declared so, exported so, and not any more where that is not declared; its engine is not interrupted', async () => {
+    const at = await place();
+    await at.apply(db('connection_pooling: true'));
+    const path = `/databases/${await idOf('databases', at, 'db')}`;
+    const shown = async () => (await owner.get(path)).data.connection_pooling;
+    expect([await shown(), (await at.apply(db('connection_pooling: true'))).data.changes]).toEqual([true, false]);
+    const { data: exported } = await owner.get(`/projects/${at.project}/export`);
+    expect(exported.content).toContain('connection_pooling: true');
+    const back = await at.apply(exported.content, { manager: 'other', dry_run: true });
+    expect(back.data.changes).toBe(false);
+    const { data } = await at.apply(db('connection_pooling: false'));
+    expect(data.steps[0]).toMatchObject({ action: 'update', interrupts: null, loses_data: null });
+    expect(data.steps[0].fields).toMatchObject([{ field: 'connection_pooling', before: true, after: null }]);
+    expect(await shown()).toBe(false);
+    await at.apply(db('connection_pooling: true'));
+    await at.apply(db());
+    expect(await shown()).toBe(false);
+  });
+
+  it('of a template is what its applications take, and refused where it is not pooled', async () => {
+    const at = await place();
+    const text = (pooled: string): string =>
+      [
+        'apiVersion: setpoint/v1\nkind: Template\nmetadata: {name: pooled}',
+        `databases: [{name: db, type: postgres${pooled}}]`,
+        'applications: [{name: web, image_url: "web:1", env: {URL: "${databases.db.pooled_url}"}, start_command: "run ${databases.db.pooled_host}"}]',
+      ].join('\n');
+    const instance = { project_id: at.project, variables: {} };
+    const make = async (content: string) => {
+      const { data } = await owner.post('/templates', { content, name: `pooled-${content.length}` });
+      return owner.post(`/templates/${data.id}/instantiate`, { ...instance, name: `it-${content.length}` });
+    };
+    const refused = await make(text(''));
+    expect([refused.status, refused.body.error?.message]).toEqual([
+      400,
+      expect.stringContaining('database db, whose connections are not pooled: declare connection_pooling: true there'),
+    ]);
+    const made = await make(text(', connection_pooling: true'));
+    expect([made.status, made.body.error]).toEqual([201, undefined]);
+    const stored = await world.repo.get('template_instance', made.data.id);
+    const [database, web] = stored?.desired.children ?? [];
+    expect(database?.desired).toMatchObject({ connection_pooling: true });
+    const host = database?.kind === 'database' ? `${database.desired.internal_id}-pooler` : '';
+    expect(web?.desired).toMatchObject({ config: { start_command: `run ${host}` } });
+  });
+});
+
 describe('the schema of what can be declared', () => {
   it('is served for editors', async () => {
     const response = await fetch(`${world.url}/schemas/application.json`);

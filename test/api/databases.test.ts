@@ -469,6 +469,96 @@ describe('the parameters of a database', () => {
   });
 });
 
+describe('pooled connections to a database', () => {
+  const pool = (id: string, connection_pooling: unknown): Promise<Answer> =>
+    owner.put(`/databases/${id}`, { connection_pooling });
+
+  it('are asked for when it is made or later, by itself, and given up again', async () => {
+    expect((await database()) as object).toMatchObject({ connection_pooling: false });
+    const { id, internal_id } = await database({ connection_pooling: true });
+    const shown = async () => (await owner.get(`/databases/${id}`)).data.connection_pooling;
+    expect(await shown()).toBe(true);
+    const { password, ...of } = await credentials(id);
+    expect(of).toMatchObject({
+      internal_host: internal_id,
+      internal_port: 5432,
+      pooled_host: `${internal_id}-pooler`,
+      pooled_port: 6432,
+      pooled_connection_string: `postgresql://app:${password}@${internal_id}-pooler:6432/app`,
+    });
+    await owner.put(`/databases/${id}`, { display_name: 'Orders' });
+    expect(await shown()).toBe(true);
+    for (const off of [false, null]) {
+      await pool(id, true);
+      expect((await pool(id, off)).data.connection_pooling).toBe(false);
+      expect((await world.repo.get('database', id))?.desired).not.toHaveProperty('connection_pooling');
+      expect(await credentials(id)).toMatchObject({ pooled_host: null, pooled_connection_string: null });
+    }
+    expect(reasons(await pool(id, 'yes'))).toEqual([400, ['connection_pooling']]);
+  });
+
+  it.each(['mysql', 'mariadb', 'redis', 'mongodb'])('are refused of %s', async (type) => {
+    const words = [400, expect.stringMatching(/^Connections to \w+ cannot be pooled: those to PostgreSQL alone can$/)];
+    const refused = await ask({ type, connection_pooling: true });
+    expect([message(refused), reasons(refused)]).toEqual([words, [400, ['connection_pooling']]]);
+    const { id } = await database({ type, connection_pooling: false });
+    expect(message(await pool(id, true))).toEqual(words);
+    expect((await pool(id, null)).status).toBe(200);
+  });
+
+  it('are what variables take, and stay as long as one does', async () => {
+    const name = aName();
+    const { id, internal_id } = await database({ name, password: 'p@ss word' });
+    const env = (attribute: string) => ({ env: { URL: `\${databases.${name}.${attribute}}` } });
+    expect(message(await application(env('pooled_url')))).toEqual([
+      400,
+      `Variable URL cannot refer to \${databases.${name}.pooled_url} as connections to database ${name} are not pooled: set connection_pooling`,
+    ]);
+    await pool(id, true);
+    const app = (await application(env('pooled_url'))).data;
+    const texts = ['pooled_host', 'pooled_port', 'pooled_url'].map((it) => `\${databases.${name}.${it}}`);
+    expect(resolveReferences(world.mirror.tenant('default'), environment, texts)).toMatchObject({
+      values: {
+        [texts[0]!]: `${internal_id}-pooler`,
+        [texts[1]!]: '6432',
+        [texts[2]!]: {
+          before: 'postgresql://app:',
+          after: `@${internal_id}-pooler:6432/app`,
+          isInUrl: true,
+        },
+      },
+    });
+    expect(message(await pool(id, false))).toEqual([
+      409,
+      `Variables of ${app.name} refer to the database by its pooler: change them first`,
+    ]);
+    expect((await owner.put(`/databases/${id}`, { display_name: 'x' })).status).toBe(200);
+    await owner.put(`/applications/${app.id}`, env('url'));
+    expect((await pool(id, false)).status).toBe(200);
+  });
+
+  it('are had by a configuration of their own, which follows the password of the database', async () => {
+    const { id, internal_id } = await database({ connection_pooling: true, password: printable });
+    const holder = (await world.repo.get('database', id))!;
+    const view = world.mirror.tenant('default');
+    const projection = new Projection({ view, unsealer: world.keyring, capabilities: new Set(agentCapabilities) });
+    const { id: configuration, env, files = {} } = projection.configuration(holder, 'pooler/1');
+    expect(configuration).toBe(`${id}/pooler/1`);
+    expect(env).toMatchObject({ PGUSER: 'app', PGPASSWORD: printable, PGHOST: '127.0.0.1' });
+    const texts = Object.values(files).map((text) => Buffer.from(text, 'base64').toString());
+    expect(texts[0]).toContain(`host=${internal_id} port=5432`);
+    expect(texts[1]).toBe(`"app" "${printable.replaceAll('"', '""')}"\n`);
+    expect(projection.configuration(holder, '1').files).toEqual({});
+  });
+
+  it('are those of a copy, too', () => {
+    const pooled = desiredState('database', { connection_pooling: true });
+    const rule: CopyRule<DesiredOf<'database'>> | undefined = copyRuleOf('database');
+    rule?.reset?.(pooled, crypto.randomUUID());
+    expect(pooled.connection_pooling).toBe(true);
+  });
+});
+
 describe('the password of a database', () => {
   const rotate = (id: string, body: object = {}): Promise<Answer> =>
     owner.post(`/databases/${id}/rotate-password`, body);
@@ -594,6 +684,9 @@ describe('the credentials of a database', () => {
       internal_host: host,
       internal_port: 5432,
       internal_connection_string: `postgresql://app:${encoded}@${host}:5432/app`,
+      pooled_host: null,
+      pooled_port: null,
+      pooled_connection_string: null,
     });
     await owner.put(`/databases/${id}`, { exposed_port: null });
     expect(await credentials(id)).toMatchObject({ host: null, port: null, connection_string: null });

@@ -176,7 +176,10 @@ describe('a database', () => {
     const { page } = browser;
     await open(`projects/${project}/-/new-database`, 'New database');
     await page.getByLabel('Name', { exact: true }).fill('cache');
+    const pooling = page.getByRole('checkbox', { name: /Pool connections/ });
+    await pooling.check();
     await page.getByRole('radio', { name: 'Redis' }).check();
+    expect(await pooling.count()).toBe(0);
     await page.getByLabel('Version').selectOption('7');
     await page.getByLabel('Parameters').selectOption('maxclients');
     await page.getByRole('button', { name: 'Add', exact: true }).first().click();
@@ -206,6 +209,12 @@ describe('a database', () => {
     await card.getByText('setpoint db connect orders').waitFor();
     await card.getByRole('button', { name: 'Hide credentials' }).click();
     expect(await card.getByText(secret, { exact: true }).count()).toBe(0);
+    await owner.put(`/databases/${orders}`, { connection_pooling: true });
+    await card.getByText('${databases.orders.pooled_url}').waitFor();
+    await card.getByRole('button', { name: 'Reveal credentials' }).click();
+    await card.getByRole('button', { name: 'Inside, pooled' }).click();
+    expect(await card.locator('pre').innerText()).toContain('-pooler:6432/app');
+    await owner.put(`/databases/${orders}`, { connection_pooling: false });
   });
 
   it('is stopped and started, gets another password, and says why it cannot be restarted', async () => {

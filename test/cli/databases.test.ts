@@ -22,7 +22,7 @@ describe('a database', () => {
   it('is created, shown, stopped, started, restarted and deleted with its data', async () => {
     const where = ['--project', 'shop', '--on', 'one'];
     const made = ['--type', 'postgres', '--engine-version', '16', '--memory', '512m', '--cpus', '0.5'];
-    expect(await run('create', 'database', 'orders', ...where, ...made, '--exposed', '20001')).toEqual(
+    expect(await run('create', 'database', 'orders', ...where, ...made, '--exposed', '20001', '--pooling')).toEqual(
       output('^database orders is created\n$'),
     );
     expect(await run('db', 'start', 'orders')).toEqual(output('^database orders is running\n$'));
@@ -33,6 +33,9 @@ describe('a database', () => {
     expect(described).toMatch(/Ready +[^]*PostgreSQL answers queries[^]*Events, newest first/);
     expect(described).toMatch(/memory_limit +512m\n/);
     expect(described).toMatch(/exposed_port +20001\n/);
+    const pooled = async () => (await run('db', 'credentials', 'orders')).out.includes('pooled      postgresql://app:');
+    expect([await pooled(), (await run('set', 'database', 'orders', '--pooling', 'off')).code]).toEqual([true, 0]);
+    expect(await pooled()).toBe(false);
     const none = ['--exposed', 'none', '--cpus', 'none'];
     expect(await run('set', 'database', 'orders', '--memory', '640m', ...none)).toEqual(
       output('^database orders is changed\n$'),

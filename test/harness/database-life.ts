@@ -4,19 +4,23 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { CreateBucketCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { ApiObject } from '../../cli/client.ts';
+import { environmentNetwork } from '../../controllers/rollout/environment-network.ts';
 import { engines } from '../../databases/engines.ts';
 import { CommandLine } from './command-line.ts';
 import { ensureDatabaseImage } from './database-images.ts';
 import type { DatabaseEngine } from './database-images.ts';
 import { docker, instancesOf } from './engine.ts';
 import { Installation } from './installation.ts';
+import { ensurePoolerImage } from './pooler-image.ts';
 import { freePort } from './program.ts';
 import { s3Gateway } from './s3-gateway.ts';
 import type { S3Gateway } from './s3-gateway.ts';
 import { ensureTestImages } from './test-image.ts';
 
 const patientMs = 120_000;
+const Pooled = z.object({ pooled_connection_string: z.string() });
 /** Each printable character of ASCII. */
 const password = Array.from({ length: 95 }, (_, n) => String.fromCharCode(32 + n)).join('');
 
@@ -151,7 +155,9 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
   beforeAll(async () => {
     const image = await ensureDatabaseImage(type);
     gateway = await s3Gateway();
-    town = await Installation.start({ store: 'sqlite', serverFlags: ['--engine-images', `${type}=${image}`] });
+    const images = ['--engine-images', `${type}=${image}`];
+    if (engine.pooler !== undefined) images.push('--pooler-image', await ensurePoolerImage());
+    town = await Installation.start({ store: 'sqlite', serverFlags: images });
   });
   afterAll(async () => {
     await town[Symbol.asyncDispose]();
@@ -169,10 +175,15 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
       },
       patientMs,
     );
-  const container = async (): Promise<string> => {
-    const [one] = await instancesOf(database.id);
-    return one ?? '';
+  const containers = async (of = database.id): Promise<{ name: string; id: string }[]> =>
+    Promise.all(
+      (await instancesOf(of)).map(async (id) => ({ id, name: await docker('inspect', '--format', '{{.Name}}', id) })),
+    );
+  const containerOf = async (what: 'engine' | 'pooler', of = database.id): Promise<string> => {
+    const found = (await containers(of)).find(({ name }) => name.includes('-pooler-') === (what === 'pooler'));
+    return found?.id ?? '';
   };
+  const container = (): Promise<string> => containerOf('engine');
   const client = async (args: readonly string[]): Promise<string> =>
     docker('exec', await container(), ...engine.client, ...args);
   /** Whether it lets an account in that gives a password from beyond loopback. */
@@ -272,6 +283,52 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
     }
   });
 
+  /** Waits until its pooler answers queries. */
+  const isPooled = (): Promise<unknown> =>
+    town.until(
+      'it is pooled',
+      async () => {
+        const { conditions } = await town.client.object('GET', base);
+        return conditions?.find((one) => one.type === 'Pooled')?.status === 'true';
+      },
+      patientMs,
+    );
+  /** What a client in its environment is told that connects by its pooler. */
+  const throughPooler = async (statement: string, as: { user?: string; password?: string } = {}): Promise<string> => {
+    const { pooled_connection_string: text } = Pooled.parse(await town.client.request('GET', `${base}/credentials`));
+    const url = new URL(text);
+    if (as.user !== undefined) url.username = as.user;
+    if (as.password !== undefined) url.password = encodeURIComponent(as.password);
+    const network = environmentNetwork(String(database['environment_id']));
+    const image = await ensureDatabaseImage(type);
+    return docker('run', '--rm', '--network', network, '--entrypoint', 'psql', image, url.href, '-XqtAc', statement);
+  };
+
+  if (engine.pooler !== undefined)
+    it('lends its connections to clients by its pooler, also to other users, through a crash and with another password', async () => {
+      const before = await container();
+      database = await town.client.object('PUT', base, { connection_pooling: true });
+      await isPooled();
+      expect(await container()).toBe(before);
+      expect(await throughPooler('SELECT count(*) FROM notes')).toBe('1');
+
+      await client(['-c', "CREATE ROLE clerk LOGIN PASSWORD 'of the clerk'"]);
+      const clerk = { user: 'clerk', password: 'of the clerk' };
+      expect(await throughPooler('SELECT current_user', clerk)).toBe('clerk');
+      await expect(throughPooler('SELECT 1', { ...clerk, password: 'of nobody' })).rejects.toThrow('authentication');
+
+      await docker('kill', before);
+      await town.until('it is reached again', async () => (await throughPooler('SELECT count(*) FROM notes')) === '1');
+
+      await town.client.request('POST', `${base}/rotate-password`, { password: `${password}, again` });
+      database = await is('running');
+      await isPooled();
+      expect(await throughPooler('SELECT count(*) FROM notes')).toBe('1');
+      await expect(throughPooler('SELECT 1', { password })).rejects.toThrow('authentication');
+      await town.client.request('POST', `${base}/rotate-password`, { password });
+      database = await is('running');
+    });
+
   it('keeps its data when it is restarted, killed, and removed by hand', async () => {
     await verb('restart');
     await is('running');
@@ -291,7 +348,7 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
     const before = await container();
     await verb('stop');
     await is('stopped');
-    expect(await container()).toBe('');
+    expect(await containers()).toEqual([]);
     const logs = JSON.stringify(await town.client.request('GET', `${base}/logs`));
     expect(logs).toMatch(/database system is shut down|Shutdown complete|bye bye/);
     await verb('start');
@@ -349,7 +406,7 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
     const restore = await ended(made, 'restores', 'completed');
     const copy = await town.client.object('GET', `/api/v1/databases/${String(restore['database_id'])}`);
     expect(copy).toMatchObject({ name: 'copy', status: 'running' });
-    const [own = ''] = await instancesOf(copy.id);
+    const own = await containerOf('engine', copy.id);
     expect(Number((await docker('exec', own, ...engine.client, ...count)).trim())).toBe(2);
     await town.client.request('DELETE', `/api/v1/databases/${copy.id}?wait=60`, undefined);
     expect(await rows()).toBe(2);
@@ -435,6 +492,20 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
     await restored({ backup_id: backup.id });
     expect(await rows()).toBe(2);
   });
+
+  if (engine.pooler !== undefined)
+    it('is reached by its pooler on each volume that it serves from, and goes on without it', async () => {
+      await isPooled();
+      expect(await throughPooler('SELECT count(*) FROM notes')).toBe('2');
+      const before = await container();
+      await town.client.object('PUT', base, { connection_pooling: false });
+      await town.until('its pooler is gone', async () => (await containerOf('pooler')) === '');
+      expect(await container()).toBe(before);
+      const credentials = await town.client.request('GET', `${base}/credentials`);
+      expect(credentials).toMatchObject({ pooled_host: null, pooled_connection_string: null });
+      await town.client.object('PUT', base, { connection_pooling: true });
+      await isPooled();
+    });
 
   it('has no backup any more once that was deleted', async () => {
     await town.client.request('DELETE', `/api/v1/backups/${backup.id}?wait=60`, undefined);

@@ -4,6 +4,7 @@ import '../../api/templates/report.ts'; // as the next one
 import '../../compose/parse.ts'; // a request loads it, which takes real time at the first one only
 import { expect } from 'vitest';
 import type { ImageScript } from '../../agent/runtime/mock/script.ts';
+import { pgbouncer } from '../../databases/pgbouncer.ts';
 import { keys } from '../../store/keys.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import type { FunctionPhase } from '../../store/kinds/function.ts';
@@ -51,6 +52,7 @@ const images: Record<string, ImageScript> = {
     runs: { programs: ({ runningMs }) => ({ exitCode: runningMs < 3000 ? 2 : 0 }), stopsOn: 'SIGINT' },
     pullTakesMs: 1000,
   },
+  [pgbouncer.image]: { runs: { stopsOn: 'SIGINT' }, pullTakesMs: 1000 },
   'web:crashes': { runs: { runForMs: 500, exitCode: 1, listenAfterMs: 1000 } },
 };
 
@@ -733,8 +735,8 @@ volumes: {data: {}}
     },
   },
   {
-    name: 'create a database that an application refers to, restart it, give it more memory and another password, stop, start and delete it',
-    running: 1,
+    name: 'create a database that an application refers to, pool its connections, restart it, give it more memory and another password, stop, start and delete it',
+    running: 2,
     prepare: place,
     async run(world, { machine, project, ...at }) {
       const fields = { project_id: project, server_id: machine.server, name: 'orders', type: 'postgres' };
@@ -749,7 +751,11 @@ volumes: {data: {}}
           return isSeen && isSettled === true && it?.observed?.phase === phase;
         });
       await is('running');
-      const env = { DATABASE_URL: '${databases.orders.url}' };
+      const pooler = () => machine.engine.containers.filter(({ name }) => name.includes('-pooler-'));
+      await world.must('PUT', `/databases/${data.id}`, { connection_pooling: true });
+      await is('running');
+      expect(pooler()).toHaveLength(1);
+      const env = { DATABASE_URL: '${databases.orders.pooled_url}', DIRECT_URL: '${databases.orders.url}' };
       const app = await create(world, { ...at, machine, project }, { env });
       await deployed(world, app);
       await world.must('POST', `/databases/${data.id}/restart`);
@@ -762,10 +768,14 @@ volumes: {data: {}}
       expect(shown.data).toMatchObject({ password: 'another one', password_pending: false });
       await world.must('POST', `/databases/${data.id}/stop`);
       await is('stopped');
+      expect(pooler()).toEqual([]);
       await world.must('POST', `/databases/${data.id}/start`);
       await is('running');
       await world.must('DELETE', `/applications/${app}`);
       await gone(world, 'application', app);
+      await world.must('PUT', `/databases/${data.id}`, { connection_pooling: false });
+      await is('running');
+      await world.until('its pooler is gone', () => pooler().length === 0);
       await world.must('DELETE', `/databases/${data.id}`);
       await gone(world, 'database', data.id);
       expect(machine.engine.volumes.list({})).toEqual([]);

@@ -8,6 +8,7 @@ import { askDatabase, volumeBytes } from '../../workloads/database-queries.ts';
 import { databaseCredentials, isRotating } from '../../workloads/new-database.ts';
 import { applicationsReferringTo, functionsReferringTo } from '../../workloads/env-references.ts';
 import { Logs, LogsQuery } from '../../workloads/log-query.ts';
+import { pooledAddress } from '../../workloads/pooling.ts';
 import { MetricsRange, readWorkloadMetrics, WorkloadMetrics } from '../../workloads/metrics.ts';
 import { readLogs } from '../../workloads/read-logs.ts';
 
@@ -31,6 +32,12 @@ export const getDatabaseCredentials = defineEndpoint({
       internal_host: z.string(),
       internal_port: z.int(),
       internal_connection_string: z.string(),
+      pooled_host: z
+        .string()
+        .nullable()
+        .meta({ description: 'In its environment, where clients share connections; null: each has its own' }),
+      pooled_port: z.int().nullable(),
+      pooled_connection_string: z.string().nullable(),
     })
     .meta({ id: 'DatabaseCredentials' }),
   handle: async (ctx, { it }) => {
@@ -41,6 +48,7 @@ export const getDatabaseCredentials = defineEndpoint({
     const server = ctx.view.get('server', desired.server_id)?.desired;
     const { exposed_port: port } = desired;
     const host = server?.direct_ports_enabled === true ? server.ip_address : undefined;
+    const pooled = pooledAddress(it);
     const outside = host === undefined || port === undefined ? undefined : { host, port };
     return {
       host: outside?.host ?? null,
@@ -53,6 +61,9 @@ export const getDatabaseCredentials = defineEndpoint({
       internal_host: inside.host,
       internal_port: inside.port,
       internal_connection_string: engine.url(inside, credentials),
+      pooled_host: pooled?.host ?? null,
+      pooled_port: pooled?.port ?? null,
+      pooled_connection_string: pooled === undefined ? null : engine.url(pooled, credentials),
     };
   },
 });

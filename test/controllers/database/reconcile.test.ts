@@ -30,6 +30,7 @@ async function made(rig: Rig, changes: Partial<DesiredOf<'database'>> = {}) {
   const view = rig.mirror.tenant(tenant);
   const volume = assignmentId.task(id('data'), 'volume');
   const instance = assignmentId.slot(id('data'), 0);
+  const pooler = assignmentId.slot(id('orders'), 0, 'pooler');
   const reportOf = (of: string) => async (observed: Partial<ObservedOf<'assignment'>>) => {
     const it = await rig.repo.get('assignment', of);
     if (it === undefined) throw new Error('It was not asked for');
@@ -42,7 +43,17 @@ async function made(rig: Rig, changes: Partial<DesiredOf<'database'>> = {}) {
     view,
     ofVolume: reportOf(volume),
     report: reportOf(instance),
+    reportOfPooler: reportOf(pooler),
     instance: () => view.get('assignment', instance),
+    pooler: () => view.get('assignment', pooler),
+    pooled: () => {
+      const found = view.get('database', id('orders'))?.observed?.conditions.find(({ type }) => type === 'Pooled');
+      return found && [found.status, found.reason, found.message];
+    },
+    isSettled: () =>
+      view
+        .get('database', id('orders'))
+        ?.observed?.conditions.every(({ type, status }) => type !== 'Reconciling' || status === 'false'),
     observed: () => view.get('database', id('orders'))?.observed,
     phase: () => view.get('database', id('orders'))?.observed?.phase,
     reason: () => ready()?.reason,
@@ -285,4 +296,134 @@ test('a deleted database ends first, then its data goes, then it does', async ()
   expect([it.phase(), it.message()]).toEqual(['deleting', 'It is being stopped and removed']);
   expect(it.instance()?.meta.deletionRequestedAt).toBeDefined();
   expect(it.view.get('database', id('orders'))).toBeDefined();
+});
+
+test('a pooler runs beside the engine, which goes on when it is turned on and off', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  const { spec_hash: hash } = it.instance()!.desired;
+  expect([it.pooler(), it.pooled()]).toEqual([undefined, undefined]);
+  await it.change((draft) => void (draft.connection_pooling = true));
+  expect([it.phase(), it.reason()]).toEqual(['running', 'Running']);
+  expect([it.pooled()?.slice(0, 2), it.isSettled()]).toEqual([['false', 'Starting'], false]);
+  expect(it.pooler()?.desired).toMatchObject({
+    workload_kind: 'database',
+    workload_id: id('orders'),
+    service: 'pooler',
+    run: 'running',
+    spec: {
+      image: 'edoburu/pgbouncer:v1.24.1-p1',
+      entrypoint: ['pgbouncer', '/etc/setpoint/pgbouncer.ini'],
+      config: { kind: 'database', id: id('orders'), service: 'pooler', revision: 1 },
+      networks: [{ aliases: [`${it.view.get('database', id('orders'))?.desired.internal_id}-pooler`] }],
+      ports: [{ name: 'main', port: 6432 }],
+      probe: { type: 'command', command: ['psql', '-XqtA', '-p', '6432', '-c', 'SELECT 1'] },
+      stop_signal: 'SIGINT',
+    },
+  });
+  await it.reportOfPooler(up);
+  expect([it.pooled(), it.isSettled()]).toEqual([['true', 'Running', 'PgBouncer answers queries on port 6432'], true]);
+  expect(it.instance()?.desired.spec_hash).toBe(hash);
+  await it.change((draft) => void delete draft.connection_pooling);
+  expect([it.pooler()?.meta.deletionRequestedAt !== undefined, it.pooled()]).toEqual([true, undefined]);
+  expect(it.instance()?.desired.spec_hash).toBe(hash);
+  expect([it.phase(), it.reason()]).toEqual(['running', 'Running']);
+});
+
+test('a pooler is restarted with its database, begins anew with another password, and stays as it is with other limits and on another volume', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  await it.reportOfPooler(up);
+  await it.change((draft) => void (draft.restart_token = 'once'));
+  expect(it.pooler()?.desired.spec).toMatchObject({ restart_token: 'once' });
+  await it.report(up);
+  await it.reportOfPooler(up);
+  const hash = () => it.pooler()?.desired.spec_hash;
+  const before = hash();
+  await it.change((draft) => void (draft.memory_limit = '512m'));
+  expect(hash()).toBe(before);
+  await it.report(up);
+  await it.change((draft) => {
+    draft.config.revision = 2;
+    draft.rotation = { former: { $sealed: 'sealed', for: 'database' }, revision: 2 };
+  });
+  expect(hash()).not.toBe(before);
+  expect(it.pooler()?.desired.spec).toMatchObject({ config: { service: 'pooler', revision: 2 } });
+  expect(it.pooled()?.slice(0, 2)).toEqual(['false', 'WaitingForDatabase']);
+  await it.report(up);
+  await it.reportOfPooler(up);
+  expect(it.pooled()?.slice(0, 2)).toEqual(['true', 'Running']);
+  const rotated = hash();
+  await it.change((draft) => void (draft.data_volume_id = id('restored')));
+  expect([hash(), it.pooler()?.desired.run]).toEqual([rotated, 'running']);
+});
+
+test('a pooler is restarted once its engine began anew, which has another address then', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  await it.report({ ...up, started_at: 'first' });
+  await it.reportOfPooler(up);
+  const token = () => {
+    const { spec } = it.pooler()!.desired;
+    return spec.type === 'service' ? spec.restart_token : undefined;
+  };
+  expect(token()).toBe('first');
+  await it.reportOfPooler(up);
+  expect(it.pooled()?.[0]).toBe('true');
+  await it.report({ ready: false, started_at: 'second' });
+  expect([token(), it.pooled()?.slice(0, 2)]).toEqual(['second', ['false', 'WaitingForDatabase']]);
+});
+
+test('a pooler stops and starts with its database', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  await it.reportOfPooler(up);
+  await it.change((draft) => void (draft.run = 'stopped'));
+  expect([it.pooler()?.desired.run, it.pooled()?.slice(0, 2)]).toEqual(['stopped', ['false', 'Stopped']]);
+  await it.report({ phase: 'stopped' });
+  expect(it.reason()).toBe('Stopping');
+  await it.reportOfPooler({ phase: 'stopped' });
+  expect([it.phase(), it.reason()]).toEqual(['stopped', 'Stopped']);
+  await it.change((draft) => void (draft.run = 'running'));
+  expect([it.instance()?.desired.run, it.pooler()?.desired.run]).toEqual(['running', 'running']);
+});
+
+test('a pooler that does not serve says why, and the database goes on', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  await it.reportOfPooler({ error: { code: 'image_not_found', message: 'There is no image pgbouncer' } });
+  expect(it.pooled()).toEqual([
+    'false',
+    'CannotStart',
+    'Its pooler cannot start: There is no image pgbouncer (let its server reach a registry that has it, or have the operator name another one by --pooler-image)',
+  ]);
+  await it.reportOfPooler({ crash_loop: true, last_exit: { code: 1, lines: 'FATAL cannot read config' } });
+  expect(it.pooled()?.slice(1)).toEqual([
+    'CrashLoop',
+    'Its process keeps exiting, last with code 1: FATAL cannot read config',
+  ]);
+  await it.reportOfPooler({ error: { code: 'out_of_memory', message: 'Killed' } });
+  expect(it.pooled()?.[1]).toBe('OutOfMemory');
+  await it.reportOfPooler({ ready: false });
+  expect(it.pooled()?.[1]).toBe('NotReady');
+  expect([it.phase(), it.reason(), it.told()]).toEqual(['running', 'Running', []]);
+  await it.server('offline');
+  expect(it.pooled()?.slice(0, 2)).toEqual(['unknown', 'ServerOffline']);
+});
+
+test('the pooler of a database that was deleted goes with it', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  const unit = rig.repo.begin();
+  unit.requestDelete(it.view.get('database', id('orders'))!);
+  await commit(unit);
+  await rig.rest();
+  expect(it.pooler()?.meta.deletionRequestedAt).toBeDefined();
+});
+
+test('a pooler runs the image that the operator names', async () => {
+  const own = databaseController({ unreadyGraceMs, startDeadlineMs, poolerImage: 'registry.example.com/pgbouncer:1' });
+  await using rig = await openRig({ controllers: [own, volumeController] });
+  const it = await made(rig, { connection_pooling: true });
+  expect(it.pooler()?.desired.spec).toMatchObject({ image: 'registry.example.com/pgbouncer:1' });
 });

@@ -83,6 +83,15 @@ export function CredentialsCard({ it }: { readonly it: Database }): VNode {
               <Copy text={`\${databases.${it.name}.url}`} label="Copy reference" />
             </span>,
           ],
+          [
+            'For a pooled one',
+            it.connection_pooling ? (
+              <span key="pooled" class="row">
+                <code>{`\${databases.${it.name}.pooled_url}`}</code>
+                <Copy text={`\${databases.${it.name}.pooled_url}`} label="Copy pooled reference" />
+              </span>
+            ) : undefined,
+          ],
         ]}
       />
       {credentials !== undefined && <Connections it={it} credentials={credentials} />}
@@ -95,13 +104,15 @@ interface ConnectionsProps {
   readonly credentials: Credentials;
 }
 
-type Side = 'inside' | 'outside';
+const sideWords = { inside: 'Inside its environment', pooled: 'Inside, pooled', outside: 'Outside' } as const;
+type Side = keyof typeof sideWords;
 
 function Connections({ it, credentials }: ConnectionsProps): VNode {
   const [side, setSide] = useState<Side>('inside');
   const [language, setLanguage] = useState<string>();
   const { username, password, database } = credentials;
-  const at = side === 'inside' ? insideOf(credentials) : outsideOf(credentials);
+  const sides: readonly Side[] = it.connection_pooling ? ['inside', 'pooled', 'outside'] : ['inside', 'outside'];
+  const at = placeOf[side](credentials);
   const strings = at === undefined ? [] : connectionStrings(it.type, { ...at, username, password, database });
   const shown = strings.find((one) => one.language === language) ?? strings[0];
   return (
@@ -113,9 +124,9 @@ function Connections({ it, credentials }: ConnectionsProps): VNode {
       )}
       <div class="row-apart">
         <div class="button-group" role="group" aria-label="From where">
-          {(['inside', 'outside'] as const).map((one) => (
+          {sides.map((one) => (
             <Button key={one} isSmall pressed={one === side} onClick={() => setSide(one)}>
-              {one === 'inside' ? 'Inside its environment' : 'Outside'}
+              {sideWords[one]}
             </Button>
           ))}
         </div>
@@ -135,11 +146,14 @@ function Connections({ it, credentials }: ConnectionsProps): VNode {
 
 type Place = { readonly host: string; readonly port: number; readonly url: string };
 
-function insideOf(of: Credentials): Place {
-  return { host: of.internal_host, port: of.internal_port, url: of.internal_connection_string };
-}
+/** Where it is reached from each side; `undefined`: it is not. */
+const placeOf: Readonly<Record<Side, (of: Credentials) => Place | undefined>> = {
+  inside: (of) => place(of.internal_host, of.internal_port, of.internal_connection_string),
+  pooled: (of) => place(of.pooled_host, of.pooled_port, of.pooled_connection_string),
+  outside: (of) => place(of.host, of.port, of.connection_string),
+};
 
-function outsideOf({ host, port, connection_string: url }: Credentials): Place | undefined {
+function place(host: string | null, port: number | null, url: string | null): Place | undefined {
   return host === null || port === null || url === null ? undefined : { host, port, url };
 }
 

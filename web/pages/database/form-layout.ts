@@ -22,6 +22,10 @@ const words: Readonly<Record<string, FieldWords>> = {
     label: 'Port of its server',
     help: 'Empty: only its environment reaches it. Connections by this port are not encrypted.',
   },
+  connection_pooling: {
+    label: 'Pool connections',
+    help: 'PgBouncer beside it: many clients share few connections, each for a transaction. Its engine goes on as it is.',
+  },
   parameters: { help: 'Settings of its engine. It starts anew for a change; all connections end.' },
   display_name: { label: 'Title' },
   backup_mode: {
@@ -33,6 +37,8 @@ const words: Readonly<Record<string, FieldWords>> = {
   backup_retention_count: { label: 'Base backups that are kept', placeholder: '7' },
 };
 
+const canPool = ({ type }: Values): boolean => type === 'postgres';
+
 const archives = ({ backup_mode: mode, type }: Values): boolean =>
   mode === 'pitr' && (type === undefined || type === 'postgres');
 
@@ -41,10 +47,11 @@ export const newDatabaseLayout: FormLayout = {
   groups: [
     { title: 'Database', fields: ['name', 'type', 'version'] },
     { title: 'Place', fields: ['environment_id', 'server_id'] },
-    { title: 'Access', fields: ['database_name', 'database_user', 'password', 'exposed_port'] },
+    { title: 'Access', fields: ['database_name', 'database_user', 'password', 'exposed_port', 'connection_pooling'] },
     { title: 'Limits', fields: ['memory_limit', 'cpu_limit', 'parameters'] },
   ],
   words,
+  visibleWhen: { connection_pooling: canPool },
   // backups are set up on the page of the database
   hidden: [
     'project_id',
@@ -62,6 +69,7 @@ export const databaseSettingsLayout: FormLayout = {
     { title: 'Database', fields: ['name', 'display_name'] },
     { title: 'Limits', fields: ['memory_limit', 'cpu_limit', 'parameters'] },
     { title: 'Reached from outside', fields: ['exposed_port'] },
+    { title: 'Connections', fields: ['connection_pooling'], visibleWhen: canPool },
     {
       title: 'Archive',
       fields: ['backup_mode', 'backup_destination_id', 'backup_schedule', 'backup_retention_count'],

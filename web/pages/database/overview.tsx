@@ -96,6 +96,7 @@ function AtAGlance({ it }: { readonly it: Database }): VNode {
         ['Image', <code key="image">{it.image}</code>],
         ['Server', server === undefined ? undefined : <a href={href(['servers', server.id])}>{server.name}</a>],
         ['Port outside', it.exposed_port === null ? 'none' : String(it.exposed_port)],
+        ['Connections', it.connection_pooling ? 'pooled by PgBouncer, or direct' : undefined],
         [
           'Limits',
           [it.memory_limit, it.cpu_limit === null ? null : `${it.cpu_limit} CPU`].filter(Boolean).join(', ') || 'none',

@@ -122,6 +122,7 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
     `--project ${shellQuoted(projectName)}`,
     `--type ${type}`,
     ...(typeof body['version'] === 'string' ? [`--engine-version ${body['version']}`] : []),
+    ...(body['connection_pooling'] === true ? ['--pooling'] : []),
   ].join(' ');
   return (
     <Form
@@ -138,8 +139,12 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
         layout={newDatabaseLayout}
         values={form.values}
         onChange={(next) =>
-          // versions and parameters are those of one engine
-          form.setValues(next['type'] === type ? next : { ...next, version: undefined, parameters: undefined })
+          // what is set of versions, parameters and connections is of one engine
+          form.setValues(
+            next['type'] === type
+              ? next
+              : { ...next, version: undefined, parameters: undefined, connection_pooling: undefined },
+          )
         }
         faults={form.faults}
         custom={custom}
