@@ -5851,6 +5851,12 @@ export interface components {
             /** @enum {string} */
             drift: "warn" | "correct";
             is_paused: boolean;
+            /** @description What stands in the files for ${vars.NAME} */
+            variables: {
+                [key: string]: string;
+            };
+            /** @description Names of its secrets, whose values are not shown */
+            secret_names: string[];
             /** @description The commit that it was rolled back to: it is applied in place of the head of the branch until it is released */
             pinned_commit: string | null;
             /** @description The user whose rights it has in the project */
@@ -19203,6 +19209,12 @@ export interface operations {
                     prune?: boolean | null;
                     drift?: ("warn" | "correct") | null;
                     is_paused?: boolean | null;
+                    variables?: {
+                        [key: string]: string;
+                    } | null;
+                    secrets?: {
+                        [key: string]: string | null;
+                    } | null;
                     /** Format: uuid */
                     project_id: string;
                     /** @description Where objects are that name no environment; by default in the present default one of the project */
@@ -19321,10 +19333,18 @@ export interface operations {
                      */
                     drift?: "warn" | "correct";
                     is_paused?: boolean;
+                    /** @description What stands in the files for ${vars.NAME}, in place of those of before */
+                    variables?: {
+                        [key: string]: string;
+                    };
+                    /** @description As variables, and never shown; null removes one, and those that are not named stay */
+                    secrets?: {
+                        [key: string]: string | null;
+                    };
                     environment_id?: string | null;
                     git_credential_id?: string | null;
                     /** @description null: the head of the branch is applied again */
-                    pinned_commit?: null;
+                    pinned_commit?: string | null;
                     /** @description true: it acts with the rights of the caller from now on */
                     take_over?: boolean;
                     labels?: {
@@ -19346,6 +19366,8 @@ export interface operations {
                     updated_at?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    secret_names?: string[];
                     /** @description Read-only: it may be sent back, and changes nothing */
                     requested_by?: string;
                     /**

@@ -613,7 +613,7 @@ it('variables and secrets stand in the files, and a change of one is applied', a
   expect(await envOf()).toMatchObject({ MODE: 'fancy' });
   for (const [body, words] of [
     [{ variables: { TOKEN: 'x' } }, 'TOKEN is a secret'],
-    [{ variables: { 'a b': 'x' } }, 'Must be a name'],
+    [{ variables: { 'a b': 'x' } }, 'must be a name'],
     [{ variables: { A: '${databases.db.url}' } }, 'must not have ${'],
     [{ pinned_commit: head }, 'Only null releases it'],
   ] as const)
