@@ -104,7 +104,7 @@ type Values = Pick<DesiredOf<'sync'>, 'variables' | 'secrets'>;
 
 /** The variables and the sealed secrets that a body leads to. @throws ApiError BAD_REQUEST for a name of both, or too many */
 function valuesFrom(
-  { sealer, unsealer, tenant }: Pick<RequestContext, 'sealer' | 'unsealer' | 'tenant'>,
+  { sealer, tenant }: Pick<RequestContext, 'sealer' | 'tenant'>,
   id: string,
   body: Pick<z.infer<typeof SyncCreate>, 'variables' | 'secrets'>,
   before: DeepReadonly<Values>,
@@ -112,10 +112,13 @@ function valuesFrom(
   const variables = { ...(body.variables ?? before.variables) };
   const secrets = Object.fromEntries(Object.entries(before.secrets ?? {}).map(([name, it]) => [name, { ...it }]));
   for (const [name, text] of Object.entries(body.secrets ?? {})) {
-    const place = placeOfSecret(tenant, id, name);
     const old = secrets[name];
     if (text === null) delete secrets[name];
-    else if (old === undefined || unsealer.unseal(old, place) !== text) secrets[name] = sealer.seal(text, place);
+    else {
+      const sealed = sealer.seal(text, placeOfSecret(tenant, id, name));
+      // the same text keeps its ciphertext, so that nothing changes
+      if (old === undefined || !sealer.isSame(tenant, old, sealed)) secrets[name] = sealed;
+    }
   }
   const twice = Object.keys(variables).find((name) => Object.hasOwn(secrets, name));
   if (twice !== undefined)

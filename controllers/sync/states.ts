@@ -142,7 +142,7 @@ export function cleared(before: Before): Observed {
 }
 
 /** What a sync that is pinned tells, in words. */
-export function pinnedTo(commit: string): string {
+function pinnedTo(commit: string): string {
   return `It is pinned to ${commit.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`;
 }
 

@@ -34,16 +34,12 @@ beforeAll(async () => {
   const unlimited = { perMinute: 0, burst: 1 };
   world = running.use(await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } }));
   const agents = {
-    async call(_tenant: string, _server: string, params: { method: string }) {
-      const {
-        method,
-        repository_url: url,
-        commit = '',
-      } = params as unknown as {
-        method: string;
-        repository_url: string;
-        commit?: string;
-      };
+    async call(
+      _tenant: string,
+      _server: string,
+      params: { method: string; repository_url?: string; commit?: string | undefined },
+    ) {
+      const { method, repository_url: url = '', commit = '' } = params;
       if (method === 'git.head') return { commit: heads.get(url)?.id };
       const files = [...(commits.get(commit)?.files ?? [])].map(([path, text]) => ({
         path,
@@ -144,7 +140,7 @@ async function leadsTo(count: number, seed: number): Promise<void> {
     expect(shown.commit_applied).toBe(good?.id);
     await leave(project);
     expect(await state(project), `after commit ${at} of seed ${seed}`).toEqual({
-      images: Object.fromEntries([...(good?.declares?.images ?? [])].toSorted()),
+      images: Object.fromEntries(good?.declares?.images ?? []),
       volumes: [...(good?.declares?.volumes ?? [])].toSorted(),
     });
   }
@@ -171,7 +167,7 @@ async function state(project: string): Promise<object> {
   const volumes = (await owner.get(`/volumes?projectId=${project}&limit=100`)).data;
   const images = applications.map((it: { name: string; image_url: string }) => [it.name, it.image_url]);
   return {
-    images: Object.fromEntries(images.toSorted()),
+    images: Object.fromEntries(images),
     volumes: volumes.map(({ name }: { name: string }) => name).toSorted(),
   };
 }
