@@ -223,13 +223,14 @@ describe('what is declared', () => {
 
   it('is done in order where it does not fit into one transaction, and goes on', async () => {
     const at = await place();
-    const many = Array.from(
-      { length: 40 },
-      (_, n) => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`,
-    );
-    expect((await at.apply(many.join('\n---\n'))).data.steps).toHaveLength(40);
-    expect((await owner.get(`/volumes?projectId=${at.project}&limit=100`)).data).toHaveLength(40);
+    const volume = (n: number): string => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`;
+    const many = Array.from({ length: 65 }, (_, n) => volume(n));
+    expect((await at.apply(many.join('\n---\n'))).data.steps).toHaveLength(65);
+    expect((await owner.get(`/volumes?projectId=${at.project}&limit=100`)).data).toHaveLength(65);
     expect((await at.apply(many.join('\n---\n'))).data.changes).toBe(false);
+    // what stays as it is counts as well
+    const { status, data } = await at.apply([...many, volume(65)].join('\n---\n'));
+    expect([status, data?.steps.at(-1)]).toMatchObject([200, { action: 'create', name: 'v-65' }]);
   });
 
   it('says where a text is wrong, and does nothing then', async () => {
