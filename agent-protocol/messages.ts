@@ -321,6 +321,8 @@ export const CallParams = z.discriminatedUnion('method', [
     branch: z.string(),
     /** Full id of a commit. */
     since: z.string().optional(),
+    /** Full id of a commit: the answer says whether the head follows it. Agents of earlier releases ignore it. */
+    after: z.string().optional(),
     /** For agents with the capability `git.credentials`: what the repository is read with. */
     credential: GitCredential.optional(),
     /** Id of the object that `credential` is opened from, by the replica that sends the call to the agent. */
@@ -461,6 +463,8 @@ export const GitHead = z.object({
     .optional(),
   /** More files have changed than are listed. */
   truncated: z.boolean().optional(),
+  /** Whether `after` is in the history of `commit`; absent if that is not known. */
+  follows: z.boolean().optional(),
 });
 export type GitHead = z.infer<typeof GitHead>;
 

@@ -243,6 +243,7 @@ export class SessionHost implements AgentHost {
               url: params.repository_url,
               branch: params.branch,
               since: params.since,
+              after: params.after,
               credential: params.credential,
             },
             signal,

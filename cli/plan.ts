@@ -9,7 +9,14 @@ const Step = z.looseObject({
   key: z.string(),
   name: z.string(),
   fields: z.array(
-    z.looseObject({ field: z.string(), before: Shown, after: Shown, secret: z.boolean(), by_hand: z.boolean() }),
+    z.looseObject({
+      field: z.string(),
+      before: Shown,
+      after: Shown,
+      secret: z.boolean(),
+      by_hand: z.boolean(),
+      declared_by: z.string().nullable().optional().meta({ description: 'Absent in the answer of an earlier release' }),
+    }),
   ),
   interrupts: z.string().nullable(),
   loses_data: z.string().nullable(),
@@ -23,9 +30,10 @@ export const Plan = z.looseObject({ changes: z.boolean(), steps: z.array(Step), 
 export function printPlan({ steps, changes, needs_force }: z.infer<typeof Plan>): void {
   for (const step of steps) {
     console.log(cell(`${step.action} ${step.kind} ${step.name}`));
-    for (const { field, before, after, secret, by_hand } of step.fields) {
+    for (const { field, before, after, secret, by_hand, declared_by } of step.fields) {
       const what = secret ? 'changed' : `${text(before)} -> ${text(after)}`;
-      console.log(`  ${cell(`${field}: ${what}${by_hand ? ' (somebody changed it by hand)' : ''}`)}`);
+      const by = typeof declared_by === 'string' ? ` (${declared_by} declares it)` : ' (somebody changed it by hand)';
+      console.log(`  ${cell(`${field}: ${what}${by_hand ? by : ''}`)}`);
     }
     if (step.interrupts !== null) console.log(`  ${cell(`interrupts: ${step.interrupts}`)}`);
     if (step.loses_data !== null) console.log(`  ${cell(`loses data: ${step.loses_data}`)}`);

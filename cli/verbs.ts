@@ -716,7 +716,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[action: string, name?: string], Waiting & SyncOptions>({
     use: 'sync <action> [name]',
-    text: 'list; create NAME: keep a project as the files of a repository declare it; show NAME: what differs, and its last commits; run NAME: apply the head of the branch now; pause NAME; resume NAME; delete NAME: what it made stays',
+    text: 'list; create NAME: keep a project as the files of a repository declare it; show NAME: what differs, and its last commits; set NAME: its variables; run NAME: apply the head of the branch now; rollback NAME: apply the commit before, and stay with it; release NAME: follow the branch again; pause NAME; resume NAME; delete NAME: what it made stays',
     options: [
       new Option('--repository <url>', 'create: where the files are'),
       new Option('--branch <branch>', 'create: by default main'),
@@ -728,6 +728,11 @@ export const verbs: readonly Verb[] = [
       new Option('--no-prune', 'create: what is not declared any more stays'),
       new Option('--drift <policy>', 'create: what becomes of changes by hand').choices(['warn', 'correct']),
       new Option('--force <keys...>', 'run: steps that may lose data, or overwrite what others have set'),
+      new Option('--set <pairs...>', 'create, set: what stands in the files for ${vars.NAME}: NAME=VALUE').argParser(
+        variable,
+      ),
+      new Option('--secret <names...>', 'create, set: as --set, with values that are asked for and never shown'),
+      new Option('--to <commit>', 'rollback: one of the commits that show lists as applied'),
       yes,
       noWait,
     ],

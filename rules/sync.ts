@@ -23,6 +23,11 @@ export const syncVerbs = {
       route: 'POST /syncs/:id/sync',
       in: { ...always, paused: { no: 'The sync is paused: let it go on first (is_paused: false)' } },
     },
+    rollback: {
+      label: 'Roll back',
+      route: 'POST /syncs/:id/rollback',
+      in: { ...always, paused: { no: 'The sync is paused: let it go on first (is_paused: false)' } },
+    },
     update: { label: 'Change', route: 'PUT /syncs/:id', in: always },
     delete: {
       label: 'Delete',

@@ -65,9 +65,9 @@ export interface Unit {
   write(write: Write): void;
   /**
    * What a commit would do now. `isEmpty`: it would write nothing. Without `objects` it may still write an observed
-   * record or a key that is no object.
+   * record or a key that is no object. `guarded`: how many objects it only guards.
    */
-  changes(): { objects: UnitChange[]; isEmpty: boolean };
+  changes(): { objects: UnitChange[]; guarded: number; isEmpty: boolean };
 }
 
 /** A unit for the code that commits it. Code that only adds to a unit takes a {@link Unit}, which has no commit. */

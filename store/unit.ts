@@ -186,7 +186,8 @@ export function beginUnit(store: Store, tenant: string, clock: Clock): Committab
     write: (write) => void writes.push(write),
     changes() {
       const objects = [...plans.values()].flatMap((plan) => changeOf(plan) ?? []);
-      return { objects, isEmpty: objects.length + observations.size + writes.length === 0 };
+      const guarded = plans.size - objects.length;
+      return { objects, guarded, isEmpty: objects.length + observations.size + writes.length === 0 };
     },
     async commit(judge) {
       if (sent) throw new Error('Cannot commit a unit twice');

@@ -3216,6 +3216,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/syncs/{id}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Apply a commit that was applied before, and stay with it until the sync is released */
+        post: operations["rollbackSync"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/syncs/{id}/sync": {
         parameters: {
             query?: never;
@@ -5602,6 +5619,8 @@ export interface components {
             secret: boolean;
             /** @description Somebody changed it since it was declared: that is overwritten */
             by_hand: boolean;
+            /** @description The other manager that declares it; null: none */
+            declared_by: string | null;
         };
         ProjectExport: {
             /** @description YAML, for POST /apply */
@@ -5840,6 +5859,14 @@ export interface components {
             /** @enum {string} */
             drift: "warn" | "correct";
             is_paused: boolean;
+            /** @description What stands in the files for ${vars.NAME} */
+            variables: {
+                [key: string]: string;
+            };
+            /** @description Names of its secrets, whose values are not shown */
+            secret_names: string[];
+            /** @description The commit that it was rolled back to: it is applied in place of the head of the branch until it is released */
+            pinned_commit: string | null;
             /** @description The user whose rights it has in the project */
             requested_by: string;
             /**
@@ -5847,7 +5874,7 @@ export interface components {
              * @enum {string}
              */
             status: "pending" | "in_sync" | "drifted" | "waiting" | "failed" | "paused" | "deleting";
-            /** @description The head of the branch */
+            /** @description The head of the branch, or the commit that it is pinned to */
             commit_wanted: string | null;
             commit_applied: string | null;
             /** @description What it waits for, or why it failed */
@@ -19194,6 +19221,12 @@ export interface operations {
                     prune?: boolean | null;
                     drift?: ("warn" | "correct") | null;
                     is_paused?: boolean | null;
+                    variables?: {
+                        [key: string]: string;
+                    } | null;
+                    secrets?: {
+                        [key: string]: string | null;
+                    } | null;
                     /** Format: uuid */
                     project_id: string;
                     /** @description Where objects are that name no environment; by default in the present default one of the project */
@@ -19312,8 +19345,18 @@ export interface operations {
                      */
                     drift?: "warn" | "correct";
                     is_paused?: boolean;
+                    /** @description What stands in the files for ${vars.NAME}, in place of those of before */
+                    variables?: {
+                        [key: string]: string;
+                    };
+                    /** @description As variables, and never shown; null removes one, and those that are not named stay */
+                    secrets?: {
+                        [key: string]: string | null;
+                    };
                     environment_id?: string | null;
                     git_credential_id?: string | null;
+                    /** @description null: the head of the branch is applied again */
+                    pinned_commit?: string | null;
                     /** @description true: it acts with the rights of the caller from now on */
                     take_over?: boolean;
                     labels?: {
@@ -19335,6 +19378,8 @@ export interface operations {
                     updated_at?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    secret_names?: string[];
                     /** @description Read-only: it may be sent back, and changes nothing */
                     requested_by?: string;
                     /**
@@ -19502,6 +19547,59 @@ export interface operations {
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["FORBIDDEN"];
             404: components["responses"]["NOT_FOUND"];
+            429: components["responses"]["TOO_MANY_REQUESTS"];
+            500: components["responses"]["INTERNAL_ERROR"];
+            503: components["responses"]["SERVICE_UNAVAILABLE"];
+        };
+    };
+    rollbackSync: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
+            header?: {
+                /** @description Names the request: repeated within 24 hours it is answered as the first time */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description One that it has applied and still records; by default the one before commit_applied */
+                    commit?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    "x-service-version": components["headers"]["x-service-version"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Sync"];
+                    };
+                };
+            };
+            400: components["responses"]["BAD_REQUEST"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["FORBIDDEN"];
+            404: components["responses"]["NOT_FOUND"];
+            409: components["responses"]["CONFLICT"];
             429: components["responses"]["TOO_MANY_REQUESTS"];
             500: components["responses"]["INTERNAL_ERROR"];
             503: components["responses"]["SERVICE_UNAVAILABLE"];

@@ -89,6 +89,17 @@ export interface Git {
     folder: string,
     signal: AbortSignal,
   ): Promise<Changes | undefined>;
+  /**
+   * Returns whether a commit has `earlier` in its history, which is fetched to `folder/git` without trees and files. Returns
+   * `undefined` if that cannot be known, as the history is too large or takes too long.
+   * @throws RuntimeFailure `invalid_source`
+   */
+  follows(
+    source: Readable & { commit: string },
+    earlier: string,
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<boolean | undefined>;
 }
 
 export interface Changes {
@@ -104,6 +115,8 @@ const changesMs = 10_000;
 const defaultMaxPackBytes = 2 * 1024 ** 3;
 /** Most bytes of fetched trees. If the host ignores the filter and sends files too, only a small repository fits. */
 const maxTreesBytes = 64 * 1024 * 1024;
+/** Most bytes of a fetched history: of more than 50 000 commits, if the host sends them without trees. */
+const maxHistoryBytes = 16 * 1024 * 1024;
 const defaultMaxFiles = 200_000;
 const maxMessageChars = 200;
 /** Most bytes of a list of all files: enough for `defaultMaxFiles`. */
@@ -262,6 +275,46 @@ export function git(options: GitOptions): Git {
         throw error;
       } finally {
         stop();
+      }
+    },
+
+    async follows({ url, credential, commit }, earlier, folder, signal) {
+      const source = gitUrl(url, allowed);
+      if (!isCommit(commit) || !isCommit(earlier)) return undefined;
+      if (commit === earlier) return true;
+      const store = join(folder, 'git');
+      const tooLarge = (): RuntimeFailure => invalid(`The history of repository ${url} is too large to be looked at`);
+      using watch = watchSize(options.clock, join(store, 'objects', 'pack'), { maxBytes: maxHistoryBytes }, tooLarge);
+      const enough = AbortSignal.any([signal, watch.signal]);
+      const offline = new Set<GitProtocol>(); // what is missing is not fetched from an address that was not checked
+      const own = (...args: string[]): Promise<ProcessResult> =>
+        call(
+          [`--git-dir=${store}`, ...args],
+          { url, ms: changesMs, maxOutputBytes: maxTextBytes, cwd: folder, protocols: offline },
+          enough,
+        );
+      const fetch = (at: string): string[] => [
+        `--git-dir=${store}`,
+        'fetch',
+        '--quiet',
+        '--filter=tree:0',
+        '--no-tags',
+        '--no-recurse-submodules',
+        '--no-write-fetch-head',
+        '--',
+        at,
+        commit,
+      ];
+      try {
+        await succeeded(own('init', '--quiet', '--bare', '--template='));
+        await succeeded(remote(source, credential, fetch, changesMs, enough));
+        // the store has the history of the commit, and nothing else
+        await succeeded(own('cat-file', '-e', commit));
+        return (await own('cat-file', '-e', earlier)).code === 0;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof RuntimeFailure) return undefined;
+        throw error;
       }
     },
   };

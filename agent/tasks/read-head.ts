@@ -5,17 +5,28 @@ import type { WorkFolder } from './work-folder.ts';
 
 /**
  * Returns the commit at the head of a branch and, if `since` is given and both commits can be read, the files that
- * differ.
+ * differ. With `after`, it says whether the head follows that commit, if the history can be read.
  * @throws RuntimeFailure as `Git.head`
  */
 export type ReadHead = (
-  query: { url: string; branch: string; since: string | undefined; credential?: GitCredential | undefined },
+  query: {
+    url: string;
+    branch: string;
+    since: string | undefined;
+    after?: string | undefined;
+    credential?: GitCredential | undefined;
+  },
   signal: AbortSignal,
 ) => Promise<GitHead>;
 
 export function headReader({ git, folder }: { git: Git; folder: WorkFolder }): ReadHead {
-  return async ({ url, branch, since, credential }, signal) => {
+  return async ({ url, branch, since, after, credential }, signal) => {
     const commit = await git.head({ url, branch, credential }, signal);
+    if (after !== undefined) {
+      await using work = await folder.make();
+      const follows = await git.follows({ url, commit, credential }, after, work.path, signal);
+      return { commit, ...(follows !== undefined && { follows }) };
+    }
     if (since === undefined) return { commit };
     await using work = await folder.make();
     const changes = await git.changes({ url, commit, credential }, since, work.path, signal);

@@ -102,10 +102,12 @@ function done(plan: unknown): Plan {
 const mostOperations = 60;
 const mostOperationsOfParts = 30;
 
-/** How many guards and writes a unit needs, at most: places and people that it guards as well are counted once. */
+/** How many guards and writes a unit needs, at most. Objects that stay as they are and places are guarded as well. */
 function operationsOf(unit: Unit): number {
-  const ofPlaces = 14;
-  return unit.changes().objects.reduce((sum, { it, action }) => sum + operationsOn(it, action), ofPlaces);
+  /** Of the caller, the tenant, budgets, and what is noted of places that something enters. */
+  const others = 10;
+  const { objects, guarded } = unit.changes();
+  return objects.reduce((sum, { it, action }) => sum + operationsOn(it, action), others + guarded);
 }
 
 function operationsOn({ meta, desired }: ReadonlyResource, action: string): number {
@@ -125,10 +127,11 @@ function requireForced(steps: readonly PlannedStep[], force: readonly string[], 
 
 function whyForced({ key, loses_data, fields }: PlannedStep): string {
   if (loses_data !== null) return `${key} loses data`;
-  return `${key}: somebody else has set ${fields
-    .filter(({ by_hand }) => by_hand)
-    .map(({ field }) => field)
-    .join(', ')}`;
+  const others = fields.filter(({ by_hand }) => by_hand);
+  const declared = others.flatMap((it) => (it.declared_by === null ? [] : [`${it.declared_by} declares ${it.field}`]));
+  const set = others.filter(({ declared_by }) => declared_by === null).map(({ field }) => field);
+  const bySomebody = set.length > 0 ? [`somebody else has set ${set.join(', ')}`] : [];
+  return `${key}: ${[...declared, ...bySomebody].join(', ')}`;
 }
 
 type Live = ReadonlyResource<DeclaredKind>;
@@ -522,6 +525,7 @@ class Pass {
         after: one.after,
         secret: one.isSecret,
         by_hand: isOthers(one),
+        declared_by: otherManager(declarations, this.#asked, one.path) ?? null,
       })),
       ...effects,
     };
@@ -738,8 +742,9 @@ function isOwn({ desired }: ReadonlyResource<'volume'>): boolean {
 
 /** What becomes of a part of a template instance, as fields of that. Changes by hand of it are told by its drift. */
 function fieldsOfPart({ key, action, fields }: PlannedStep): PlannedStep['fields'] {
-  if (fields.length === 0) return [{ field: key, before: null, after: action, secret: false, by_hand: false }];
-  return fields.map((one) => ({ ...one, field: `${key}.${one.field}`, by_hand: false }));
+  if (fields.length === 0)
+    return [{ field: key, before: null, after: action, secret: false, by_hand: false, declared_by: null }];
+  return fields.map((one) => ({ ...one, field: `${key}.${one.field}`, by_hand: false, declared_by: null }));
 }
 
 /** The one that has the name. */

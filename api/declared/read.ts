@@ -3,6 +3,7 @@ import { Findings } from '../../compose/findings.ts';
 import type { Finding } from '../../compose/findings.ts';
 import type { MapNode, Node } from '../../compose/node.ts';
 import { readYaml } from '../../compose/read-yaml.ts';
+import type { Replace } from '../../compose/read-yaml.ts';
 import type { DeclaringFile } from '../../store/declared/commit.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { parseWritten } from '../../store/faults.ts';
@@ -17,24 +18,30 @@ import type { DeclaredObject, DeclaredWord } from './objects.ts';
  * one object or of a list. @throws ApiError BAD_REQUEST with path, line and column of each fault
  */
 export function readDeclared(text: string): DeclaredObject[] {
-  return readDocuments(documentsOf(text), 'The text');
+  return readDocuments(documentsOf(text), { whole: 'The text', replace: (value) => ({ text: value, blank: [] }) });
 }
 
-/** As `readDeclared`, of the files of a folder: each fault has the path of its file. @throws ApiError BAD_REQUEST */
-export function readFiles(files: readonly DeclaringFile[]): DeclaredObject[] {
+/**
+ * As `readDeclared`, of the files of a folder, with each value replaced by what `replace` makes of it: each fault has the path
+ * of its file. @throws ApiError BAD_REQUEST
+ */
+export function readFiles(files: readonly DeclaringFile[], replace: Replace): DeclaredObject[] {
   const documents = files.flatMap(({ path, content }) => documentsOf(content).map((one) => ({ ...one, file: path })));
   if (documents.length > maxObjects) throw tooMany();
-  return readDocuments(documents, 'The commit');
+  return readDocuments(documents, { whole: 'The commit', replace });
 }
 
 /** @throws ApiError BAD_REQUEST */
-function readDocuments(documents: readonly TextPart[], whole: string): DeclaredObject[] {
+function readDocuments(
+  documents: readonly TextPart[],
+  { whole, replace }: { whole: string; replace: Replace },
+): DeclaredObject[] {
   const errors: (Finding & { file?: string | undefined })[] = [];
   const objects: DeclaredObject[] = [];
   const names = new Set<string>();
   for (const document of documents) {
     const findings = new Findings('The text');
-    const top = readYaml(document.text, (value) => ({ text: value, blank: [] }), findings);
+    const top = readYaml(document.text, replace, findings);
     for (const node of top === undefined ? [] : top.type === 'list' ? top.items : [top]) {
       const it = readObject(node, findings);
       if (it === undefined) continue;

@@ -1,10 +1,12 @@
 import type { ApplyCommit, CommitPlan, CommitToApply } from '../../store/declared/commit.ts';
 import { isConflict, isUnavailable, unavailable } from '../../store/errors.ts';
 import { isDeleting } from '../../store/resource.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { openTenantGuard } from '../../store/tenants.ts';
 import { byProof } from '../auth/authenticate.ts';
 import type { DeclaredObject } from '../declared/objects.ts';
+import { valuesOf, withValues } from '../declared/sync-variables.ts';
 import type { RequestContext, Services } from '../endpoint/context.ts';
 import { createRequestRepository } from '../endpoint/request-repository.ts';
 import { ApiError, conflicting, forbidden, notFound } from '../ground/api-error.ts';
@@ -42,14 +44,28 @@ export function commitApplier(services: Services): ApplyCommit {
 }
 
 /** What commits declare, or what is wrong with them: to parse their files anew for each comparison would hold up others. */
-type ReadCommits = WeakMap<CommitToApply['files'], readonly DeclaredObject[] | ApiError>;
+type ReadCommits = WeakMap<CommitToApply['files'], { of: CommitToApply['sync']; objects: Objects }>;
+type Objects = readonly DeclaredObject[] | ApiError;
 
-/** What files declare, parsed once for as long as they are kept. @throws ApiError BAD_REQUEST */
-async function objectsOf(files: CommitToApply['files'], read: ReadCommits): Promise<readonly DeclaredObject[]> {
+/** What files declare, parsed once for as long as they and the values of the sync are kept. @throws ApiError BAD_REQUEST */
+async function objectsOf(
+  services: Services,
+  asked: CommitToApply,
+  read: ReadCommits,
+): Promise<readonly DeclaredObject[]> {
+  const { files, sync } = asked;
+  const known = read.get(files);
+  if (known !== undefined && jsonEqual(known.of, sync)) return requireRead(known.objects);
   // the parser of YAML is loaded when the first commit comes
   const { readFiles } = await import('../declared/read.ts');
-  const found = read.get(files) ?? parsed(() => readFiles(files));
-  read.set(files, found);
+  const values = valuesOf(asked, services);
+  const objects = parsed(() => readFiles(files, (text) => withValues(text, values)));
+  read.set(files, { of: sync, objects });
+  return requireRead(objects);
+}
+
+/** @throws ApiError BAD_REQUEST */
+function requireRead(found: Objects): readonly DeclaredObject[] {
   if (found instanceof ApiError) throw found;
   return found;
 }
@@ -65,14 +81,14 @@ function parsed(parse: () => readonly DeclaredObject[]): readonly DeclaredObject
 
 /** @throws ApiError; conflict */
 async function apply(services: Services, asked: CommitToApply, read: ReadCommits): Promise<CommitPlan> {
-  const { tenant, manager, files, prune, force, corrects, isDryRun } = asked;
+  const { tenant, manager, prune, force, corrects, isDryRun } = asked;
   const view = services.mirror.tenant(tenant);
   const project = view.get('project', asked.project);
   if (project === undefined || isDeleting(project)) throw notFound('Project');
   const environment = asked.environment === undefined ? undefined : view.get('environment', asked.environment);
   if (asked.environment !== undefined && environment === undefined)
     throw conflicting('The environment of its objects was deleted: change the sync, and name another one');
-  const objects = await objectsOf(files, read);
+  const objects = await objectsOf(services, asked, read);
   const { applyObjects } = await import('../declared/apply.ts');
   const ctx = contextFor(services, asked, project);
   const of = { project, environment, objects, manager, set: manager, prune, force, corrects, isDryRun };

@@ -10,6 +10,7 @@ const PlannedField = z
     after: Shown,
     secret: z.boolean().meta({ description: 'It is a secret: only that it changes is shown' }),
     by_hand: z.boolean().meta({ description: 'Somebody changed it since it was declared: that is overwritten' }),
+    declared_by: z.string().nullable().meta({ description: 'The other manager that declares it; null: none' }),
   })
   .meta({ id: 'PlannedField' });
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { faultOfValue } from '../../store/kinds/variables.ts';
 import { maxKeyChars } from '../../store/kinds/declarations.ts';
-import { sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
+import { maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { syncVerbs } from '../../rules/sync.ts';
@@ -28,12 +29,18 @@ export const Sync = z
     prune: z.boolean(),
     drift: SyncDrift,
     is_paused: z.boolean(),
+    variables: z.record(z.string(), z.string()).meta({ description: 'What stands in the files for ${vars.NAME}' }),
+    secret_names: z.array(z.string()).meta({ description: 'Names of its secrets, whose values are not shown' }),
+    pinned_commit: nullableText.meta({
+      description:
+        'The commit that it was rolled back to: it is applied in place of the head of the branch until it is released',
+    }),
     requested_by: z.string().meta({ description: 'The user whose rights it has in the project' }),
     status: z.enum(syncVerbs.states).meta({
       description:
         'drifted: somebody has changed what the commit declares; waiting: a step must be forced, or something must be gone before; failed: the commit changes nothing',
     }),
-    commit_wanted: nullableText.meta({ description: 'The head of the branch' }),
+    commit_wanted: nullableText.meta({ description: 'The head of the branch, or the commit that it is pinned to' }),
     commit_applied: nullableText,
     message: nullableText.meta({ description: 'What it waits for, or why it failed' }),
     differs: z.array(z.string()).meta({ description: 'Keys of objects that are not as the commit declares them' }),
@@ -59,6 +66,31 @@ export const SyncRuns = z
   .meta({ id: 'SyncRuns' });
 export type SyncRuns = z.infer<typeof SyncRuns>;
 
+const VariableName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'Must be a name of up to 64 letters, digits and _, no digit first');
+
+/** In variables of applications, `${` would begin a reference. */
+const VariableValue = z.string().superRefine((value, context) => {
+  const fault =
+    faultOfValue(value) ?? (value.includes('${') ? 'must not have ${, which refers to something' : undefined);
+  if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+});
+
+function atMost<T extends Record<string, unknown>>(it: T): boolean {
+  return Object.keys(it).length <= maxSyncVariables;
+}
+const tooMany = `Must have at most ${maxSyncVariables} variables`;
+
+const Variables = z
+  .record(VariableName, VariableValue)
+  .refine(atMost, tooMany)
+  .meta({ description: 'What stands in the files for ${vars.NAME}, in place of those of before' });
+const Secrets = z
+  .record(VariableName, VariableValue.nullable())
+  .refine(atMost, tooMany)
+  .meta({ description: 'As variables, and never shown; null removes one, and those that are not named stay' });
+
 const settings = {
   name: sync.desired.shape.name,
   repository_url: RepositoryUrl,
@@ -75,6 +107,8 @@ const settings = {
   prune: z.boolean().meta({ description: 'Delete what it made and is not declared any more; by default true' }),
   drift: SyncDrift.meta({ description: 'What becomes of changes by hand; by default warn: they are told' }),
   is_paused: z.boolean(),
+  variables: Variables,
+  secrets: Secrets,
 };
 
 export const SyncCreate = z.strictObject({
@@ -90,6 +124,8 @@ export const SyncCreate = z.strictObject({
   prune: settings.prune.nullish(),
   drift: settings.drift.nullish(),
   is_paused: settings.is_paused.nullish(),
+  variables: settings.variables.nullish(),
+  secrets: settings.secrets.nullish(),
   labels: Labels.optional(),
 });
 
@@ -98,6 +134,7 @@ export const SyncUpdate = z
     ...settings,
     environment_id: Reference.nullable(),
     git_credential_id: Reference.nullable(),
+    pinned_commit: z.string().nullable().meta({ description: 'null: the head of the branch is applied again' }),
     take_over: z.boolean().meta({ description: 'true: it acts with the rights of the caller from now on' }),
     labels: Labels,
   })
@@ -110,7 +147,21 @@ export const SyncNow = z.strictObject({
   }),
 });
 
+export const SyncRollback = z.strictObject({
+  commit: z
+    .string()
+    .regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least')
+    .optional()
+    .meta({ description: 'One that it has applied and still records; by default the one before commit_applied' }),
+});
+
 type It = ReadonlyResource<'sync'>;
+
+/** The commits that were applied and are still recorded, the newest first. */
+export function appliedCommits({ observed }: It): string[] {
+  const applied = (observed?.runs ?? []).filter(({ outcome }) => outcome !== 'failed' && outcome !== 'waiting');
+  return [...new Set(applied.map(({ commit }) => commit))];
+}
 
 function statusOf(it: It): Sync['status'] {
   if (isDeleting(it)) return 'deleting';
@@ -144,6 +195,8 @@ export const syncs = defineResource({
       prune: desired.prune,
       drift: desired.drift,
       is_paused: desired.is_paused,
+      variables: { ...desired.variables },
+      secret_names: Object.keys(desired.secrets ?? {}).toSorted(),
       requested_by: desired.requested_by,
       status: statusOf(it),
       differs: [...(observed?.differs ?? [])],
@@ -151,6 +204,7 @@ export const syncs = defineResource({
       ...orNull({
         environment_id: desired.usual_environment_id,
         git_credential_id: desired.git_credential_id,
+        pinned_commit: desired.pinned_commit,
         commit_wanted: observed?.commit_wanted,
         commit_applied: observed?.commit_applied,
         message: observed?.message,

@@ -319,6 +319,7 @@ const rows = {
   'PUT /syncs/:id': ['+ + + + - - -'],
   'DELETE /syncs/:id': ['+ + + + - - -'],
   'POST /syncs/:id/sync': ['+ + + + - - -'],
+  'POST /syncs/:id/rollback': ['+ + + + - - -'],
   'GET /syncs/:id/runs': ['+ + + + + + -'],
   'GET /syncs/:id/events': ['+ + + + + + -'],
 

@@ -1,15 +1,30 @@
 import { defined } from '../../store/defined.ts';
-import { syncInterval } from '../../store/kinds/sync.ts';
+import type { z } from 'zod';
+import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import { maxSyncVariables, syncInterval } from '../../store/kinds/sync.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { keyOf } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
+import { placeOfSecret } from '../declared/sync-variables.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
-import { conflicting } from '../ground/api-error.ts';
+import { badField, conflicting } from '../ground/api-error.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
-import { runsOf, Sync, SyncCreate, SyncNow, SyncRuns, syncs, SyncUpdate } from '../resources/sync.ts';
+import {
+  appliedCommits,
+  runsOf,
+  Sync,
+  SyncCreate,
+  SyncNow,
+  SyncRollback,
+  SyncRuns,
+  syncs,
+  SyncUpdate,
+} from '../resources/sync.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { referred, referredEnvironment, serverFor, usableServer } from '../workloads/references.ts';
 import { requireGitAccess } from '../workloads/source-access.ts';
@@ -66,6 +81,7 @@ export const createSync = defineEndpoint({
         prune: body.prune ?? true,
         drift: body.drift ?? 'warn',
         is_paused: body.is_paused ?? false,
+        ...valuesFrom(ctx, id, body, {}),
         key_id: addKey(ctx, unit, { sync: id, project: project.meta.id, name: body.name }),
         requested_by: ctx.principal.user.meta.id,
       },
@@ -82,6 +98,35 @@ function usualEnvironment(
   project: ReadonlyResource<'project'>,
 ): ReadonlyResource<'environment'> {
   return referredEnvironment(view, id ?? project.desired.default_environment_id, project);
+}
+
+type Values = Pick<DesiredOf<'sync'>, 'variables' | 'secrets'>;
+
+/** The variables and the sealed secrets that a body leads to. @throws ApiError BAD_REQUEST for a name of both, or too many */
+function valuesFrom(
+  { sealer, tenant }: Pick<RequestContext, 'sealer' | 'tenant'>,
+  id: string,
+  body: Pick<z.infer<typeof SyncCreate>, 'variables' | 'secrets'>,
+  before: DeepReadonly<Values>,
+): Values {
+  const variables = { ...(body.variables ?? before.variables) };
+  const secrets = Object.fromEntries(Object.entries(before.secrets ?? {}).map(([name, it]) => [name, { ...it }]));
+  for (const [name, text] of Object.entries(body.secrets ?? {})) {
+    const old = secrets[name];
+    if (text === null) delete secrets[name];
+    else {
+      const sealed = sealer.seal(text, placeOfSecret(tenant, id, name));
+      // the same text keeps its ciphertext, so that nothing changes
+      if (old === undefined || !sealer.isSame(tenant, old, sealed)) secrets[name] = sealed;
+    }
+  }
+  const twice = Object.keys(variables).find((name) => Object.hasOwn(secrets, name));
+  if (twice !== undefined)
+    throw badField('variables', 'taken', `${twice} is a secret: it cannot be a variable as well`);
+  if (Object.keys(secrets).length > maxSyncVariables)
+    throw badField('secrets', 'limit', `A sync has at most ${maxSyncVariables} secrets: remove one (null)`);
+  const ofSome = <T extends object>(it: T): T | undefined => (Object.keys(it).length === 0 ? undefined : it);
+  return defined({ variables: ofSome(variables), secrets: ofSome(secrets) });
 }
 
 /** Fields that decide what is done with whose rights: who changes one of them is whom the sync acts for. */
@@ -109,6 +154,12 @@ export const updateSync = defineEndpoint({
     const { view } = ctx;
     const { project_id: projectId } = it.desired;
     const project = referred(view, 'project', projectId, 'project_id');
+    if (typeof body.pinned_commit === 'string' && body.pinned_commit !== it.desired.pinned_commit)
+      throw badField(
+        'pinned_commit',
+        'invalid',
+        `Only null releases it: roll back by POST /syncs/${it.meta.id}/rollback`,
+      );
     const unit = ctx.repo.begin();
     if (body.server_id !== undefined && body.server_id !== it.desired.reader_id)
       unit.require(usableServer(view, body.server_id, 'server_id', projectId));
@@ -117,7 +168,11 @@ export const updateSync = defineEndpoint({
     if (environment !== undefined) unit.require(environment);
     const wanted = { ...body, ...defined({ environment_id: environment?.meta.id }) };
     const before = syncs.answerOf(it, view);
-    const isOther = decisive.some((field) => wanted[field] !== undefined && wanted[field] !== before[field]);
+    const values = valuesFrom(ctx, it.meta.id, body, it.desired);
+    const { variables, secrets } = it.desired;
+    const isOther =
+      !jsonEqual(values, defined({ variables, secrets })) ||
+      decisive.some((field) => wanted[field] !== undefined && wanted[field] !== before[field]);
     const key =
       isOther || body.take_over === true ? replaceKey(ctx, unit, it, body.name ?? it.desired.name) : undefined;
     const changed = unit.change(it, (draft) => {
@@ -126,6 +181,11 @@ export const updateSync = defineEndpoint({
       draft.reader_id = body.server_id ?? draft.reader_id;
       assign(draft, 'git_credential_id', body.git_credential_id);
       assign(draft, 'usual_environment_id', environment?.meta.id);
+      delete draft.variables;
+      delete draft.secrets;
+      Object.assign(draft, values);
+      const isElsewhere = draft.repository_url !== it.desired.repository_url || draft.branch !== it.desired.branch;
+      if (body.pinned_commit === null || isElsewhere) delete draft.pinned_commit;
       // what was to be forced before a pause is asked for anew after it
       if (body.is_paused === true && draft.request !== undefined) draft.request.force = [];
       if (key === undefined) return;
@@ -164,6 +224,47 @@ export const runSync = defineEndpoint({
     return ctx.commit(unit, () => syncs.answerOf(changed, ctx.view));
   },
 });
+
+export const rollbackSync = defineEndpoint({
+  method: 'POST',
+  path: '/syncs/:id/rollback',
+  summary: 'Apply a commit that was applied before, and stay with it until the sync is released',
+  on: ['sync', 'id'],
+  heavy: true,
+  body: SyncRollback,
+  response: Sync,
+  settle: syncs.settle,
+  handle: async (ctx, { it, body }) => {
+    const commit = commitBefore(it, body.commit);
+    const unit = ctx.repo.begin();
+    const changed = unit.change(it, (draft) => {
+      draft.pinned_commit = commit;
+      draft.request = { at: ctx.clock.now().toISOString(), force: [] };
+    });
+    return ctx.commit(unit, () => syncs.answerOf(changed, ctx.view));
+  },
+});
+
+/** The commit that is rolled back to. @throws ApiError CONFLICT for one that is not recorded as applied */
+function commitBefore(it: ReadonlyResource<'sync'>, named: string | undefined): string {
+  const applied = appliedCommits(it);
+  const present = it.observed?.commit_applied ?? it.observed?.commit_wanted; // one that is applied in part
+  const others = applied.filter((one) => one !== present);
+  const known = applied.length === 0 ? 'none' : applied.map((one) => one.slice(0, 12)).join(', ');
+  if (named === undefined) {
+    const [before] = others;
+    if (before === undefined) throw conflicting('There is nothing to roll back to: no other commit was applied');
+    return before;
+  }
+  const found = applied.filter((one) => one.startsWith(named));
+  const [commit] = found;
+  if (commit === undefined)
+    throw conflicting(
+      `Cannot roll back to ${named}, as it is not among the applied commits of the last runs: ${known}`,
+    );
+  if (found.length > 1) throw conflicting(`Several commits begin with ${named}: ${found.join(', ')}. Name one of them`);
+  return commit;
+}
 
 export const listSyncRuns = defineEndpoint({
   method: 'GET',

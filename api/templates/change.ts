@@ -311,7 +311,7 @@ function refersToAny(child: InstanceChild, others: ReadonlySet<string>): boolean
 }
 
 function shownField({ field, before, after, isSecret, isForeign }: FieldPlan): PlannedStep['fields'][number] {
-  return { field, before, after, secret: isSecret, by_hand: isForeign };
+  return { field, before, after, secret: isSecret, by_hand: isForeign, declared_by: null };
 }
 
 /** Values that hold the same text keep their ciphertext. */

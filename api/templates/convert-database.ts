@@ -29,9 +29,11 @@ export function recognised({ image }: Pick<PlainComposedService, 'image'>): Reco
   return version === undefined ? undefined : { type, version };
 }
 
-/** Whether a tag such as `17.2-alpine` is of a version such as `17`. */
+/** Whether a tag such as `17.2-alpine` is of a version such as `17`; one such as `8` is of the newest of that series. */
 function isOf(tag: string, version: string): boolean {
-  return tag === version || tag.startsWith(`${version}.`) || tag.startsWith(`${version}-`);
+  return (
+    tag === version || tag.startsWith(`${version}.`) || tag.startsWith(`${version}-`) || version.startsWith(`${tag}.`)
+  );
 }
 
 /** Variables by which official images are told user, password and name. */

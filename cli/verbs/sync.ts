@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { placeOf } from '../place.ts';
+import { Secrets } from '../secrets.ts';
 import { waiting } from '../settled.ts';
 import { table } from '../table.ts';
 import { deleteObject } from './delete.ts';
@@ -18,6 +19,12 @@ export interface SyncOptions {
   prune?: boolean;
   drift?: string;
   force?: string[];
+  /** Rolled back to; absent: the one that was applied before. */
+  to?: string;
+  /** What stands in the files for `${vars.NAME}`. */
+  set?: Record<string, string>;
+  /** Names of those whose values are asked for, and not shown. */
+  secret?: string[];
   on?: string;
   yes?: boolean;
 }
@@ -26,7 +33,7 @@ interface Options extends SyncOptions {
   wait?: boolean;
 }
 
-const actions = ['list', 'create', 'show', 'run', 'pause', 'resume', 'delete'] as const;
+const actions = ['list', 'create', 'show', 'set', 'run', 'rollback', 'release', 'pause', 'resume', 'delete'] as const;
 type Action = (typeof actions)[number];
 
 const Shown = z.object({
@@ -34,6 +41,7 @@ const Shown = z.object({
   status: z.string(),
   commit_wanted: z.string().nullable(),
   commit_applied: z.string().nullable(),
+  pinned_commit: z.string().nullish(),
   message: z.string().nullable(),
   differs: z.array(z.string()),
   needs_force: z.array(z.string()),
@@ -50,7 +58,7 @@ const Runs = z.array(
   }),
 );
 
-/** Lists syncs, or makes, shows, runs, pauses, resumes or deletes one. @throws Error for another action, or without a name */
+/** Lists syncs, or makes, shows, changes, runs, rolls back, releases, pauses, resumes or deletes one. @throws Error for another action, or without a name */
 export async function sync(
   client: Client,
   word: string,
@@ -60,7 +68,9 @@ export async function sync(
 ): Promise<void> {
   const action = actions.find((one) => one === word);
   if (action === undefined)
-    throw new Error(`Cannot ${word} a sync: list, create, show, run, pause, resume or delete it`);
+    throw new Error(
+      `Cannot ${word} a sync: list, create, show, set, run, rollback, release, pause, resume or delete it`,
+    );
   if (action === 'list') {
     await get(client, 'syncs', name, options.project === undefined ? {} : { project: options.project }, signal);
     return;
@@ -86,8 +96,25 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
       if (runs.length > 0) console.log(table(['commit', 'at', 'outcome', 'changes', 'message'], runs.map(lineOf)));
       return;
     }
+    case 'set': {
+      const { variables } = z.looseObject({ variables: z.record(z.string(), z.string()) }).parse(it);
+      const secrets = await secretsOf(options);
+      return print(
+        await client.request('PUT', `${path}${query}`, { variables: { ...variables, ...options.set }, ...secrets }),
+      );
+    }
     case 'run':
       return print(await client.request('POST', `${path}/sync${query}`, force === undefined ? {} : { force }));
+    case 'rollback':
+      return print(
+        await client.request(
+          'POST',
+          `${path}/rollback${query}`,
+          options.to === undefined ? {} : { commit: options.to },
+        ),
+      );
+    case 'release':
+      return print(await client.request('PUT', `${path}${query}`, { pinned_commit: null }));
     case 'pause':
     case 'resume':
       return print(await client.request('PUT', `${path}${query}`, { is_paused: action === 'pause' }));
@@ -112,8 +139,19 @@ async function create(client: Client, name: string, options: Options): Promise<v
     ...(interval !== undefined && { interval_seconds: interval }),
     ...(prune === false && { prune }),
     ...(drift !== undefined && { drift }),
+    ...(options.set !== undefined && { variables: options.set }),
+    ...(await secretsOf(options)),
   });
   print(made);
+}
+
+/** Values of secrets, which are read from the terminal or standard input. @throws Error without one */
+async function secretsOf({ secret = [] }: Options): Promise<{ secrets?: Record<string, string> }> {
+  if (secret.length === 0) return {};
+  await using lines = new Secrets();
+  const secrets: Record<string, string> = {};
+  for (const name of secret) secrets[name] = await lines.next(name);
+  return { secrets };
 }
 
 function lineOf({ commit, commit_message, at, outcome, changes, message }: z.output<typeof Runs>[number]): string[] {
@@ -125,10 +163,12 @@ function short(commit: string): string {
 }
 
 function print(answer: unknown): void {
-  const { name, status, commit_wanted, commit_applied, message, needs_force } = Shown.parse(answer);
+  const { name, status, commit_wanted, commit_applied, pinned_commit, message, needs_force } = Shown.parse(answer);
   const wanted = commit_wanted === null ? 'none is known yet' : short(commit_wanted);
   const applied = commit_applied === null ? 'none' : short(commit_applied);
   console.log(`sync ${name}: ${status.replaceAll('_', ' ')}; commit wanted: ${wanted}, applied: ${applied}`);
+  if (typeof pinned_commit === 'string')
+    console.log(`It is pinned to ${short(pinned_commit)}: setpoint sync release ${name} follows the branch again`);
   if (message !== null) console.log(message);
   if (needs_force.length > 0) console.log(`  setpoint sync run ${name} --force ${needs_force.join(' ')}`);
 }

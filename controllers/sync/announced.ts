@@ -28,7 +28,8 @@ export function newestAnnounced(sync: Sync, view: Pick<TenantView, 'by' | 'get'>
 
 function isAnnounced({ desired }: Sync, delivery: Delivery, webhook: Webhook): boolean {
   const { ended, request } = delivery.desired;
-  if (desired.is_paused || ended !== undefined || request !== undefined) return false;
+  if (desired.is_paused || desired.pinned_commit !== undefined || ended !== undefined || request !== undefined)
+    return false;
   if (!branchesOf(delivery).has(desired.branch)) return false;
   return isSameRepository(desired.repository_url, webhook.desired.repository_url);
 }

@@ -8,6 +8,7 @@ import { announcedBy, newestAnnounced } from './announced.ts';
 import { isDue, pauseOf, retryOf } from './looks.ts';
 import type { Look, Unread } from './looks.ts';
 import { filesOf, headOf, Unreadable } from './repository.ts';
+import type { Head } from './repository.ts';
 import {
   changedByHand,
   cleared,
@@ -15,6 +16,7 @@ import {
   decide,
   differing,
   known,
+  rewritten,
   runOf,
   toBeForced,
   withRun,
@@ -95,7 +97,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       if (it.desired.is_paused) {
         looks.delete(key);
         const observed = known(it.observed);
-        return { observed, conditions: conditionsOf(observed, true), next: { settled: true } };
+        return { observed, conditions: conditionsOf(it.desired, observed), next: { settled: true } };
       }
       const { generation } = it.meta;
       const now = ctx.clock.monotonic();
@@ -108,30 +110,32 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         looks.delete(key);
         const done = await lookAt(it, { agents, apply, texts, unread: before?.unread }, ctx);
         await announce(it, done.observed, ctx);
+        if (done.rewritten !== undefined)
+          ctx.event(it, { type: 'warning', reason: 'HistoryRewritten', message: rewritten(done.rewritten) });
         const { observed, lookMs = mostMs, retryMs: firstMs, unread } = done;
         const at = ctx.clock.monotonic();
         const retry = firstMs === undefined ? undefined : retryOf(before?.retry, { firstMs, mostMs, now: at });
         const dueAt = at + Math.min(lookMs, mostMs);
         const next: Look = { generation, announced, dueAt, comparedAt: at, retry, unread };
         looks.set(key, next);
-        return verdict(observed, pauseOf(next, at));
+        return verdict(it, observed, pauseOf(next, at));
       }
       const { commit_wanted: wanted } = it.observed ?? {};
       const kept = wanted === undefined ? undefined : texts.get(placeOf(it), wanted);
-      if (kept === undefined) return verdict(known(it.observed), look.dueAt - now);
+      if (kept === undefined) return verdict(it, known(it.observed), look.dueAt - now);
       const waitMs = look.comparedAt + pace.compareMs - now;
-      if (waitMs > 0) return verdict(known(it.observed), Math.min(look.dueAt - now, waitMs));
+      if (waitMs > 0) return verdict(it, known(it.observed), Math.min(look.dueAt - now, waitMs));
       look.comparedAt = now;
       const { observed, retryMs: firstMs } = await bring(it, kept, apply, ctx);
       await announce(it, observed, ctx);
       const at = ctx.clock.monotonic();
       look.retry = firstMs === undefined ? undefined : retryOf(look.retry, { firstMs, mostMs, now: at });
-      return verdict(observed, pauseOf(look, at));
+      return verdict(it, observed, pauseOf(look, at));
     },
     async finalize(it, ctx) {
       const key = `${ctx.tenant}/${it.meta.id}`;
       looks.delete(key);
-      return { ...verdict(known(it.observed), 0), released: await leave(it, ctx) };
+      return { ...verdict(it, known(it.observed), 0), released: await leave(it, ctx) };
     },
   };
 }
@@ -166,12 +170,14 @@ interface Done {
   /** What waits is tried again after that time, and then later and later; absent: nothing waits. */
   retryMs?: number;
   unread?: Unread;
+  /** The head that has replaced another one, without following it. */
+  rewritten?: Head | undefined;
 }
 
-function verdict(observed: Observed, againMs: number): Verdict<'sync'> {
+function verdict(it: Sync, observed: Observed, againMs: number): Verdict<'sync'> {
   return {
     observed,
-    conditions: conditionsOf(observed, false),
+    conditions: conditionsOf({ ...it.desired, is_paused: false }, observed),
     next: { again: Math.max(1, againMs), because: 'the time of its next look to come' },
   };
 }
@@ -186,23 +192,36 @@ async function lookAt(
   }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts; unread: Unread | undefined },
   ctx: Context,
 ): Promise<Done> {
-  let commit: string | undefined;
+  let commit = it.desired.pinned_commit;
+  let head: Head | undefined;
   try {
-    commit = await headOf(it, agents, ctx);
-    if (unread?.commit === commit && unread.until > ctx.clock.monotonic()) return failedOf(it, unread, ctx);
+    if (commit === undefined) {
+      head = await headOf(it, agents, ctx);
+      commit = head.commit;
+    }
+    if (unread?.commit === commit && unread.until > ctx.clock.monotonic())
+      return withHead(failedOf(it, unread, ctx), head);
     const place = placeOf(it);
     const kept = texts.get(place, commit) ?? (await filesOf(it, commit, agents, ctx));
     texts.set(place, kept);
-    return await bring(it, kept, apply, ctx);
+    return withHead(await bring(it, kept, apply, ctx), head);
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     const { message, isPassing } = error;
     const wanted = commit === undefined ? {} : { commit_wanted: commit };
     // that an agent is away says nothing of what was applied
-    if (isPassing) return { observed: { ...known(it.observed), ...wanted, message }, lookMs: pace.awayMs };
+    if (isPassing)
+      return withHead({ observed: { ...known(it.observed), ...wanted, message }, lookMs: pace.awayMs }, head);
     if (commit === undefined) return { observed: { ...cleared(it.observed), phase: 'failed', message } };
-    return failedOf(it, { commit, message, until: ctx.clock.monotonic() + pace.unreadMs }, ctx);
+    return withHead(failedOf(it, { commit, message, until: ctx.clock.monotonic() + pace.unreadMs }, ctx), head);
   }
+}
+
+/** What is known after a look, with the head that it saw. */
+function withHead(done: Done, head: Head | undefined): Done {
+  if (head === undefined) return done;
+  const { replaces, ...seen } = head;
+  return { ...done, observed: { ...done.observed, head: seen }, rewritten: replaces === undefined ? undefined : head };
 }
 
 /** A commit whose files cannot be read has failed. */
@@ -213,10 +232,11 @@ function failedOf(it: Sync, unread: Unread, ctx: Context): Done {
   return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) }, unread };
 }
 
-/** Names what is read: syncs of the same path of a branch share it. */
-function placeOf({ meta: { tenant }, desired }: Sync): string {
+/** Names what is read: syncs of the same path of a branch share it, unless they are pinned or have variables. */
+function placeOf({ meta: { tenant, id }, desired }: Sync): string {
   const { reader_id, repository_url, branch, git_credential_id = '', path } = desired;
-  return [tenant, reader_id, repository_url, branch, git_credential_id, path].join(' ');
+  const isOwn = (desired.pinned_commit ?? desired.variables ?? desired.secrets) !== undefined;
+  return [tenant, reader_id, repository_url, branch, git_credential_id, path, isOwn ? id : ''].join(' ');
 }
 
 /** The request of a person counts as carried out. */
@@ -236,6 +256,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
       key: key_id,
       manager: managerOf(it.meta.id),
       files,
+      sync: { id: it.meta.id, variables: it.desired.variables, secrets: it.desired.secrets },
       prune,
       force,
       corrects: drift === 'correct',

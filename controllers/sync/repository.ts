@@ -2,6 +2,7 @@ import { answerOf } from '../../agent-protocol/answer.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { GitHead, RepositoryFiles } from '../../agent-protocol/messages.ts';
 import type { DeclaringFile } from '../../store/declared/commit.ts';
+import { defined } from '../../store/defined.ts';
 import { grants } from '../../store/grants.ts';
 import { isStaying } from '../../store/resource.ts';
 import { codesOfAgents } from '../polling/look.ts';
@@ -24,19 +25,31 @@ export class Unreadable extends Error {
   }
 }
 
-/** The commit at the head of the branch. @throws Unreadable */
-export async function headOf(sync: Sync, agents: AgentCalls, ctx: Context): Promise<string> {
+/** The head of a branch as it was seen. */
+export interface Head {
+  repository_url: string;
+  branch: string;
+  commit: string;
+  /** The head that was seen before and is not in its history any more. */
+  replaces?: string;
+}
+
+/** The head of the branch. @throws Unreadable */
+export async function headOf(sync: Sync, agents: AgentCalls, ctx: Context): Promise<Head> {
   const { repository_url, branch, reader_id, git_credential_id } = sync.desired;
+  const { head: seen } = sync.observed ?? {};
+  const before = seen?.repository_url === repository_url && seen.branch === branch ? seen.commit : undefined;
   requireReader(sync, ctx);
   const answer = await asked(ctx, () =>
     agents.call(
       ctx.tenant,
       reader_id,
-      { method: 'git.head', repository_url, branch, ...(git_credential_id !== undefined && { git_credential_id }) },
+      { method: 'git.head', repository_url, branch, ...defined({ git_credential_id, after: before }) },
       { timeoutMs: timeouts.head, signal: ctx.signal },
     ),
   );
-  return read(() => answerOf(GitHead, answer).commit);
+  const { commit, follows } = read(() => answerOf(GitHead, answer));
+  return { repository_url, branch, commit, ...(follows === false && defined({ replaces: before })) };
 }
 
 /** The files of a commit that declare objects. @throws Unreadable */

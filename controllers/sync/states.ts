@@ -66,6 +66,11 @@ export function changedByHand(differs: readonly string[]): string {
   return message.slice(0, maxMessageChars);
 }
 
+/** That the history of a branch was replaced, in words. */
+export function rewritten({ branch, commit, replaces }: { branch: string; commit: string; replaces?: string }): string {
+  return `The history of branch ${branch} was rewritten: ${commit.slice(0, 12)} does not follow ${replaces?.slice(0, 12) ?? 'its former head'}, which was its head before`;
+}
+
 /** What a sync waits for, in words. */
 export function toBeForced(keys: readonly string[]): string {
   const message = `These steps lose data, or overwrite what others have set: ${inWords(keys)}. Ask for a sync, and name them in force`;
@@ -120,10 +125,10 @@ function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
 /** What is known so far, as the beginning of what is known now. */
 export function known(before: Before): Observed {
   if (before === undefined) return { phase: 'pending', differs: [], needs_force: [], runs: [] };
-  const { phase, commit_wanted, commit_applied, message, handled_request, differs, needs_force, runs } = before;
+  const { phase, commit_wanted, commit_applied, head, message, handled_request, differs, needs_force, runs } = before;
   return {
     phase,
-    ...defined({ commit_wanted, commit_applied, message, handled_request }),
+    ...defined({ commit_wanted, commit_applied, head: head && { ...head }, message, handled_request }),
     differs: [...differs],
     needs_force: [...needs_force],
     runs: runs.map(copyOf),
@@ -136,12 +141,21 @@ export function cleared(before: Before): Observed {
   return { ...rest, differs: [], needs_force: [] };
 }
 
-export function conditionsOf({ phase, message = '' }: Observed, isPaused: boolean): ConditionInput[] {
+/** What a sync that is pinned tells, in words. */
+function pinnedTo(commit: string): string {
+  return `It is pinned to ${commit.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`;
+}
+
+export function conditionsOf(
+  { is_paused: isPaused, pinned_commit: pinned }: Pick<Sync['desired'], 'is_paused' | 'pinned_commit'>,
+  { phase, message = '' }: Observed,
+): ConditionInput[] {
   const type = 'Ready';
   if (isPaused)
     return [{ type, status: 'false', reason: 'Paused', message: 'It is paused: the branch is not looked at' }];
   switch (phase) {
     case 'in_sync':
+      if (pinned !== undefined) return [{ type, status: 'true', reason: 'Pinned', message: pinnedTo(pinned) }];
       return [{ type, status: 'true', reason: 'InSync', message: 'All is as the commit declares it' }];
     case 'pending':
       return [{ type, status: 'false', reason: 'NotReadYet', message: message || 'Its branch was not read yet' }];

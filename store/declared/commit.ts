@@ -1,3 +1,5 @@
+import type { DeepReadonly } from '../deep-readonly.ts';
+import type { SealedValue } from '../kinds/define.ts';
 import type { Guard } from '../store.ts';
 
 /** A file of a commit that declares objects. */
@@ -17,6 +19,12 @@ export interface CommitToApply {
   /** Who declares, and what the objects belong to. */
   manager: string;
   files: readonly DeclaringFile[];
+  /** The sync whose commit it is, with what stands for `${vars.NAME}` in its files. */
+  sync: {
+    id: string;
+    variables?: Readonly<Record<string, string>> | undefined;
+    secrets?: DeepReadonly<Record<string, SealedValue>> | undefined;
+  };
   prune: boolean;
   /** Keys of steps that may lose data, or overwrite what others have set. */
   force: readonly string[];

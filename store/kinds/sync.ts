@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { maxKeyChars } from './declarations.ts';
 import { defineKind } from './define.ts';
-import { Id, Name, Timestamp } from './fields.ts';
+import { Id, Name, Sealed, Timestamp } from './fields.ts';
 
 /** Most syncs of one project. */
 export const maxSyncs = 50;
@@ -13,6 +13,9 @@ export const syncInterval = { min: 30, usual: 180, max: 86_400 } as const;
 export const maxSyncRuns = 20;
 export const maxRunSteps = 20;
 export const maxStepFields = 5;
+
+/** Most variables of a sync, and as many secrets. */
+export const maxSyncVariables = 50;
 
 /** Longest text of why a sync failed, or what it waits for. */
 export const maxMessageChars = 2000;
@@ -71,6 +74,12 @@ export const sync = defineKind({
     prune: z.boolean(),
     drift: SyncDrift,
     is_paused: z.boolean(),
+    /** What stands in the files for `${vars.NAME}`. */
+    variables: z.record(z.string(), z.string()).optional(),
+    /** As `variables`, each sealed for `secrets.<name>`. */
+    secrets: z.record(z.string(), Sealed).optional(),
+    /** The commit that is applied in place of the head of the branch, until it is released. */
+    pinned_commit: z.string().max(64).optional(),
     /** The service key that it acts with. Nobody knows its text. */
     key_id: Id,
     /** Whom it acts for. */
@@ -86,9 +95,11 @@ export const sync = defineKind({
   }),
   observed: z.object({
     phase: SyncPhase,
-    /** The head of the branch. */
+    /** The head of the branch, or the commit that it is pinned to. */
     commit_wanted: z.string().max(64).optional(),
     commit_applied: z.string().max(64).optional(),
+    /** The last head of a branch that was seen. */
+    head: z.object({ repository_url: z.string(), branch: z.string(), commit: z.string().max(64) }).optional(),
     /** What it waits for, or why it failed. */
     message: z.string().max(maxMessageChars).optional(),
     /** Keys of objects that are not as the commit declares them. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
+import { longTag } from '../layer-report.ts';
 
 let world: ApiWorld;
 let owner: Client;
@@ -222,13 +223,14 @@ describe('what is declared', () => {
 
   it('is done in order where it does not fit into one transaction, and goes on', async () => {
     const at = await place();
-    const many = Array.from(
-      { length: 40 },
-      (_, n) => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`,
-    );
-    expect((await at.apply(many.join('\n---\n'))).data.steps).toHaveLength(40);
-    expect((await owner.get(`/volumes?projectId=${at.project}&limit=100`)).data).toHaveLength(40);
+    const volume = (n: number): string => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: v-${n}}`;
+    const many = Array.from({ length: 65 }, (_, n) => volume(n));
+    expect((await at.apply(many.join('\n---\n'))).data.steps).toHaveLength(65);
+    expect((await owner.get(`/volumes?projectId=${at.project}&limit=100`)).data).toHaveLength(65);
     expect((await at.apply(many.join('\n---\n'))).data.changes).toBe(false);
+    // what stays as it is counts as well
+    const { status, data } = await at.apply([...many, volume(65)].join('\n---\n'));
+    expect([status, data?.steps.at(-1)]).toMatchObject([200, { action: 'create', name: 'v-65' }]);
   });
 
   it('says where a text is wrong, and does nothing then', async () => {
@@ -250,6 +252,86 @@ describe('what is declared', () => {
     ] as const)
       expect((await at.apply(content)).body.error?.message).toContain(words);
   });
+});
+
+/** As many objects of all kinds, by shares. */
+function population(count: number, template: string): string[] {
+  const share = (percent: number, make: (n: number) => string): string[] =>
+    Array.from({ length: (count * percent) / 100 }, (_, n) => make(n));
+  return [
+    ...share(2.5, (n) => object('Environment', `env-${n}`, `description: number ${n}`)),
+    ...share(20, (n) => object('Volume', `v-${n}`, ...(n === 0 ? ['environment: env-0'] : ['{}']))),
+    ...share(10, (n) => object('Database', `db-${n}`, `type: ${n % 2 === 0 ? 'postgres' : 'redis'}`)),
+    ...share(50, (n) =>
+      object(
+        'Application',
+        `web-${n}`,
+        `image_url: web:${n}`,
+        'exposed_port: 8080',
+        `memory_limit: ${128 + n}m`,
+        ...(n === 1 ? ['volumes: [{volume: v-1, path: /files}]'] : []),
+        `env: {N: "${n}", DATABASE_URL: "\${databases.db-0.url}"}`,
+      ),
+    ),
+    ...share(15, (n) => object('Function', `f-${n}`, 'runtime: node20', `code: "export default () => ${n}"`)),
+    ...share(2.5, (n) => object('TemplateInstance', `i-${n}`, `template: ${template}`, `variables: {MODE: m-${n}}`)),
+  ];
+}
+
+describe('many objects of all kinds', () => {
+  const all = { set: 'all' };
+  const revision = async () => {
+    await world.settled();
+    return world.store.revision();
+  };
+
+  async function keeps(count: number): Promise<void> {
+    const at = await place();
+    const content =
+      'apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: MODE}]\napplications:\n  - name: web\n    image_url: one:1\n    env: {MODE: "${MODE}"}\n';
+    const { data: template } = await owner.post('/templates', { name: `one-${count}`, content });
+    const objects = population(count, `one-${count}`);
+    const text = objects.join('\n---\n');
+    const made = await at.apply(text, all);
+    expect([made.status, made.body.error, made.data?.steps.length]).toEqual([200, undefined, count]);
+    const before = await revision();
+    const again = await at.apply(text, all);
+    expect([again.data?.changes, again.data?.needs_force]).toEqual([false, []]);
+    expect(await revision()).toBe(before);
+
+    // another manager, another type of a database, and what is not declared any more
+    const other = objects.map((it) => it.replace('image_url: web:1\n', 'image_url: ci:1\n'));
+    const refused = await at.apply(other.join('\n---\n'), { manager: 'ci', deploy: false });
+    expect(refused.status).toBe(409);
+    expect(refused.body.error?.details).toEqual([
+      { field: 'force', reason: 'force_needed', message: 'applications.web-1: apply declares image_url' },
+    ]);
+    const fewer = objects.filter((it) => !/name: (v-2|web-3|f-1|i-0)\}/.test(it));
+    const replaced = fewer.map((it) =>
+      it.replace('name: db-1}\nspec:\n  type: redis', 'name: db-1}\nspec:\n  type: mysql'),
+    );
+    const prune = { ...all, prune: true };
+    const lossy = await at.apply(replaced.join('\n---\n'), prune);
+    expect([lossy.status, lossy.body.error?.details?.map((it) => (it as { message?: string }).message)]).toEqual([
+      409,
+      ['databases.db-1 loses data', 'template_instances.i-0 loses data', 'volumes.v-2 loses data'],
+    ]);
+    expect(await revision()).toBe(before);
+    const force = ['databases.db-1', 'template_instances.i-0', 'volumes.v-2'];
+    const forced = await at.apply(replaced.join('\n---\n'), { ...prune, force });
+    expect(forced.body.error).toBeUndefined();
+    expect(Object.entries(actions(forced.data)).filter(([, action]) => action !== 'unchanged')).toEqual([
+      ['databases.db-1', 'replace'],
+      ['template_instances.i-0', 'delete'],
+      ['functions.f-1', 'delete'],
+      ['applications.web-3', 'delete'],
+      ['volumes.v-2', 'delete'],
+    ]);
+    await owner.delete(`/templates/${template.id}`);
+  }
+
+  it('are applied, are nothing the second time, and lose nothing that is not forced', () => keeps(40));
+  it('are so as many as a text may have', { tags: [longTag] }, () => keeps(200));
 });
 
 describe('an export', () => {

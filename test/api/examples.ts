@@ -168,6 +168,25 @@ async function addSync(stage: Stage): Promise<void> {
   ownSyncs.set(stage, id);
 }
 
+/** A sync that has applied two commits. */
+async function addAppliedSync(stage: Stage): Promise<void> {
+  await addSync(stage);
+  const { world, tenant } = stage;
+  const repo = openRepository(world.store, tenant, world.clock);
+  const it = await repo.get('sync', ownSyncs.get(stage) ?? '');
+  if (it === undefined) throw new Error('The sync is not there');
+  const runs = ['b', 'a'].map((digit) => ({
+    commit: digit.repeat(40),
+    at: '2026-01-01T00:00:00.000Z',
+    outcome: 'applied' as const,
+    steps: [],
+    changes: 1,
+  }));
+  const seen = { observedGeneration: it.meta.generation, conditions: [], differs: [], needs_force: [] };
+  await repo.observe(it, { phase: 'in_sync', commit_applied: 'b'.repeat(40), runs, ...seen }, []);
+  await world.settled();
+}
+
 const ownPreviews = new WeakMap<Stage, string>();
 
 /** A preview of a fork, and an application that one could be made of. */
@@ -903,6 +922,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'PUT /syncs/:id': { path: at('/syncs/:sync'), before: addSync, body: () => ({ interval_seconds: 60 }) },
   'DELETE /syncs/:id': { path: at('/syncs/:sync'), before: addSync },
   'POST /syncs/:id/sync': { path: at('/syncs/:sync/sync'), before: addSync, body: () => ({}) },
+  'POST /syncs/:id/rollback': { path: at('/syncs/:sync/rollback'), before: addAppliedSync, body: () => ({}) },
   'GET /syncs/:id/runs': { path: at('/syncs/:sync/runs'), before: addSync },
   'GET /syncs/:id/events': { path: at('/syncs/:sync/events'), before: addSync },
   'GET /webhooks/git': {

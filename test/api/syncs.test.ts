@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { git } from '../../agent/tasks/git.ts';
+import { headReader } from '../../agent/tasks/read-head.ts';
 import { repositoryFiles } from '../../agent/tasks/read-repository.ts';
 import { openWorkFolder } from '../../agent/tasks/work-folder.ts';
 import { RuntimeFailure } from '../../agent/runtime/runtime.ts';
@@ -33,9 +34,11 @@ beforeAll(async () => {
   world = running.use(await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } }));
   repositories = running.use(await testRepositories());
   const sources = git({ clock: systemClock, protocols: ['file'], fileRoots: [repositories.folder], loopback: true });
+  const folder = await openWorkFolder(join(repositories.folder, 'work'));
+  const readHead = headReader({ git: sources, folder });
   const read = repositoryFiles({
     git: sources,
-    folder: await openWorkFolder(join(repositories.folder, 'work')),
+    folder,
     disk: { check: async () => undefined },
     clock: systemClock,
   });
@@ -43,10 +46,10 @@ beforeAll(async () => {
     async call(_tenant: string, _server: string, params: { method: string }, { signal }: { signal: AbortSignal }) {
       calls.push(`${params.method} ${(params as { repository_url?: string }).repository_url}`);
       if (lack !== undefined) throw lack;
-      const it = params as Parameters<typeof read>[0] & { method: string }; // as agents read it
+      const it = params as Parameters<typeof read>[0] & { method: string; after?: string }; // as agents read it
       const answer =
         it.method === 'git.head'
-          ? sources.head({ url: it.repository_url, branch: it.branch }, signal).then((commit) => ({ commit }))
+          ? readHead({ url: it.repository_url, branch: it.branch, since: undefined, after: it.after }, signal)
           : read(it, () => undefined, signal);
       return answer.catch((error: unknown) => {
         throw error instanceof RuntimeFailure ? new CallError(error.code, error.message) : error;
@@ -260,6 +263,7 @@ describe('a commit', () => {
       key,
       manager: `sync/${id}`,
       files: [file],
+      sync: { id },
       prune: true,
       force: [],
       corrects: false,
@@ -550,6 +554,118 @@ it('a webhook that announces the branch makes its sync look at once', async () =
   await push('other');
   await push('main');
   await reaches(id, 'in_sync', second);
+});
+
+it('a branch whose history was rewritten is announced with both commits, and one that grew is not', async () => {
+  const at = await place();
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const id = await made(at);
+  await reaches(id, 'in_sync', first);
+  const events = async () =>
+    (await owner.get(`/syncs/${id}/events`)).data.filter((it: { reason: string }) => it.reason === 'HistoryRewritten');
+  const grown = await at.shop.grow();
+  await run(id);
+  await reaches(id, 'in_sync', grown);
+  expect(await events()).toEqual([]);
+  const other = await commit(at, { 'deploy/web.yaml': web('web:2') });
+  await run(id);
+  await reaches(id, 'in_sync', other);
+  await until('it is announced', async () => (await events()).length > 0);
+  expect(await events()).toMatchObject([
+    {
+      type: 'warning',
+      message: `The history of branch main was rewritten: ${other.slice(0, 12)} does not follow ${grown.slice(0, 12)}, which was its head before`,
+    },
+  ]);
+  // what is on another branch follows nothing
+  const next = await at.shop.commit({ 'deploy/web.yaml': web('web:3') }, { branch: 'next' });
+  await owner.put(`/syncs/${id}`, { branch: 'next' });
+  await reaches(id, 'in_sync', next);
+  expect(await events()).toHaveLength(1);
+});
+
+it('variables and secrets stand in the files, and a change of one is applied', async () => {
+  const at = await place();
+  const env = 'env: {TOKEN: "a-${vars.TOKEN}", MODE: "${vars.MODE}", KEPT: "$${vars.MODE}"}';
+  const head = await commit(at, { 'deploy/web.yaml': web('web:${vars.TAG}', env) });
+  const id = await made(at, { variables: { TAG: '1', MODE: 'plain' } });
+  expect(await reaches(id, 'failed', head)).toMatchObject({
+    message: expect.stringMatching(/^deploy\/web\.yaml, line 7, column \d+: spec\.env\.TOKEN uses \$\{vars\.TOKEN\}, /),
+  });
+  const put = (body: object) => owner.put(`/syncs/${id}`, body);
+  expect((await put({ secrets: { TOKEN: 's3cret-one' } })).data).toMatchObject({ secret_names: ['TOKEN'] });
+  await reaches(id, 'in_sync', head);
+  const { id: app, image_url } = await named('applications', at, 'web');
+  expect(image_url).toBe('web:1');
+  const envOf = async () => (await owner.get(`/applications/${app}/env`)).data.env;
+  expect(await envOf()).toEqual({ TOKEN: 'a-s3cret-one', MODE: 'plain', KEPT: '$${vars.MODE}' });
+  for (const body of [await shown(id), await runs(id), (await world.repo.get('sync', id))?.desired])
+    expect(JSON.stringify(body)).not.toContain('s3cret');
+  // secrets that are not named stay, variables are replaced as a whole
+  expect((await put({ variables: { TAG: '2', MODE: 'fancy' } })).data).toMatchObject({
+    variables: { TAG: '2', MODE: 'fancy' },
+    secret_names: ['TOKEN'],
+  });
+  await until('it is applied', async () => (await named('applications', at, 'web')).image_url === 'web:2');
+  await reaches(id, 'in_sync', head);
+  await put({ secrets: { TOKEN: 's3cret-two' } });
+  await until('it is applied', async () => (await envOf()).TOKEN === 'a-s3cret-two');
+  expect(await envOf()).toMatchObject({ MODE: 'fancy' });
+  for (const [body, words] of [
+    [{ variables: { TOKEN: 'x' } }, 'TOKEN is a secret'],
+    [{ variables: { 'a b': 'x' } }, 'must be a name'],
+    [{ variables: { A: '${databases.db.url}' } }, 'must not have ${'],
+    [{ pinned_commit: head }, 'Only null releases it'],
+  ] as const)
+    expect(JSON.stringify((await put(body)).body.error)).toContain(words);
+  expect((await put({ secrets: { TOKEN: null } })).data.secret_names).toEqual([]);
+  expect(await reaches(id, 'failed', head)).toMatchObject({ message: expect.stringContaining('${vars.TOKEN}') });
+});
+
+it('a sync is rolled back to a commit that it has applied, and stays with it until it is released', async () => {
+  const at = await place();
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const id = await made(at, { interval_seconds: 86_400 });
+  await reaches(id, 'in_sync', first);
+  const back = (body: object = {}) => owner.post(`/syncs/${id}/rollback`, body);
+  expect((await back()).body.error?.message).toBe('There is nothing to roll back to: no other commit was applied');
+  const second = await commit(at, { 'deploy/web.yaml': web('web:2'), 'deploy/files.yaml': files });
+  await run(id);
+  await reaches(id, 'in_sync', second);
+  const faulty = await commit(at, { 'deploy/web.yaml': 'kind: Nothing' });
+  await run(id);
+  await reaches(id, 'failed', faulty);
+  expect((await back({ commit: faulty })).body.error).toMatchObject({
+    code: 'CONFLICT',
+    message: expect.stringContaining(`${second.slice(0, 12)}, ${first.slice(0, 12)}`),
+  });
+  expect((await back({ commit: 'main' })).status).toBe(400);
+  expect((await back()).data).toMatchObject({ pinned_commit: first });
+  // what would lose data waits for a person, as it does with any other commit
+  expect(await reaches(id, 'waiting', first)).toMatchObject({ needs_force: ['volumes.files'] });
+  await run(id, { force: ['volumes.files'] });
+  expect(await reaches(id, 'in_sync', first)).toMatchObject({ commit_applied: first, pinned_commit: first });
+  expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:1' });
+  expect((await world.repo.get('sync', id))?.observed?.conditions).toMatchObject([
+    { type: 'Ready', status: 'true', reason: 'Pinned', message: expect.stringContaining(first.slice(0, 12)) },
+  ]);
+  // commits of the branch change nothing meanwhile
+  const push = await pushes(at);
+  const third = await commit(at, { 'deploy/web.yaml': web('web:3') });
+  await push('main');
+  await run(id);
+  expect(await reaches(id, 'in_sync', first)).toMatchObject({ commit_applied: first });
+  // drift is of the pinned commit
+  const { id: app } = await named('applications', at, 'web');
+  await owner.put(`/applications/${app}`, { exposed_port: 9090 });
+  await reaches(id, 'drifted', first);
+  expect((await owner.put(`/syncs/${id}`, { pinned_commit: null })).data.pinned_commit).toBeNull();
+  expect(await reaches(id, 'waiting', third)).toMatchObject({ needs_force: ['applications.web'] });
+  await run(id, { force: ['applications.web'] });
+  await reaches(id, 'in_sync', third);
+  // another branch has nothing to do with the commit
+  expect((await back({ commit: second.slice(0, 7) })).data.pinned_commit).toBe(second);
+  expect((await owner.put(`/syncs/${id}`, { branch: 'other' })).data.pinned_commit).toBeNull();
 });
 
 it('a sync that is paused looks at nothing, and what it made outlives it', async () => {

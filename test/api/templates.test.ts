@@ -141,6 +141,47 @@ describe('POST /templates/validate', () => {
   });
 });
 
+describe('a text that no honest author writes', () => {
+  let project: string | undefined;
+  const bomb = ['a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]']
+    .concat(
+      ['b', 'c', 'd', 'e', 'f'].map((it, at) => `${it}: &${it} [${Array(9).fill(`*${'abcdef'[at]}`).join(', ')}]`),
+    )
+    .join('\n');
+
+  it.each([
+    ['of aliases of aliases', bomb],
+    ['of many aliases', `a: &a 1\nb: [${Array(200).fill('*a').join(', ')}]`],
+    ['that has itself', 'a: &a\n  b: *a'],
+    ['that merges itself', 'a: &a\n  b: 1\n  <<: *a'],
+    ['of deep lists', `a: ${'['.repeat(5000)}${']'.repeat(5000)}`],
+    ['of deep maps', `a: ${'{a: '.repeat(40)}${'}'.repeat(40)}`],
+    ['of deep lists in blocks', '- '.repeat(100_000)],
+    ['of deep keys', '? '.repeat(100_000)],
+    ['with a tag of a language', 'a: !!js/function "x"'],
+    ['with a binary', 'a: !!binary cm9vdA=='],
+    ['with a tag of its own', 'a: !x 1'],
+    ['with a key twice', 'a: 1\na: 2'],
+    ['with a key twice in a flow', 'a: {b: 1, b: 2}'],
+    ['with __proto__', 'a: {__proto__: {b: 1}}'],
+    ['with __proto__ at its top', '__proto__: {kind: Template}'],
+    ['with a control character', 'a: "\u001b[2J"'],
+    ['with half a character', 'a: "\ud800"'],
+    ['of many values', `a: [${'1,'.repeat(20_000)}]`],
+    ['of ten megabytes', `a: ${'b'.repeat(10_000_000)}`],
+    ['of ten megabytes in lines', '- a\n'.repeat(2_500_000)],
+  ])('%s is refused wherever a text is read', async (_what, content) => {
+    project ??= (await world.place(owner)).project;
+    const sent = [
+      owner.post('/apply', { project_id: project, content }),
+      owner.post('/templates/validate', { content }),
+      owner.post('/templates/convert-compose', { content: `${content}\n` }),
+    ];
+    for (const { status, body } of await Promise.all(sent))
+      expect([status, body.error?.code]).toEqual([400, 'BAD_REQUEST']);
+  });
+});
+
 describe('an instance that is asked for', () => {
   const shop = async () => {
     const { project, environment, server } = await world.place(owner);

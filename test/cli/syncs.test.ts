@@ -67,9 +67,34 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
   expect((await run('show', 'shop')).out).toMatch(
     /^sync shop: waiting; commit wanted: bbbbbbbbbbbb, applied: aaaaaaaaaaaa\nIt waits for a person\n {2}setpoint sync run shop --force volumes\.files\nCOMMIT .*\nbbbbbbbbbbbb .* waiting +1 +It waits\n$/i,
   );
+  expect((await run('set', 'shop', '--set', 'TAG=1', '--no-wait')).code).toBe(0);
+  expect((await run('set', 'shop', '--set', 'MODE=plain', '--no-wait')).code).toBe(0);
+  expect((await owner.get(`/syncs/${id}`)).data.variables).toEqual({ TAG: '1', MODE: 'plain' });
+  expect(await run('rollback', 'shop', '--no-wait')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('nothing to roll back'),
+  });
+  await world.observe('sync', id, {
+    phase: 'in_sync',
+    commit_wanted: wanted,
+    commit_applied: wanted,
+    differs: [],
+    needs_force: [],
+    runs: [applied, wanted].map((commit) => ({
+      commit,
+      at: '2026-01-01T00:00:00.000Z',
+      outcome: 'applied',
+      steps: [],
+      changes: 1,
+    })),
+  });
+  expect((await run('rollback', 'shop', '--to', 'aaaaaaaaaaaa', '--no-wait')).out).toMatch(
+    /\nIt is pinned to aaaaaaaaaaaa: setpoint sync release shop follows the branch again\n/,
+  );
+  expect((await run('release', 'shop', '--no-wait')).out).not.toContain('pinned');
   expect((await run('pause', 'shop', '--no-wait')).out).toMatch(/^sync shop: paused; /);
   expect(await run('run', 'shop', '--no-wait')).toMatchObject({ code: 1, err: expect.stringContaining('is paused') });
-  expect((await run('resume', 'shop', '--no-wait')).out).toMatch(/^sync shop: waiting; /);
+  expect((await run('resume', 'shop', '--no-wait')).out).toMatch(/^sync shop: in sync; /);
   expect((await run('run', 'shop', '--force', 'volumes.files', '--no-wait')).code).toBe(0);
   expect((await world.repo.get('sync', id))?.desired.request?.force).toEqual(['volumes.files']);
   expect(await run('delete', 'shop', '-y', '--no-wait')).toMatchObject({ out: 'sync shop is being deleted\n' });

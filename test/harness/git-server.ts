@@ -27,6 +27,8 @@ export interface TestRepository {
   fileUrl: string;
   /** Replaces all files of the branch by these; answers with the commit's id. */
   commit(files: GitFiles, options?: { branch?: string; message?: string }): Promise<string>;
+  /** Adds a commit of the same files that follows the head of `main`; answers with its id. */
+  grow(): Promise<string>;
 }
 
 /** A folder of real repositories. */
@@ -44,10 +46,23 @@ export async function testRepositories(): Promise<TestRepositories> {
     async create(name) {
       const path = join(folder, `${name}.git`);
       await exec('git', ['init', '--quiet', '--bare', '--initial-branch=main', path]);
-      return { path, fileUrl: `file://${path}`, commit: (files, options) => commit(path, files, options) };
+      return {
+        path,
+        fileUrl: `file://${path}`,
+        commit: (files, options) => commit(path, files, options),
+        grow: () => grow(path),
+      };
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
+}
+
+async function grow(repository: string): Promise<string> {
+  const git = async (...args: string[]): Promise<string> =>
+    (await exec('git', [...identity, '-C', repository, ...args])).stdout.trim();
+  const head = await git('commit-tree', 'main^{tree}', '-p', 'main', '-m', 'More');
+  await git('update-ref', 'refs/heads/main', head);
+  return head;
 }
 
 async function commit(

@@ -8,7 +8,7 @@ const folder = join(import.meta.dirname, '../../manifests/templates');
 const names = readdirSync(folder);
 
 it('has templates', () => {
-  expect(names.length).toBeGreaterThanOrEqual(10);
+  expect(names.length).toBeGreaterThanOrEqual(40);
 });
 
 it.each(names)('%s is valid, described, of pinned images, and says when it is ready', (name) => {

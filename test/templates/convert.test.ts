@@ -144,7 +144,92 @@ describe('a compose file of a stranger', () => {
   });
 });
 
+/** Services of files as people write them, and what becomes of them; after a `|` the volumes of the file. */
+const short: readonly (readonly [name: string, services: string, resources: string])[] = [
+  ['a port as a number', 'web: {image: "a/web:1", ports: [8080]}', 'application web'],
+  ['a port of an address', 'web: {image: "a/web:1", ports: ["127.0.0.1:80:8080/tcp"]}', 'application web'],
+  ['a port in the long form', 'web: {image: "a/web:1", ports: [{target: 80, published: "8080"}]}', 'application web'],
+  ['ports that are only exposed', 'web: {image: "a/web:1", expose: ["3000"]}', 'application web'],
+  ['a service without a port', 'worker: {image: "a/worker:1", restart: always}', 'application worker'],
+  ['variables in a list', 'web: {image: "a/web:1", environment: [A=1, B=2, "C="]}', 'application web'],
+  ['variables that are numbers', 'web: {image: "a/web:1", environment: {A: 1, B: true, C: 0.5}}', 'application web'],
+  [
+    'a variable with a fault of its own',
+    'web: {image: "a/web:1", environment: {A: "${A:?name it}"}}',
+    'application web',
+  ],
+  ['an image of a variable', 'web: {image: "a/web:${TAG:-1.2}"}', 'application web'],
+  ['an image of a registry with a port', 'web: {image: "registry.example.com:5000/a/web:1"}', 'application web'],
+  [
+    'a volume in the long form',
+    'web: {image: "a/web:1", volumes: [{type: volume, source: data, target: /data}]}|data',
+    'volume data, application web',
+  ],
+  [
+    'a volume that is only read',
+    'web: {image: "a/web:1", volumes: ["data:/data:ro"]}|data',
+    'volume data, application web',
+  ],
+  [
+    'a health check of the shell',
+    'web: {image: "a/web:1", healthcheck: {test: curl -f http://localhost/, interval: 1m30s, retries: 5}}',
+    'application web',
+  ],
+  ['a health check that is off', 'web: {image: "a/web:1", healthcheck: {disable: true}}', 'application web'],
+  [
+    'limits and instances',
+    'web: {image: "a/web:1", deploy: {replicas: 2, resources: {limits: {cpus: "0.5", memory: 256M}}}}',
+    'application web',
+  ],
+  ['a command in a list', 'web: {image: "a/web:1", command: [serve, --host, 0.0.0.0]}', 'application web'],
+  ['labels of a proxy', 'web: {image: "a/web:1", labels: ["traefik.enable=true"]}', 'application web'],
+  [
+    'a MariaDB',
+    'db: {image: "mariadb:11", environment: {MARIADB_DATABASE: a, MARIADB_USER: a, MARIADB_PASSWORD: abcdefgh}}',
+    'database db',
+  ],
+  [
+    'a MySQL with a root password alone',
+    'db: {image: "mysql:8.4", environment: {MYSQL_ROOT_PASSWORD: abcdefgh}}',
+    'database db',
+  ],
+  [
+    'a Redis with a password',
+    'cache: {image: "redis:8-alpine", command: redis-server --requirepass abcdefgh}',
+    'database cache',
+  ],
+  ['a database of a file of variables', 'db: {image: "postgres:17", env_file: .env}', 'database db'],
+  [
+    'an extension that is merged',
+    'web: {<<: {restart: always, environment: {A: "1"}}, image: "a/web:1"}',
+    'application web',
+  ],
+  ['names of networks', 'web: {image: "a/web:1", networks: [front, back]}|', 'application web'],
+  [
+    'one that waits for another',
+    'web: {image: "a/web:1", depends_on: [api]}, api: {image: "a/api:1", ports: ["9000"]}',
+    'application api, application web',
+  ],
+];
+
+it.each(short)('%s becomes a template', (_what, file, resources) => {
+  const [services = '', volumes = ''] = file.split('|');
+  const networks = services.includes('networks') ? 'networks: {front: , back: }\n' : '';
+  const named = volumes === '' ? '' : `volumes: {${volumes}: }\n`;
+  const { report, keys } = convertCompose({
+    content: `services: {${services}}\n${named}${networks}`,
+    recognise_databases: true,
+  });
+  expect(report.errors).toEqual([]);
+  expect(report.resources.map(({ kind, name }) => `${kind} ${name}`).join(', ')).toBe(resources);
+  expect(keys.length).toBeGreaterThan(0);
+});
+
 const folder = join(import.meta.dirname, '../compose/ordinary');
+
+it('sixty files are converted', () => {
+  expect(short.length + readdirSync(folder).length).toBeGreaterThanOrEqual(60);
+});
 
 it.each(readdirSync(folder).filter((name) => /\.ya?ml$/.test(name)))(
   'the ordinary file %s is accounted for, key by key',

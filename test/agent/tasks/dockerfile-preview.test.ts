@@ -29,6 +29,7 @@ function previews() {
   const git: Git = {
     head: () => Promise.reject(gone),
     changes: () => Promise.reject(gone),
+    follows: () => Promise.reject(gone),
     async checkout({ url }, _folder, signal) {
       const end = Promise.withResolvers<never>();
       reading.set(url, () => end.reject(gone));

@@ -461,6 +461,32 @@ describe('the files between two commits', () => {
   });
 });
 
+describe('whether a commit follows another one', () => {
+  test('is told of a history that grew, of one that was rewritten, and of what is not there', async () => {
+    const grown = await repositories.create('grown');
+    const first = await grown.commit({ a: 'one' });
+    await grown.grow();
+    const head = await grown.grow();
+    const lost = await grown.commit({ a: 'two' }, { branch: 'other' });
+    const follows = async (commit: string, earlier: string, url = grown.fileUrl) => {
+      await using folder = await work.make();
+      return await open().follows({ url, commit }, earlier, folder.path, signal());
+    };
+    expect(await follows(head, first)).toBe(true);
+    expect(await follows(head, head)).toBe(true);
+    expect(await follows(first, head)).toBe(false);
+    expect(await follows(head, lost)).toBe(false);
+    expect(await follows(head, 'f'.repeat(40))).toBe(false);
+    expect(await follows(head, '--output=x')).toBeUndefined();
+    expect(await follows('f'.repeat(40), head)).toBeUndefined();
+    const read = headReader({ git: open(), folder: work });
+    const query = { url: grown.fileUrl, branch: 'main', since: undefined };
+    expect(await read({ ...query, after: first }, signal())).toEqual({ commit: head, follows: true });
+    expect(await read({ ...query, after: lost }, signal())).toEqual({ commit: head, follows: false });
+    expect(await readdir(join(repositories.folder, 'work'))).toEqual([]);
+  });
+});
+
 describe('SEC-02 an address of a repository', () => {
   const all = new Set<GitProtocol>(['https', 'ssh', 'http', 'file']);
 

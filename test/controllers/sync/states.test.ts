@@ -124,7 +124,7 @@ describe('the record of commits', () => {
 it.each(SyncPhase.options)('a sync that is %s shows why, in a form that is allowed', (phase) => {
   const observed = { ...known(undefined), phase, message: 'It is so' };
   const next = { again: 1, because: 'the time of its next look to come' } as const;
-  expect(brokenLaws(1, conditionsOf(observed, false), next)).toEqual([]);
-  expect(conditionsOf(observed, false)[0]?.status).toBe(phase === 'in_sync' ? 'true' : 'false');
-  expect(conditionsOf(observed, true)[0]?.reason).toBe('Paused');
+  expect(brokenLaws(1, conditionsOf({ is_paused: false }, observed), next)).toEqual([]);
+  expect(conditionsOf({ is_paused: false }, observed)[0]?.status).toBe(phase === 'in_sync' ? 'true' : 'false');
+  expect(conditionsOf({ is_paused: true }, observed)[0]?.reason).toBe('Paused');
 });
