@@ -20,6 +20,7 @@ export interface Known {
   readonly databases: readonly ObjectOf<'database'>[];
   readonly functions: readonly ObjectOf<'function'>[];
   readonly templates: readonly ObjectOf<'template'>[];
+  readonly syncs: readonly ObjectOf<'sync'>[];
   readonly servers: readonly Server[];
   readonly places: readonly { readonly word: string; readonly path: string }[];
   readonly rankIn: (projectId: string) => Rank | undefined;
@@ -46,6 +47,10 @@ export function entriesFor(typed: string, known: Known): Entry[] {
     offer({ id: one.id, text: one.name, about: 'Server', does: { go: ['servers', one.id] } });
   for (const one of known.templates)
     offer({ id: one.id, text: one.display_name ?? one.name, about: 'Template', does: { go: ['templates', one.id] } });
+  for (const one of known.syncs) {
+    const about = [names.get(one.project_id), 'sync'].filter(Boolean).join(' / ');
+    offer({ id: one.id, text: one.name, about, does: { go: ['syncs', one.id] } });
+  }
   for (const one of known.databases) {
     const about = [names.get(one.project_id), known.environments.get(one.environment_id)?.name, 'database']
       .filter(Boolean)
