@@ -70,10 +70,8 @@ function Found({ it, tab }: { readonly it: Sync; readonly tab: string }): VNode 
   useList(allProjects, 'project');
   useList(allServers, 'server');
   useList(environmentsOf(it.project_id), 'environment');
-  const runs = useRead(
-    () => call(login, 'GET', '/api/v1/syncs/{id}/runs', { path: { id: it.id } }),
-    [it.id, it.resource_version],
-  );
+  // each frame of the stream is another object
+  const runs = useRead(() => call(login, 'GET', '/api/v1/syncs/{id}/runs', { path: { id: it.id } }), [it]);
   const below = whyBelow(rank, 'admin');
   const to = (name: string): string => href(['syncs', it.id, ...(name === '' ? [] : [name])]);
   const shown = tabs.find((one) => one.tab === tab) ?? tabs[0];
@@ -113,11 +111,11 @@ function Verbs({ it, act, onAsk }: VerbsProps): VNode {
   const { login, store, messages } = useConsole();
   const path = { id: it.id };
   const why = (verb: keyof typeof syncVerbs.verbs): string | undefined => whyNot(syncVerbs, verb, it);
-  const change = async (body: { is_paused?: boolean; take_over?: boolean }, done: string): Promise<void> => {
-    const isDone = await act.run(() =>
-      store.answer('sync', () => call(login, 'PUT', '/api/v1/syncs/{id}', { path, body })),
-    );
-    if (isDone) messages.say(done);
+  const change = async (body: { is_paused?: boolean; take_over?: boolean }): Promise<boolean> =>
+    act.run(() => store.answer('sync', () => call(login, 'PUT', '/api/v1/syncs/{id}', { path, body })));
+  const takeOver = async (): Promise<void> => {
+    const isDone = await change({ take_over: true });
+    if (isDone) messages.say(`${it.name} has your rights in the project now`);
   };
   const run = async (): Promise<void> => {
     const isDone = await act.run(() =>
@@ -136,22 +134,17 @@ function Verbs({ it, act, onAsk }: VerbsProps): VNode {
       label={`Actions of ${it.name}`}
       actions={[
         ...(it.needs_force.length > 0 ? [force, now] : [now]),
-        it.is_paused
-          ? {
-              label: 'Resume',
-              why: why('update'),
-              onSelect: () => void change({ is_paused: false }, `${it.name} goes on`),
-            }
-          : {
-              label: 'Pause',
-              why: why('update'),
-              onSelect: () => void change({ is_paused: true }, `${it.name} is paused`),
-            },
+        {
+          label: it.is_paused ? 'Resume' : 'Pause',
+          why: why('update'),
+          busy: act.busy,
+          onSelect: () => void change({ is_paused: !it.is_paused }),
+        },
         ...(it.needs_force.length > 0 ? [] : [force]),
         {
           label: 'Give it my rights',
           why: why('update'),
-          onSelect: () => void change({ take_over: true }, `${it.name} has your rights in the project now`),
+          onSelect: () => void takeOver(),
         },
         { label: 'Delete', why: why('delete'), isDanger: true, onSelect: () => onAsk('delete') },
       ]}
