@@ -47,10 +47,6 @@ export function entriesFor(typed: string, known: Known): Entry[] {
     offer({ id: one.id, text: one.name, about: 'Server', does: { go: ['servers', one.id] } });
   for (const one of known.templates)
     offer({ id: one.id, text: one.display_name ?? one.name, about: 'Template', does: { go: ['templates', one.id] } });
-  for (const one of known.syncs) {
-    const about = [names.get(one.project_id), 'sync'].filter(Boolean).join(' / ');
-    offer({ id: one.id, text: one.name, about, does: { go: ['syncs', one.id] } });
-  }
   for (const one of known.databases) {
     const about = [names.get(one.project_id), known.environments.get(one.environment_id)?.name, 'database']
       .filter(Boolean)
@@ -65,7 +61,7 @@ export function entriesFor(typed: string, known: Known): Entry[] {
         does: { go: ['databases', one.id, tab] },
       });
   }
-  for (const entry of functionEntries(known, names, words.length)) offer(entry);
+  for (const entry of [...functionEntries(known, names, words.length), ...syncEntries(known, names)]) offer(entry);
   for (const one of known.applications) {
     const environment = known.environments.get(one.environment_id)?.name;
     const about = [names.get(one.project_id), environment].filter(Boolean).join(' / ');
@@ -112,6 +108,15 @@ function* functionEntries(known: Known, names: ReadonlyMap<string, string>, word
         does: { go: ['functions', one.id, tab] },
       };
   }
+}
+
+function syncEntries(known: Known, names: ReadonlyMap<string, string>): Entry[] {
+  return known.syncs.map((one) => ({
+    id: one.id,
+    text: one.name,
+    about: [names.get(one.project_id), 'sync'].filter(Boolean).join(' / '),
+    does: { go: ['syncs', one.id] },
+  }));
 }
 
 function scoreOf(words: readonly string[], { text, about }: Entry): number {
