@@ -27,6 +27,9 @@ SwaggerUIBundle({
 });
 `;
 
+/** The box of what is left out has no place. */
+const ownStyle = '.swagger-ui .scheme-container { display: none; }\n';
+
 /**
  * The viewer of the API's document as the browser gets it, by the path of each file below `/docs/`. All but `index.html`
  * are named by their content. @throws Error if its package is not installed
@@ -34,7 +37,7 @@ SwaggerUIBundle({
 export async function docsFiles(): Promise<ReadonlyMap<string, string>> {
   const [script, style] = await Promise.all([packageFile('swagger-ui-bundle.js'), packageFile('swagger-ui.css')]);
   const scripts = [named('viewer', 'js', script), named('start', 'js', start)] as const;
-  const styleFile = named('style', 'css', style);
+  const styleFile = named('style', 'css', `${style}\n${ownStyle}`);
   const index = `<!doctype html>
 <html lang="en">
   <head>
