@@ -7,10 +7,11 @@ import type { AgentReleases } from '../ground/agent-release.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Logger } from 'pino';
 import { createAgentPages } from './agent-pages.ts';
-import { consolePolicy, createConsole } from './console.ts';
-import { docsPage, docsPolicy } from './docs-page.ts';
+import { bundleConsole } from './console-bundle.ts';
+import { docsFiles } from './docs-files.ts';
 import { endpointsByArea } from '../routes/endpoints.ts';
 import { createMetricsAccess } from './operator-access.ts';
+import { createPageFiles, pagePolicy, pageWithout } from './page-files.ts';
 import { errorBody, sendBody } from '../http/respond.ts';
 import type { Headers } from '../http/respond.ts';
 
@@ -31,13 +32,11 @@ type Page = (response: ServerResponse, headers: Headers, requestId: string) => P
  * path.
  */
 export function createSystemPages(deps: Dependencies): (request: IncomingMessage) => Page | undefined {
-  let documents: Promise<{ json: string; html: string }> | undefined;
-  const document = async (): Promise<{ json: string; html: string }> => {
+  let document: Promise<string> | undefined;
+  const makeDocument = async (): Promise<string> => {
     const { openApiDocument } = await import('./openapi.ts'); // few replicas are asked for it
-    const made = openApiDocument(endpointsByArea, deps.config);
-    return { json: JSON.stringify(made), html: docsPage(made) };
+    return JSON.stringify(openApiDocument(endpointsByArea, deps.config));
   };
-  const documented = (): Promise<{ json: string; html: string }> => (documents ??= document());
 
   let schemas: Promise<ReadonlyMap<string, string>> | undefined;
   const readSchemas = async (): Promise<ReadonlyMap<string, string>> => {
@@ -54,18 +53,27 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
 
   const mayReadMetrics = createMetricsAccess(deps.config);
   const agentPage = createAgentPages(deps);
-  const consoleFile = createConsole((error) => deps.log.error({ err: error }, 'the console cannot be made'));
-  const consolePage =
-    (path: string, takesGzip: boolean): Page =>
+  const consoleFile = createPageFiles({
+    make: bundleConsole,
+    without: pageWithout('console', 'Everything else works: <code>setpoint get applications</code>'),
+    onFault: (error) => deps.log.error({ err: error }, 'the console cannot be made'),
+  });
+  const docsFile = createPageFiles({
+    make: docsFiles,
+    without: pageWithout('reference of the API', 'Its document is there: <a href="openapi.json">openapi.json</a>'),
+    onFault: (error) => deps.log.error({ err: error }, 'the reference of the API cannot be made'),
+  });
+  const filePage =
+    (fileOf: typeof consoleFile, path: string, takesGzip: boolean): Page =>
     async (response, headers, requestId) => {
-      const file = await consoleFile(path);
+      const file = await fileOf(path);
       if (file === undefined) {
         sendNoSuchPage(response, headers, requestId);
         return;
       }
       const all: Headers = {
         ...headers,
-        ...(path === 'index.html' && { 'content-security-policy': consolePolicy(file) }),
+        ...(path === 'index.html' && { 'content-security-policy': pagePolicy(file) }),
         // the browser asks again each time for what is not named by its content
         'cache-control': file.isNamedByContent ? 'public, max-age=31536000, immutable' : 'no-cache',
         vary: 'accept-encoding',
@@ -73,6 +81,11 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
       };
       sendBody(response, 200, all, takesGzip ? file.packed : file.body, file.type);
     };
+
+  const filePages = [
+    ['/console', consoleFile],
+    ['/docs', docsFile],
+  ] as const;
 
   const pages: Readonly<Record<string, Page>> = {
     '/healthz': (response, headers) => sendBody(response, 200, headers, '{"success":true,"data":{"status":"ok"}}'),
@@ -85,11 +98,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
       const { registry } = deps;
       sendBody(response, 200, headers, await registry.metrics(), registry.contentType);
     },
-    '/openapi.json': async (response, headers) => sendBody(response, 200, headers, (await documented()).json),
-    '/docs': async (response, headers) => {
-      const all = { ...headers, 'content-security-policy': docsPolicy };
-      sendBody(response, 200, all, (await documented()).html, 'text/html; charset=utf-8');
-    },
+    '/openapi.json': async (response, headers) => sendBody(response, 200, headers, await (document ??= makeDocument())),
   };
 
   return (request) => {
@@ -100,9 +109,11 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     if (path === '/') return toConsole;
     if (path === '/metrics' && !mayReadMetrics(request)) return refuseMetrics;
     const takesGzip = /\bgzip\b(?!;q=0\b)/.test(request.headers['accept-encoding'] ?? '');
-    if (path === '/console') return consolePage('index.html', takesGzip);
-    if (path === '/console/') return toConsoleBeside;
-    if (path.startsWith('/console/')) return consolePage(path.slice('/console/'.length), takesGzip);
+    for (const [name, fileOf] of filePages) {
+      if (path === name) return filePage(fileOf, 'index.html', takesGzip);
+      if (path === `${name}/`) return toBeside(name);
+      if (path.startsWith(`${name}/`)) return filePage(fileOf, path.slice(name.length + 1), takesGzip);
+    }
     if (path.startsWith('/schemas/')) return schemaPage(path.slice('/schemas/'.length));
     return Object.hasOwn(pages, path) ? pages[path] : agentPage(path, request);
   };
@@ -114,8 +125,9 @@ const refuseMetrics: Page = (response, headers, requestId) => {
 };
 
 /** Leads to the address from which the page names its files, also where a proxy puts a path before it. */
-const toConsoleBeside: Page = (response, headers) =>
-  sendBody(response, 302, { ...headers, location: '../console' }, '');
+function toBeside(name: string): Page {
+  return (response, headers) => sendBody(response, 302, { ...headers, location: `..${name}` }, '');
+}
 
 const toConsole: Page = (response, headers) => sendBody(response, 302, { ...headers, location: 'console' }, '');
 

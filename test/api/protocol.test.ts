@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { extname } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
@@ -356,11 +357,23 @@ describe('pages that are of no tenant', () => {
     expect(create.required).toEqual(['name']);
   });
 
-  it('show the documentation as a page that needs nothing from elsewhere', async () => {
-    const response = await fetch(`${world.url}/docs`);
-    const html = await response.text();
-    expect(response.headers.get('content-type')).toContain('text/html');
-    expect(html).toContain('/api/v1/applications/{id}');
-    expect(html).not.toMatch(/<script|src=|https?:\/\/(?!setpoint\.test)/);
+  it('show the documentation as a page with files of its own alone, in a bounded number of bytes', async () => {
+    const answer = await fetch(`${world.url}/docs`);
+    const page = await answer.text();
+    const policy = answer.headers.get('content-security-policy') ?? '';
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'");
+    expect(policy).not.toContain('unsafe');
+    expect(page).not.toMatch(/https?:|<script>|<style/);
+    const names = [...page.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, name = '']) => name);
+    expect(names.map((name) => extname(name)).toSorted()).toEqual(['.css', '.js', '.js']);
+    let bytes = 0;
+    for (const name of names) {
+      const file = await fetch(`${world.url}/${name}`);
+      expect([file.status, file.headers.get('content-encoding')], name).toEqual([200, 'gzip']);
+      bytes += gzipSync(Buffer.from(await file.arrayBuffer())).length;
+    }
+    expect(bytes).toBeLessThan(520_000);
+    const beside = await fetch(`${world.url}/docs/`, { redirect: 'manual' });
+    expect([beside.status, beside.headers.get('location')]).toEqual([302, '../docs']);
   });
 });

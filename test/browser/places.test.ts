@@ -198,6 +198,22 @@ it('the audit log is filtered, opened and verified', async () => {
   await page.getByRole('heading', { name: 'Nothing was recorded' }).waitFor();
 });
 
+it('the reference of the API shows each operation under the same policy, by a part of its path, also dark', async () => {
+  const { page, complaints } = browser;
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.goto(`${town.url}/docs`);
+  await page.getByRole('heading', { name: /^Setpoint/ }).waitFor();
+  expect(await page.locator('html').getAttribute('class')).toBe('dark-mode');
+  await page.getByPlaceholder('Filter by tag or path').fill('/syncs/{id}/sync');
+  await page.getByRole('button', { name: /Read the branch and apply its head now/ }).click();
+  await page.getByText('Request body').waitFor();
+  await page.getByText('"force": [').waitFor();
+  for (const name of ['Authorize', 'Try it out'])
+    expect(await page.getByRole('button', { name }).count(), name).toBe(0);
+  await page.emulateMedia({ colorScheme: null });
+  expect(complaints).toEqual([]);
+});
+
 it('a volume is made, and deleted once its name was typed', async () => {
   const { page } = browser;
   await town.client.request('PUT', `/api/v1/projects/${String(town.project.id)}`, { default_server_id: serverId });

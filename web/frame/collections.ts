@@ -35,6 +35,8 @@ export const allTemplateInstances = whole('template_instance', (login) =>
   list(login, '/api/v1/template-instances', keptObjects),
 );
 
+export const allSyncs = whole('sync', (login) => list(login, '/api/v1/syncs', keptObjects));
+
 export function environmentsOf(projectId: string): Collection<'environment'> {
   return {
     name: `environment of ${projectId}`,
@@ -74,6 +76,17 @@ export function volumesOf(projectId: string): Collection<'volume'> {
     read: async (login) => ({
       kind: 'volume',
       objects: await list(login, '/api/v1/volumes', keptObjects, { query: { projectId } }),
+      covers: (it) => it.project_id === projectId,
+    }),
+  };
+}
+
+export function gitWebhooksOf(projectId: string): Collection<'git_webhook'> {
+  return {
+    name: `git_webhook of ${projectId}`,
+    read: async (login) => ({
+      kind: 'git_webhook',
+      objects: await list(login, '/api/v1/webhooks/git', keptObjects, { query: { projectId } }),
       covers: (it) => it.project_id === projectId,
     }),
   };

@@ -38,6 +38,7 @@ const placesOfKinds: Readonly<Record<string, string>> = {
   project: 'projects',
   restore: 'restores',
   server: 'servers',
+  sync: 'syncs',
   template: 'templates',
   template_instance: 'instances',
 };

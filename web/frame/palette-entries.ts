@@ -20,6 +20,7 @@ export interface Known {
   readonly databases: readonly ObjectOf<'database'>[];
   readonly functions: readonly ObjectOf<'function'>[];
   readonly templates: readonly ObjectOf<'template'>[];
+  readonly syncs: readonly ObjectOf<'sync'>[];
   readonly servers: readonly Server[];
   readonly places: readonly { readonly word: string; readonly path: string }[];
   readonly rankIn: (projectId: string) => Rank | undefined;
@@ -60,7 +61,7 @@ export function entriesFor(typed: string, known: Known): Entry[] {
         does: { go: ['databases', one.id, tab] },
       });
   }
-  for (const entry of functionEntries(known, names, words.length)) offer(entry);
+  for (const entry of [...functionEntries(known, names, words.length), ...syncEntries(known, names)]) offer(entry);
   for (const one of known.applications) {
     const environment = known.environments.get(one.environment_id)?.name;
     const about = [names.get(one.project_id), environment].filter(Boolean).join(' / ');
@@ -107,6 +108,15 @@ function* functionEntries(known: Known, names: ReadonlyMap<string, string>, word
         does: { go: ['functions', one.id, tab] },
       };
   }
+}
+
+function syncEntries(known: Known, names: ReadonlyMap<string, string>): Entry[] {
+  return known.syncs.map((one) => ({
+    id: one.id,
+    text: one.name,
+    about: [names.get(one.project_id), 'sync'].filter(Boolean).join(' / '),
+    does: { go: ['syncs', one.id] },
+  }));
 }
 
 function scoreOf(words: readonly string[], { text, about }: Entry): number {

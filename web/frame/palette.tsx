@@ -5,7 +5,15 @@ import type { Application } from '../model.ts';
 import { byName } from '../model.ts';
 import { pages } from '../pages/pages.ts';
 import { useVerb } from './application-verbs.ts';
-import { allApplications, allDatabases, allFunctions, allProjects, allServers, allTemplates } from './collections.ts';
+import {
+  allApplications,
+  allDatabases,
+  allFunctions,
+  allProjects,
+  allServers,
+  allSyncs,
+  allTemplates,
+} from './collections.ts';
 import { useConsole, useHref, useList } from './context.ts';
 import { entriesFor } from './palette-entries.ts';
 import type { Entry } from './palette-entries.ts';
@@ -18,6 +26,7 @@ const places = [
   { word: 'Functions', path: 'functions' },
   { word: 'Backups', path: 'backups' },
   { word: 'Templates', path: 'templates' },
+  { word: 'Syncs', path: 'syncs' },
   { word: 'Logs', path: 'logs' },
   { word: 'Servers', path: 'servers' },
   { word: 'Volumes', path: 'volumes' },
@@ -47,6 +56,7 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
     databases: byName(useList(allDatabases, 'database').objects),
     functions: byName(useList(allFunctions, 'function').objects),
     templates: byName(useList(allTemplates, 'template').objects),
+    syncs: byName(useList(allSyncs, 'sync').objects),
     servers: byName(useList(allServers, 'server').objects),
     places: places.filter(({ path }) => pageAt(pages, `/${path}`) !== undefined),
     rankIn: (projectId) => it.rights.rankIn(projectId),

@@ -21,6 +21,7 @@ export interface PageDescriptor {
     | 'volumes'
     | 'backups'
     | 'templates'
+    | 'syncs'
     | 'logs'
     | 'servers'
     | 'activity'

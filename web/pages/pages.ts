@@ -23,6 +23,7 @@ import { projectsDescriptor } from './projects/descriptor.ts';
 import { restoreDescriptor } from './restore/descriptor.ts';
 import { serverDescriptor, serversDescriptor } from './servers/descriptor.ts';
 import { settingsDescriptor } from './settings/descriptor.ts';
+import { newSyncDescriptor, syncDescriptor, syncsDescriptor } from './syncs/descriptor.ts';
 import { templateInstanceDescriptor } from './template-instance/descriptor.ts';
 import { templateDescriptor } from './template/descriptor.ts';
 import { templateInstancesDescriptor, templatesDescriptor } from './templates/descriptor.ts';
@@ -35,6 +36,7 @@ export const pages: readonly PageDescriptor[] = [
   newApplicationDescriptor,
   newDatabaseDescriptor,
   newFunctionDescriptor,
+  newSyncDescriptor,
   projectSettingsDescriptor,
   applyDescriptor,
   membersDescriptor,
@@ -56,6 +58,8 @@ export const pages: readonly PageDescriptor[] = [
   templateDescriptor,
   templateInstancesDescriptor,
   templateInstanceDescriptor,
+  syncsDescriptor,
+  syncDescriptor,
   logsDescriptor,
   serversDescriptor,
   serverDescriptor,

@@ -207,6 +207,7 @@ function Control(props: ValueFieldProps & { readonly control: ControlProps }): V
           value={typeof value === 'number' ? value : undefined}
           onInput={(seconds) => onChange(seconds ?? (field.isNullable ? null : undefined))}
           onBlur={onBlur}
+          placeholder={placeholder === '' ? undefined : placeholder}
         />
       );
     case 'secret':

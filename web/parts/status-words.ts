@@ -169,7 +169,7 @@ const looks = {
     deleting: beingDeleted,
   },
   sync: {
-    pending: waiting,
+    pending: { word: 'Not read yet', shape: 'waiting' },
     in_sync: { word: 'In sync', shape: 'good' },
     drifted: { word: 'Changed by hand', shape: 'warn' },
     waiting: { word: 'Waiting', shape: 'warn' },

@@ -21,6 +21,7 @@ const known: Known = {
   databases: [{ id: 'd', name: 'orders', project_id: 'p', environment_id: 'e' } as ObjectOf<'database'>],
   functions: [{ id: 'f', name: 'greeter', project_id: 'p', environment_id: 'e' } as ObjectOf<'function'>],
   templates: [{ id: 't', name: 'wordpress', display_name: 'WordPress' } as ObjectOf<'template'>],
+  syncs: [{ id: 's', name: 'deploy-files', project_id: 'p' } as ObjectOf<'sync'>],
   servers: [],
   places: [{ word: 'Projects', path: 'projects' }],
   rankIn: () => 'member',
@@ -41,10 +42,11 @@ describe('what the palette finds', () => {
     expect(texts('logs web')[0]).toBe('Logs of web');
   });
 
-  it('is a database or a part of it, and a template', () => {
+  it('is a database or a part of it, a template and a sync', () => {
     expect(texts('orders')[0]).toBe('orders');
     expect(texts('restore orders')[0]).toBe('Restore of orders');
     expect(texts('wordpress')).toEqual(['WordPress']);
+    expect(entriesFor('sync shop', known)[0]).toMatchObject({ text: 'deploy-files', does: { go: ['syncs', 's'] } });
   });
 
   it('says why a verb cannot be done, by state and by role', () => {

@@ -125,6 +125,12 @@ function Found({ project, environmentName, query }: FoundProps): VNode {
                 href: href(['projects', project.id, '-', 'new-function']),
               },
               { label: 'From a template', href: href(['templates']) },
+              {
+                label: 'Keep it as a repository declares',
+                why: whyNoMore(project, rank, 'admin'),
+                href: href(['projects', project.id, '-', 'new-sync']),
+              },
+              { label: 'Syncs of the project', href: href(['syncs'], { projectId: project.id }) },
               { label: 'Apply a text', href: href(['projects', project.id, '-', 'apply']) },
               { label: 'Settings', href: href(['projects', project.id, '-', 'settings']) },
               { label: 'Logs of the project', href: href(['logs'], { project: project.id }) },

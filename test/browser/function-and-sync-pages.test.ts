@@ -203,3 +203,147 @@ it('calls a function, lists its calls, lets an earlier version serve, changes an
   await dialog.getByRole('button', { name: 'Delete hello' }).click();
   await page.getByRole('main').getByText('Being deleted').first().waitFor();
 });
+
+const [first, second] = ['1'.repeat(40), '2'.repeat(40)];
+const applied = {
+  commit: first,
+  commit_message: 'Begin',
+  at,
+  outcome: 'applied' as const,
+  steps: [{ action: 'create', key: 'applications.web', fields: [] }],
+  changes: 1,
+};
+const waits = {
+  commit: second,
+  commit_message: 'Keep no files',
+  at,
+  outcome: 'waiting' as const,
+  message: 'These steps lose data: volumes.files',
+  steps: [
+    { action: 'delete', key: 'volumes.files', fields: [] },
+    { action: 'update', key: 'applications.web', fields: ['replicas'] },
+  ],
+  changes: 2,
+};
+/** What is observed of a sync whose newest commit a person has to force. */
+const waiting = {
+  phase: 'waiting' as const,
+  commit_wanted: second,
+  commit_applied: first,
+  message: waits.message,
+  differs: ['volumes.files', 'applications.web'],
+  needs_force: ['volumes.files'],
+  runs: [waits, applied],
+};
+const repository = 'https://git.example.test/shop.git';
+
+it('makes a sync of a project, and follows it from its first look until it is in sync', async () => {
+  const { page } = browser;
+  await open('syncs', 'Syncs');
+  await page.getByRole('link', { name: 'New sync' }).click();
+  await heading('New sync');
+  await page.getByLabel('Name', { exact: true }).fill('shop');
+  await page.getByLabel('Repository', { exact: true }).fill(repository);
+  await page.getByLabel('Path').fill('deploy');
+  await page.getByLabel('Looks at the branch every').fill('5m');
+  await page.getByRole('radio', { name: 'They are changed back' }).check();
+  await page.getByRole('button', { name: 'Create sync' }).click();
+  await heading('shop');
+  const [made] = (await owner.get('/syncs')).data;
+  const settings = { interval_seconds: 300, drift: 'correct', prune: true, is_paused: false };
+  expect(made).toMatchObject({ repository_url: repository, branch: 'main', path: 'deploy', ...settings });
+  const main = page.getByRole('main');
+  await main.getByText('The head of main is not known yet').waitFor();
+  await main.getByText('setpoint create git-webhook shop').waitFor();
+  await world.observe('sync', made.id, {
+    phase: 'in_sync',
+    differs: [],
+    needs_force: [],
+    commit_applied: first,
+    commit_wanted: first,
+    runs: [applied],
+  });
+  await main.getByText('In sync', { exact: true }).waitFor();
+  await main.getByText('Begin').first().waitFor();
+  await main.getByText('The head of the branch is applied').waitFor();
+});
+
+it('shows each part of syncs without a violation of accessibility, also narrow and dark', async () => {
+  const { page, complaints } = browser;
+  const [{ id }] = (await owner.get('/syncs?q=shop')).data;
+  await world.observe('sync', id, waiting);
+  const faults: string[] = [];
+  const places: [path: string, heading: string, read: string][] = [
+    ['syncs', 'Syncs', 'These steps lose data'],
+    [`projects/${project}/-/new-sync`, 'New sync', 'Show as curl'],
+    [`syncs/${id}`, 'shop', 'has to be forced'],
+    [`syncs/${id}/runs`, 'shop', 'Keep no files'],
+    [`syncs/${id}/settings`, 'shop', 'What becomes of changes by hand'],
+  ];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const narrow = colorScheme === 'dark';
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.setViewportSize(narrow ? { width: 360, height: 800 } : { width: 1280, height: 900 });
+    for (const [path, title, read] of places) {
+      await open(path, title);
+      await page.getByRole('main').getByText(read).first().waitFor();
+      faults.push(...(await violationsOf(page)).map((fault) => `${path}, ${colorScheme}: ${fault}`));
+      if (narrow) expect(await pixelsBeyond(page), path).toBe(0);
+    }
+  }
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  expect(faults).toEqual([]);
+  expect(complaints).toEqual([]);
+});
+
+it('forces what a commit loses once that was said, pauses, changes and deletes a sync', async () => {
+  const { page } = browser;
+  const [{ id }] = (await owner.get('/syncs?q=shop')).data;
+  const desired = async () => (await world.repo.get('sync', id))?.desired;
+  await open(`syncs/${id}`, 'shop');
+  await page.getByRole('button', { name: 'Force' }).click();
+  const force = page.getByRole('dialog', { name: 'Force shop' });
+  await force.getByText('volumes.files: the volume with its data').waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  await force.getByLabel('Type shop to confirm').fill('shop');
+  await force.getByRole('button', { name: 'Apply 22222222 with these losses' }).click();
+  await force.waitFor({ state: 'detached' });
+  expect((await desired())?.request).toMatchObject({ force: ['volumes.files'], commit: second });
+
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('main').getByText('Paused', { exact: true }).waitFor();
+  expect(await page.getByRole('button', { name: 'Sync now' }).getAttribute('aria-disabled')).toBe('true');
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Pause' }).waitFor();
+
+  await page.getByRole('link', { name: 'Settings' }).last().click();
+  await page.getByRole('checkbox', { name: 'Delete what is not declared any more' }).uncheck();
+  const bar = page.getByRole('region', { name: 'Unsaved changes' });
+  await bar.getByText('has your rights').waitFor();
+  await bar.getByRole('button', { name: 'Save' }).click();
+  await bar.waitFor({ state: 'detached' });
+  expect((await desired())?.prune).toBe(false);
+
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('menuitem', { name: 'Delete', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Delete sync shop' });
+  await dialog.getByText('All that it has made in shop').waitFor();
+  await dialog.getByRole('button', { name: 'Delete shop' }).click();
+  await page.getByRole('main').getByText('Being deleted').first().waitFor();
+});
+
+it('shows a viewer a sync without its verbs, and says whose they are', async () => {
+  const { page } = browser;
+  const guest = { email: 'viewer@example.test', password };
+  const fields = { project_id: project, name: 'readable', repository_url: repository, branch: 'main' };
+  const { id } = (await owner.post('/syncs', fields)).data;
+  const { id: user } = await world.user('user', guest.email);
+  await owner.post(`/projects/${project}/members`, { user_id: user, role: 'viewer' });
+  await page.evaluate('sessionStorage.clear()');
+  await page.reload();
+  await signIn(page, world.url, guest);
+  await open(`syncs/${id}`, 'readable');
+  await page.getByRole('main').getByText('you have the role viewer').waitFor();
+  expect(await page.getByRole('group', { name: 'Actions of readable' }).count()).toBe(0);
+});

@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto';
 import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip as gzipOf } from 'node:zlib';
-import { bundleConsole } from './console-bundle.ts';
 
 const gzip = promisify(gzipOf);
 
-/** A file as it is sent to the browser. */
-export interface ConsoleFile {
+/** A file of a page as it is sent to the browser. */
+export interface PageFile {
   body: Buffer;
   /** The same, compressed. */
   packed: Buffer;
@@ -24,34 +23,25 @@ const types: Readonly<Record<string, string>> = {
   '.map': 'application/json; charset=utf-8',
 };
 
-/** The page that is sent when the console could not be made. */
-const withoutConsole = `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <title>No console · Setpoint</title>
-  </head>
-  <body>
-    <h1>This server cannot show the console</h1>
-    <p>Its bundler could not be loaded. Install the packages for development, too (<code>npm ci</code>), and restart it.</p>
-    <p>The reason is in the log of the server. Everything else works: <code>setpoint get applications</code></p>
-  </body>
-</html>
-`;
+/** Where the files of a page come from. */
+interface Source {
+  /** Makes them: texts by their path below the page, with the page itself as `index.html`. */
+  make: () => Promise<ReadonlyMap<string, string>>;
+  /** The page that is sent where they cannot be made. */
+  without: string;
+  onFault: (error: unknown) => void;
+}
 
 /**
- * The files of the console by their path below `/console/`, made once, at the first request, and kept in memory. Where
- * they cannot be made, the only file is a page that says so, and `onFault` gets the reason.
+ * The files of a page by their path below it, made once, at the first request, and kept in memory. Where they cannot be
+ * made, the only file is a page that says so, and `onFault` gets the reason.
  */
-export function createConsole(
-  onFault: (error: unknown) => void,
-  make = bundleConsole,
-): (path: string) => Promise<ConsoleFile | undefined> {
-  let files: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
-  const made = async (): Promise<ReadonlyMap<string, ConsoleFile>> => {
+export function createPageFiles({ make, without, onFault }: Source): (path: string) => Promise<PageFile | undefined> {
+  let files: Promise<ReadonlyMap<string, PageFile>> | undefined;
+  const made = async (): Promise<ReadonlyMap<string, PageFile>> => {
     const texts = await make().catch((error: unknown) => {
       onFault(error);
-      return new Map([['index.html', withoutConsole]]);
+      return new Map([['index.html', without]]);
     });
     return new Map(
       await Promise.all([...texts].map(async ([path, text]) => [path, await toFile(path, text)] as const)),
@@ -63,7 +53,24 @@ export function createConsole(
   };
 }
 
-async function toFile(path: string, text: string): Promise<ConsoleFile> {
+/** The page that is sent in place of one whose packages are not installed. `title`: what cannot be shown. */
+export function pageWithout(title: string, elsewhere: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>No ${title} · Setpoint</title>
+  </head>
+  <body>
+    <h1>This server cannot show the ${title}</h1>
+    <p>Its packages could not be loaded. Install those for development, too (<code>npm ci</code>), and restart it.</p>
+    <p>The reason is in the log of the server. ${elsewhere}</p>
+  </body>
+</html>
+`;
+}
+
+async function toFile(path: string, text: string): Promise<PageFile> {
   const body = Buffer.from(text);
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const type = types[extname(path)] ?? 'application/octet-stream';
@@ -71,7 +78,7 @@ async function toFile(path: string, text: string): Promise<ConsoleFile> {
 }
 
 /** A policy by which the page may run its inline script and those of this server, and may connect to nothing else. */
-export function consolePolicy(page: ConsoleFile): string {
+export function pagePolicy(page: PageFile): string {
   const inside = page.body.toString().matchAll(/<script>([^]*?)<\/script>/g);
   const hashes = [...inside].map(([, text = '']) => ` 'sha256-${createHash('sha256').update(text).digest('base64')}'`);
   return [

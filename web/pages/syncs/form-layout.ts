@@ -1,0 +1,55 @@
+import type { FieldWords, FormLayout } from '../../parts/schema-form.tsx';
+
+const words: Readonly<Record<string, FieldWords>> = {
+  name: { label: 'Name', placeholder: 'shop' },
+  repository_url: { label: 'Repository', placeholder: 'https://git.example.org/shop.git' },
+  branch: { label: 'Branch', placeholder: 'main' },
+  path: {
+    label: 'Path',
+    placeholder: 'deploy',
+    help: 'A file, or a folder whose YAML and JSON files are read. Empty: all of the repository.',
+  },
+  git_credential_id: { label: 'Credential', help: 'What the repository is read with.' },
+  environment_id: { label: 'Environment', help: 'Where objects are that name no environment.' },
+  server_id: { label: 'Server', help: 'Its agent reads the repository: the control plane runs no git.' },
+  interval_seconds: {
+    label: 'Looks at the branch every',
+    control: 'duration',
+    placeholder: '3m',
+    help: 'From 30s to 1d. A webhook makes it look at once.',
+  },
+  prune: {
+    label: 'Delete what is not declared any more',
+    help: 'Of what it made itself. Data goes only after a person has agreed.',
+  },
+  drift: {
+    label: 'What becomes of changes by hand',
+    help: '',
+    options: { warn: 'They are shown', correct: 'They are changed back' },
+  },
+  is_paused: { label: 'Begin paused', help: 'The branch is not looked at until it is resumed.' },
+};
+
+const repository = { title: 'Repository', fields: ['repository_url', 'branch', 'path', 'git_credential_id'] };
+const place = { title: 'Place', fields: ['environment_id', 'server_id'] };
+const manner = { title: 'Manner', fields: ['interval_seconds', 'prune', 'drift'] };
+
+/** The order and the words of a new sync; which fields there are, the served schema says. */
+export const newSyncLayout: FormLayout = {
+  groups: [
+    { title: 'Sync', fields: ['name'] },
+    repository,
+    place,
+    { ...manner, fields: [...manner.fields, 'is_paused'] },
+  ],
+  words,
+  hidden: ['project_id'],
+};
+
+/** The order and the words of the settings of a sync. */
+export const syncSettingsLayout: FormLayout = {
+  groups: [{ title: 'Sync', fields: ['name'] }, repository, place, manner],
+  words,
+  // verbs of the page change these
+  hidden: ['is_paused', 'take_over'],
+};
