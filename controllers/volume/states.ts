@@ -13,7 +13,7 @@ export interface World {
   volume: ReadonlyResource<'volume'>;
   /** The volume on its server; absent before it was asked for, and once it is removed. */
   assignment: Assignment | undefined;
-  /** An application mounts it, or it has the data of a database. */
+  /** An application or a function mounts it, or it has the data of a database. */
   isBound: boolean;
   /** `gone`: it was deleted, or is being deleted. */
   server: ServerPhase | 'gone' | undefined;
@@ -62,7 +62,7 @@ export function stateOf({ volume, assignment, isBound, server }: World): State {
 /** Its data is on its server. */
 function onServer({ desired: { database_id: database } }: World['volume'], isBound: boolean): State {
   const [user, nobody] =
-    database === undefined ? ['an application', 'no application'] : ['its database', 'no database'];
+    database === undefined ? ['an application or a function', 'nothing'] : ['its database', 'no database'];
   return isBound
     ? { phase: 'bound', ready: 'true', reason: 'Bound', message: `It is on its server, and ${user} mounts it` }
     : {

@@ -43,7 +43,7 @@ async function made(rig: Rig, changes: Partial<DesiredOf<'volume'>> = {}) {
 
 const there = { ready: true, stable: true };
 
-test('a volume is made on its server, is available, and is bound while an application mounts it', async () => {
+test('a volume is made on its server, is available, and is bound while an application or a function mounts it', async () => {
   await using rig = await openRig({ controllers });
   const { place, report, phase, assignment } = await made(rig);
   expect(phase()).toBe('pending');

@@ -17,7 +17,7 @@ const step = (change: Partial<PlannedStep>): PlannedStep => ({
   waits_for: null,
   ...change,
 });
-const field = { field: 'replicas', before: 1, after: 2, secret: false, by_hand: false };
+const field = { field: 'replicas', before: 1, after: 2, secret: false, by_hand: false, declared_by: null };
 
 describe('a plan', () => {
   it('counts what is done, in the order of what one looks at', () => {
