@@ -27,11 +27,13 @@ const words: Readonly<Record<string, FieldWords>> = {
     help: '',
     options: { warn: 'They are shown', correct: 'They are changed back' },
   },
+  variables: { label: 'Variables', help: 'What stands in the files for ${vars.NAME}.' },
   is_paused: { label: 'Begin paused', help: 'The branch is not looked at until it is resumed.' },
 };
 
 const repository = { title: 'Repository', fields: ['repository_url', 'branch', 'path', 'git_credential_id'] };
 const place = { title: 'Place', fields: ['environment_id', 'server_id'] };
+const values = { title: 'Values', fields: ['variables'] };
 const manner = { title: 'Manner', fields: ['interval_seconds', 'prune', 'drift'] };
 
 /** The order and the words of a new sync; which fields there are, the served schema says. */
@@ -40,16 +42,18 @@ export const newSyncLayout: FormLayout = {
     { title: 'Sync', fields: ['name'] },
     repository,
     place,
+    values,
     { ...manner, fields: [...manner.fields, 'is_paused'] },
   ],
   words,
-  hidden: ['project_id'],
+  // secrets are set by the command, which reads them from no argument
+  hidden: ['project_id', 'secrets'],
 };
 
 /** The order and the words of the settings of a sync. */
 export const syncSettingsLayout: FormLayout = {
-  groups: [{ title: 'Sync', fields: ['name'] }, repository, place, manner],
+  groups: [{ title: 'Sync', fields: ['name'] }, repository, place, values, manner],
   words,
-  // verbs of the page change these
-  hidden: ['is_paused', 'take_over'],
+  // verbs of the page and of the command change these
+  hidden: ['is_paused', 'take_over', 'secrets', 'pinned_commit'],
 };

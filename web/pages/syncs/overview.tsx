@@ -47,7 +47,7 @@ interface WithRuns {
 }
 
 function Commits({ it, runs }: WithRuns): VNode {
-  const { commit_wanted: wanted, commit_applied: applied } = it;
+  const { commit_wanted: wanted, commit_applied: applied, pinned_commit: pinned } = it;
   const commitFacts = (commit: string | null, none: string): VNode => {
     const run = commit === null ? undefined : runs.find((one) => one.commit === commit);
     if (commit === null) return <span class="quiet">{none}</span>;
@@ -71,7 +71,13 @@ function Commits({ it, runs }: WithRuns): VNode {
           ['Applied', commitFacts(applied, 'None is applied as a whole')],
         ]}
       />
-      {wanted !== null && (
+      {pinned !== null && (
+        <>
+          <p>It is pinned to the wanted commit: later commits of the branch are not applied until it is released.</p>
+          <Command text={`setpoint sync release ${shellQuoted(it.name)}`} />
+        </>
+      )}
+      {wanted !== null && pinned === null && (
         <p class="quiet">
           {wanted === applied ? 'The head of the branch is applied.' : 'The head of the branch is not applied yet.'}
         </p>
