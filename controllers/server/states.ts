@@ -217,6 +217,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'git.credentials': 'read private repositories',
   'build.generate': 'generate Dockerfiles',
   functions: 'serve functions',
+  'functions.volumes': 'mount volumes in functions',
   'tasks.run': 'run commands once',
   'tasks.backup': 'back up databases',
   'tasks.restore': 'restore databases',
