@@ -299,8 +299,8 @@ describe('a change', () => {
     const web = planned.plan.steps.at(-1);
     expect(web.interrupts).toContain('volume');
     expect(web.fields).toEqual([
-      { field: 'image_url', before: 'notes:1', after: 'notes:2', secret: false, by_hand: false },
-      { field: 'env.MODE', before: null, after: null, secret: true, by_hand: false },
+      { field: 'image_url', before: 'notes:1', after: 'notes:2', secret: false, by_hand: false, declared_by: null },
+      { field: 'env.MODE', before: null, after: null, secret: true, by_hand: false, declared_by: null },
     ]);
     expect((await read(it)).revision).toBe(1);
 
