@@ -66,6 +66,7 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
     const { spec, secrets } = functionSpec(ctx, it);
     add('Function', it, { ...placeOf(it.desired), ...spec });
     for (const field of secrets) leftOut.push(`functions.${it.desired.name}: ${field}`);
+    if (it.desired.mounts.length > 0) leftOut.push(`functions.${it.desired.name}: volumes`);
   }
   const options = { lineWidth: 0, version: '1.2', schema: 'core', aliasDuplicateObjects: false } as const;
   return { content: documents.map((it) => stringify(it, options)).join('---\n'), left_out: leftOut };
