@@ -7,7 +7,6 @@ import type { Publication } from '../ports/publication.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
-import type { VolumeWriters } from '../volumes/writers.ts';
 import { Activator } from './activator.ts';
 import type { Functions } from './functions.ts';
 import type { Gate } from './gate.ts';
@@ -21,7 +20,8 @@ export interface FunctionDeps extends WorkerDeps, Omit<LaunchDeps, 'runtime' | '
   publication: Pick<Publication, 'refusalOf'>;
   gate: Gate;
   functions: Pick<Functions, 'serve' | 'leave' | 'record'>;
-  writers: Pick<VolumeWriters, 'claim'>;
+  /** One assignment at a time may write to a volume; without volumes it gives back those that it had. */
+  writers: { claim(assignment: string, volumes: readonly string[]): boolean };
   /** Networks that are known to exist. */
   networks: Set<string>;
 }

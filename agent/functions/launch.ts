@@ -8,7 +8,6 @@ import { containerName, type Ledger } from '../engine/ledger.ts';
 import type { Actual, Observer } from '../engine/observer.ts';
 import { storageLimit } from '../engine/storage-watch.ts';
 import type { Capture } from '../logs/capture.ts';
-import { mountOf } from '../service/container-spec.ts';
 import { deadline } from '../runtime/deadline.ts';
 import type { Prober } from '../runtime/probe.ts';
 import type { ContainerRuntime, ContainerSpec } from '../runtime/runtime.ts';
@@ -200,7 +199,7 @@ export class Launcher {
       capabilities: { add: [], drop: ['ALL'] },
       mounts: [
         { type: 'tmpfs', path: '/tmp', sizeBytes: usual.tmpBytes, mode: 0o1777 },
-        ...(spec.mounts ?? []).map(mountOf),
+        ...(spec.mounts ?? []).map(({ read_only: readOnly, ...mount }) => ({ ...mount, readOnly })),
       ],
       processes: usual.processes,
       memoryBytes,

@@ -88,8 +88,7 @@ function limitsOf(limits: Limits): Partial<ContainerSpec> {
   };
 }
 
-/** A mount in the form of the engine. */
-export function mountOf(mount: ServiceMount): Mount {
+function mountOf(mount: ServiceMount): Mount {
   return mount.type === 'volume'
     ? { type: 'volume', volume: mount.volume, path: mount.path, readOnly: mount.read_only, copy: mount.copy }
     : { type: 'tmpfs', path: mount.path, sizeBytes: mount.size_bytes, mode: mount.mode };
