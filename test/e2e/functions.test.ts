@@ -146,7 +146,7 @@ describe('a function', () => {
     const former = async () => (await instancesOf(id)).filter((one) => before.includes(one));
     await expect.poll(former, { timeout: 20_000 }).toEqual([]);
     await town.client.request('POST', `/api/v1/volumes/${volume.id}/unbind?wait=60`, {});
-    expect((await ask('/note')).status).toBe(500);
+    await expect.poll(async () => (await ask('/note')).status, { timeout: 20_000 }).toBe(500);
     await town.client.request('DELETE', `/api/v1/volumes/${volume.id}?wait=60`, undefined);
   });
 

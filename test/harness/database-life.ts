@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { CreateBucketCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { labels } from '../../agent/runtime/runtime.ts';
 import type { ApiObject } from '../../cli/client.ts';
 import { environmentNetwork } from '../../controllers/rollout/environment-network.ts';
 import { engines } from '../../databases/engines.ts';
@@ -175,10 +176,16 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
       },
       patientMs,
     );
-  const containers = async (of = database.id): Promise<{ name: string; id: string }[]> =>
-    Promise.all(
-      (await instancesOf(of)).map(async (id) => ({ id, name: await docker('inspect', '--format', '{{.Name}}', id) })),
-    );
+  /** In one answer of the engine: what goes meanwhile is there as a whole, or not at all. */
+  const containers = async (of = database.id): Promise<{ name: string; id: string }[]> => {
+    const filter = `label=${labels.workload}=${of}`;
+    const format = '{{.ID}} {{.Names}}';
+    const listed = await docker('ps', '--all', '--no-trunc', '--filter', filter, '--format', format);
+    return listed
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => ({ id: line.split(' ')[0] ?? '', name: line.split(' ')[1] ?? '' }));
+  };
   const containerOf = async (what: 'engine' | 'pooler', of = database.id): Promise<string> => {
     const found = (await containers(of)).find(({ name }) => name.includes('-pooler-') === (what === 'pooler'));
     return found?.id ?? '';
