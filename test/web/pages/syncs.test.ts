@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { actionLookOf, differences, losesData, lossOf, providerOf } from '../../../web/pages/syncs/sync-words.ts';
+import { actionLookOf, differences, formerCommits, losesData, lossOf, providerOf } from '../../../web/pages/syncs/sync-words.ts';
 import type { RunStep, Sync, SyncRun } from '../../../web/pages/syncs/sync-words.ts';
 
 const step = (action: string, key: string, ...fields: string[]): RunStep => ({ action, key, fields });
@@ -34,6 +34,20 @@ describe('what a sync differs in', () => {
     expect(differences(sync({ ...of, commit_wanted: 'c' }), runs)).toEqual(none);
     expect(differences(sync({ ...of, status: 'drifted' }), runs)).toEqual(none);
     expect(differences(sync(of), [])).toEqual(none);
+  });
+});
+
+describe('what a sync can go back to', () => {
+  it('is each commit that was applied as a whole, once, and not the present one', () => {
+    const outcomes = [
+      run({ commit: 'd', outcome: 'applied' }),
+      run({ commit: 'c', outcome: 'failed' }),
+      run({ commit: 'b', outcome: 'unchanged' }),
+      run({ commit: 'b', outcome: 'applied' }),
+      run({ commit: 'a', outcome: 'partly' }),
+    ];
+    expect(formerCommits({ commit_applied: 'd', commit_wanted: 'd' }, outcomes)).toEqual([outcomes[2]]);
+    expect(formerCommits({ commit_applied: null, commit_wanted: 'e' }, outcomes)).toEqual([outcomes[0], outcomes[2]]);
   });
 });
 

@@ -1,4 +1,8 @@
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { syncVerbs } from '#rules/sync.ts';
+import { whyNot } from '#rules/verb-table.ts';
+import { Button } from '../../parts/button.tsx';
 import { Card } from '../../parts/card.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
@@ -6,12 +10,15 @@ import { StatusWord } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { countText } from '../template/counts.ts';
 import { Commit } from './commit.tsx';
+import { RollbackSync } from './rollback-sync.tsx';
 import { RunSteps } from './run-steps.tsx';
-import { outcomeLooks } from './sync-words.ts';
+import { formerCommits, outcomeLooks } from './sync-words.ts';
 import type { TabProps } from './tab-props.ts';
 
 /** What became of the last commits, each with its plan. */
-export function RunsTab({ it, runs }: TabProps): VNode {
+export function RunsTab({ it, runs, below }: TabProps): VNode {
+  const [goesBackTo, setGoesBackTo] = useState<string>();
+  const former = below === undefined ? formerCommits(it, runs.data ?? []) : [];
   return (
     <Card title="Its last commits">
       {runs.error !== undefined && <ErrorBox error={runs.error} onRetry={runs.again} />}
@@ -33,6 +40,11 @@ export function RunsTab({ it, runs }: TabProps): VNode {
                 <span class="quiet small">
                   <Time at={run.at} />
                 </span>
+                {former.includes(run) && (
+                  <Button isSmall why={whyNot(syncVerbs, 'rollback', it)} onClick={() => setGoesBackTo(run.commit)}>
+                    Roll back to it
+                  </Button>
+                )}
               </div>
               {run.message !== null && <p class="small">{run.message}</p>}
               {run.changes > 0 && (
@@ -44,6 +56,9 @@ export function RunsTab({ it, runs }: TabProps): VNode {
             </li>
           ))}
         </ol>
+      )}
+      {goesBackTo !== undefined && (
+        <RollbackSync it={it} commit={goesBackTo} onClose={() => setGoesBackTo(undefined)} />
       )}
     </Card>
   );

@@ -111,11 +111,15 @@ function Verbs({ it, act, onAsk }: VerbsProps): VNode {
   const { login, store, messages } = useConsole();
   const path = { id: it.id };
   const why = (verb: keyof typeof syncVerbs.verbs): string | undefined => whyNot(syncVerbs, verb, it);
-  const change = async (body: { is_paused?: boolean; take_over?: boolean }): Promise<boolean> =>
+  const change = async (body: { is_paused?: boolean; take_over?: boolean; pinned_commit?: null }): Promise<boolean> =>
     act.run(() => store.answer('sync', () => call(login, 'PUT', '/api/v1/syncs/{id}', { path, body })));
   const takeOver = async (): Promise<void> => {
     const isDone = await change({ take_over: true });
     if (isDone) messages.say(`${it.name} has your rights in the project now`);
+  };
+  const release = async (): Promise<void> => {
+    const isDone = await change({ pinned_commit: null });
+    if (isDone) messages.say(`${it.name} follows ${it.branch} again`);
   };
   const run = async (): Promise<void> => {
     const isDone = await act.run(() =>
@@ -140,6 +144,9 @@ function Verbs({ it, act, onAsk }: VerbsProps): VNode {
           busy: act.busy,
           onSelect: () => void change({ is_paused: !it.is_paused }),
         },
+        ...(it.pinned_commit === null
+          ? []
+          : [{ label: 'Release', why: why('update'), busy: act.busy, onSelect: () => void release() }]),
         ...(it.needs_force.length > 0 ? [] : [force]),
         {
           label: 'Give it my rights',
