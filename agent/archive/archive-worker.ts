@@ -3,6 +3,7 @@ import type { WireAssignment, WireReport } from '../../agent-protocol/assignment
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { ArchiveStand } from '../../agent-protocol/workload.ts';
 import { wait } from '../../time/clock.ts';
+import { Coalesced } from '../../time/coalesced.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { RequestFailed } from '../transfer/bucket-request.ts';
@@ -41,8 +42,7 @@ export class ArchiveWorker implements Worker {
   #desired: ArchiveItem | undefined;
   #report: WireReport | undefined;
   #round = new AbortController();
-  #running: Promise<void> | undefined;
-  #isStale = false;
+  readonly #looks = new Coalesced(() => this.#look());
   #stand: ArchiveStand | undefined;
 
   constructor(id: string, deps: ArchiveDeps) {
@@ -59,19 +59,13 @@ export class ArchiveWorker implements Worker {
   }
 
   wake(): void {
-    if (this.#closing.signal.aborted || this.#running !== undefined) return;
-    this.#running = this.#run().finally(() => {
-      this.#running = undefined;
-    });
+    this.#looks.ask();
   }
 
   desire(desired: WireAssignment | undefined): void {
     const before = workOf(this.#desired);
     this.#desired = desired?.spec.type === 'archive' ? { ...desired, spec: desired.spec } : undefined;
-    if (before !== workOf(this.#desired)) {
-      this.#isStale = true;
-      this.#round.abort(new Error('Another state is desired'));
-    }
+    if (before !== workOf(this.#desired)) this.#round.abort(new Error('Another state is desired'));
     this.wake();
   }
 
@@ -85,23 +79,14 @@ export class ArchiveWorker implements Worker {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The agent is stopping'));
-    await this.#running;
+    await this.#looks[Symbol.asyncDispose]();
   }
 
-  async #run(): Promise<void> {
-    do {
-      this.#isStale = false;
-      this.#round = new AbortController();
-      const desired = this.#desired;
-      if (desired?.run === 'running') {
-        const signal = AbortSignal.any([this.#closing.signal, this.#round.signal]);
-        await this.#archive(desired, signal);
-      } else await this.#rest(desired);
-    } while (this.#isToGoOn());
-  }
-
-  #isToGoOn(): boolean {
-    return this.#isStale && !this.#closing.signal.aborted;
+  async #look(): Promise<void> {
+    this.#round = new AbortController();
+    const desired = this.#desired;
+    if (desired?.run !== 'running') return this.#rest(desired);
+    await this.#archive(desired, AbortSignal.any([this.#closing.signal, this.#round.signal]));
   }
 
   /** Nothing is sent; what waits stays in its volume. */

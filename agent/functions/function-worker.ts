@@ -1,6 +1,7 @@
 import { blankReport } from '../../agent-protocol/assignment.ts';
 import type { WireAssignment, WireReport } from '../../agent-protocol/assignment.ts';
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
+import { Coalesced } from '../../time/coalesced.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import type { ImageStore } from '../engine/image-store.ts';
 import type { Publication } from '../ports/publication.ts';
@@ -67,8 +68,7 @@ export class FunctionWorker implements Worker {
   /** Ends the start of the first instance of what is not wanted any more. */
   #warming: { wanted: string; ending: AbortController } | undefined;
   #port: { number: number; close: AsyncDisposable } | undefined;
-  #isStale = true;
-  #running: Promise<void> | undefined;
+  readonly #looks = new Coalesced(() => this.#look());
   #cancelTimer: () => void = () => undefined;
 
   constructor(id: string, deps: FunctionDeps) {
@@ -91,11 +91,7 @@ export class FunctionWorker implements Worker {
 
   wake(): void {
     void this.#launcher.looked();
-    this.#isStale = true;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-      if (this.#isStale && !this.#isClosing()) this.wake(); // woken while the last run ended
-    });
+    this.#looks.ask();
   }
 
   desire(desired: WireAssignment | undefined): void {
@@ -117,26 +113,23 @@ export class FunctionWorker implements Worker {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The agent is stopping'));
     this.#cancelTimer();
-    await this.#running;
+    await this.#looks[Symbol.asyncDispose]();
     this.#activator?.abandon();
     await this.#port?.close[Symbol.asyncDispose]();
   }
 
-  async #run(): Promise<void> {
-    while (this.#isStale && !this.#isClosing()) {
-      this.#isStale = false;
-      this.#cancelTimer();
-      const desired = this.#desired;
-      try {
-        const report = await this.#reconcile(desired);
-        if (report !== undefined) this.#sendReport(report);
-        if (report?.error === undefined) continue;
-      } catch (error) {
-        if (this.#isClosing()) return;
-        this.#failed(desired, error);
-      }
-      this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
+  async #look(): Promise<void> {
+    this.#cancelTimer();
+    const desired = this.#desired;
+    try {
+      const report = await this.#reconcile(desired);
+      if (report !== undefined) this.#sendReport(report);
+      if (report?.error === undefined) return;
+    } catch (error) {
+      if (this.#isClosing()) return;
+      this.#failed(desired, error);
     }
+    this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
   }
 
   #isClosing(): boolean {
@@ -165,7 +158,7 @@ export class FunctionWorker implements Worker {
       if (this.#desired !== desired) return undefined; // another look follows at once
       if (this.#activator === undefined) await this.#launcher.sweep();
       await this.#serve(desired, image, wanted);
-      if (this.#isStale) return undefined; // another look follows at once
+      if (this.#looks.isAsked) return undefined; // another look follows at once
     }
     await this.#launcher.sweep();
     const problem = await this.#open(desired);

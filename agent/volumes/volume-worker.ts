@@ -1,6 +1,7 @@
 import { blankReport } from '../../agent-protocol/assignment.ts';
 import type { WireAssignment, WireCopiedVolume, WireReport, WireVolume } from '../../agent-protocol/assignment.ts';
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
+import { Coalesced } from '../../time/coalesced.ts';
 import { Paced } from '../tasks/paced.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { deadline } from '../runtime/deadline.ts';
@@ -52,8 +53,7 @@ export class VolumeWorker implements Worker {
   #report: WireReport | undefined;
   /** What the last look at it showed; absent before the first one. */
   #seen: 'there' | 'lost' | undefined;
-  #isStale = true;
-  #running: Promise<void> | undefined;
+  readonly #looks = new Coalesced(() => this.#look());
   #cancelTimer: () => void = () => undefined;
   /** Aborted when another state is desired. */
   #round = new AbortController();
@@ -82,11 +82,7 @@ export class VolumeWorker implements Worker {
   }
 
   wake(): void {
-    this.#isStale = true;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-      if (this.#isStale && !this.#isClosing()) this.wake(); // woken while the last run ended
-    });
+    this.#looks.ask();
   }
 
   desire(desired: WireAssignment | undefined): void {
@@ -110,30 +106,27 @@ export class VolumeWorker implements Worker {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The agent is stopping'));
     this.#cancelTimer();
-    await this.#running;
+    await this.#looks[Symbol.asyncDispose]();
   }
 
-  async #run(): Promise<void> {
-    while (this.#isStale && !this.#isClosing()) {
-      this.#isStale = false;
-      this.#cancelTimer();
-      this.#round = new AbortController();
-      const desired = this.#desired;
-      let ms = lookMs;
-      try {
-        this.#sendReport(await this.#reconcile(desired, this.#round.signal));
-        this.#failures = 0;
-        if (this.#seen === 'lost') ms = retryMs;
-      } catch (error) {
-        if (this.#isClosing()) return;
-        if (this.#round.signal.aborted) continue;
-        const isNew = this.#held?.error !== error;
-        ms = isNew ? this.#retryAfter(desired, error) : this.#heldMs;
-        this.#failed(desired, error, isNew);
-      }
-      if (this.#isClosing()) return;
-      if (desired !== undefined) this.#cancelTimer = this.#deps.clock.timer(ms, () => this.wake());
+  async #look(): Promise<void> {
+    this.#cancelTimer();
+    this.#round = new AbortController();
+    const desired = this.#desired;
+    let ms = lookMs;
+    try {
+      this.#sendReport(await this.#reconcile(desired, this.#round.signal));
+      this.#failures = 0;
+      if (this.#seen === 'lost') ms = retryMs;
+    } catch (error) {
+      // another look follows at once, or none
+      if (this.#isClosing() || this.#round.signal.aborted) return;
+      const isNew = this.#held?.error !== error;
+      ms = isNew ? this.#retryAfter(desired, error) : this.#heldMs;
+      this.#failed(desired, error, isNew);
     }
+    if (this.#isClosing()) return;
+    if (desired !== undefined) this.#cancelTimer = this.#deps.clock.timer(ms, () => this.wake());
   }
 
   #isClosing(): boolean {
