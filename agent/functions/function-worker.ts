@@ -62,6 +62,8 @@ export class FunctionWorker implements Worker {
   #of: string | undefined;
   /** What the activator serves, as JSON. */
   #served: string | undefined;
+  /** What the instances of the activator mount, as JSON. */
+  #mounts: string | undefined;
   #refused: Refused | undefined;
   /** A failure that may pass by itself, until it is tried again: what the engine tells of a try wakes the worker. */
   #held: { wanted: string; error: RuntimeFailure; againAt: number } | undefined;
@@ -148,6 +150,10 @@ export class FunctionWorker implements Worker {
       return { ...this.#blank(), phase: 'stopped', ...(desired === undefined && { gone: true }) };
     }
     if (!observer.reachable) return undefined;
+    const mounts = JSON.stringify(desired.spec.mounts ?? []);
+    // what serves with other volumes may start instances that write to them: nothing of it is left once others may
+    if (this.#activator !== undefined && this.#mounts !== mounts) await this.#end();
+    this.#mounts = mounts;
     if (!writers.claim(this.id, writtenVolumes(desired)))
       throw new RuntimeFailure('volume_in_use', othersVolume, { retryable: true });
     const wanted = servedOf(desired);

@@ -1,5 +1,6 @@
 import type { Observer } from '../engine/observer.ts';
 import { labels } from '../runtime/runtime.ts';
+import type { Container } from '../runtime/runtime.ts';
 
 /**
  * Decides which assignment may write to which volume: one at a time, whatever the control plane asks for. Containers
@@ -11,6 +12,8 @@ export class VolumeWriters {
   /** The assignment that may write to each volume. */
   readonly #writers = new Map<string, string>();
   readonly #waiting = new Set<string>();
+  /** Assignments that were found by the labels of their containers to hold what another one waits for. */
+  readonly #holders = new Set<string>();
 
   /** @param freed called with the assignments that wait, when a volume may have become free */
   constructor(observer: Pick<Observer, 'assignments' | 'of'>, freed: (assignments: readonly string[]) => void) {
@@ -39,8 +42,10 @@ export class VolumeWriters {
       ([volume, writer]) => writer === assignment && !volumes.includes(volume) && !this.#mayWrite(assignment, volume),
     );
     for (const [volume] of left) this.#writers.delete(volume);
+    const isHolder = this.#holders.has(assignment) && !this.#mayWriteAny(assignment);
+    if (isHolder) this.#holders.delete(assignment);
     const waiting = [...this.#waiting];
-    if (left.length === 0 || waiting.length === 0) return;
+    if ((left.length === 0 && !isHolder) || waiting.length === 0) return;
     this.#waiting.clear();
     this.#freed(waiting);
   }
@@ -48,17 +53,24 @@ export class VolumeWriters {
   #writerOf(volume: string): string | undefined {
     const known = this.#writers.get(volume);
     if (known !== undefined) return known;
-    return [...this.#observer.assignments()].find((assignment) => this.#mayWrite(assignment, volume));
+    const holder = [...this.#observer.assignments()].find((assignment) => this.#mayWrite(assignment, volume));
+    if (holder !== undefined) this.#holders.add(holder);
+    return holder;
+  }
+
+  /** True if a container of the assignment may run and write to some volume. */
+  #mayWriteAny(assignment: string): boolean {
+    return this.#observer.of(assignment).some(({ container }) => writtenBy(container).length > 0);
   }
 
   /** True if a container of the assignment has the volume and may run. */
   #mayWrite(assignment: string, volume: string): boolean {
-    return this.#observer
-      .of(assignment)
-      .some(
-        ({ container }) =>
-          ['running', 'paused', 'restarting'].includes(container.state) &&
-          (container.labels[labels.writes] ?? '').split(' ').includes(volume),
-      );
+    return this.#observer.of(assignment).some(({ container }) => writtenBy(container).includes(volume));
   }
+}
+
+/** The volumes that a container may write to; none if it does not run. */
+function writtenBy({ state, labels: of }: Container): readonly string[] {
+  if (!['running', 'paused', 'restarting'].includes(state)) return [];
+  return (of[labels.writes] ?? '').split(' ').filter((volume) => volume !== '');
 }

@@ -1,5 +1,6 @@
 import { objectsIn } from '../../store/objects-in.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting, isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
@@ -7,6 +8,7 @@ import type { RequestContext } from '../endpoint/context.ts';
 import { conflicting } from '../ground/api-error.ts';
 import { mountingWorkloads } from '../resources/volume.ts';
 import type { MountingWorkload } from '../resources/volume.ts';
+import { requireAgent } from './agent-capability.ts';
 import { requireOwnVolume } from './backing-up.ts';
 import { holdPopulation, inWords } from './population.ts';
 
@@ -37,6 +39,8 @@ export async function requireMountable(
 ): Promise<void> {
   const { view } = ctx;
   requireOwnVolume(view, volume);
+  if (isKind(workload, 'function') && workload.desired.environment_id !== volume.desired.environment_id)
+    throw conflicting('The volume is in another environment than the function: bind one of its own environment');
   if (workload.desired.server_id !== volume.desired.server_id)
     throw conflicting(`The volume is on another server than the ${workload.meta.kind}: bind a volume of that server`);
   if (isKind(workload, 'application') && workload.desired.source.type === 'compose')
@@ -50,9 +54,16 @@ export async function requireMountable(
     throw conflicting(
       'The application has several instances, and one may write to a volume: scale it to 1, or bind read_only',
     );
+  if (isKind(workload, 'function')) requireSharing(view, workload);
   if (isKind(workload, 'function') && volume.desired.copy_from !== undefined && volume.observed?.copied !== true)
     throw conflicting('The volume is being copied: bind it to the function once it is available');
   unit.require(volume);
+}
+
+/** @throws ApiError CONFLICT if the agent of the server is connected and too old; one that is away may be of this release. */
+function requireSharing(view: TenantView, { desired }: ReadonlyResource<'function'>): void {
+  const agent = view.agent(desired.server_id);
+  if (agent !== undefined) requireAgent(agent, 'functions.volumes', { lack: 'mounts no volumes in functions' });
 }
 
 /** Changes what a workload mounts. */

@@ -43,7 +43,14 @@ export function awaitedPooler(world: World): Because | undefined {
   const pooler = poolerOf(world);
   if (pooler === undefined) return poolers.length > 0 ? 'its pooler to end' : undefined;
   if (database.desired.run === 'stopped') return undefined;
-  return isServing(world, pooler) ? undefined : 'its pooler to become ready';
+  if (isServing(world, pooler) || isBeyondWaiting(world)) return undefined;
+  return 'its pooler to become ready';
+}
+
+/** What its condition tells is not over by itself: nothing is waited for, and its server tells when it changes. */
+function isBeyondWaiting({ database, poolers }: World): boolean {
+  const { errors, isCrashLooping } = healthOf(poolers, database.meta.id, 1);
+  return isCrashLooping || errors.some((error) => hasCode(error, 'out_of_memory') || meaningOf(error).isFatal === true);
 }
 
 /** Why queries by the pooler are not answered; `undefined`: they are. */

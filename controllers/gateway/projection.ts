@@ -109,7 +109,7 @@ export class Projection {
       case 'service':
         return this.#lackOfService(spec);
       case 'function':
-        return this.#lackOfFunction(spec);
+        return this.#lackOfFunction(spec, run);
       case 'archive':
         return this.#options.capabilities.has('archive') ? undefined : cannotArchive;
       case 'volume':
@@ -136,10 +136,11 @@ export class Projection {
     return this.#knowsServices || toEarlier(withOneName(settingsOf(spec))) !== undefined ? undefined : cannotRun;
   }
 
-  #lackOfFunction({ mounts }: DeepReadonly<FunctionSpec>): Unsendable | undefined {
+  /** An agent that knows no mounts ends a function all the same. */
+  #lackOfFunction({ mounts }: DeepReadonly<FunctionSpec>, run: Assignment['desired']['run']): Unsendable | undefined {
     const { capabilities } = this.#options;
     if (!capabilities.has('functions')) return cannotServe;
-    return mounts === undefined || capabilities.has('functions.volumes') ? undefined : cannotShare;
+    return mounts === undefined || run === 'stopped' || capabilities.has('functions.volumes') ? undefined : cannotShare;
   }
 
   #lackOfTask(spec: DeepReadonly<StoredTask>, run: Assignment['desired']['run']): Unsendable | undefined {

@@ -47,7 +47,7 @@ export const restoreController: Controller<'restore'> = {
     'volume',
     'wal_archive',
   ],
-  children: ['application', 'assignment', 'database', 'volume'],
+  children: ['application', 'assignment', 'database', 'function', 'volume'],
   notifies: ['restore_completed', 'restore_failed'],
   wakes: [
     onChild('assignment', ({ meta }) => meta.owners.flatMap((it) => (it.kind === 'restore' ? [it.id] : []))),

@@ -213,4 +213,37 @@ describe('a function on its server', () => {
     await world.until('an application has it after that', isReady(again));
     expect(states().filter((one) => one.startsWith('hello'))).toEqual([]);
   });
+
+  it('that gave its volume back starts nothing that writes to it, also where its present settings do not start', async () => {
+    const mounts: WireFunction['mounts'] = [
+      { type: 'volume', volume: name, path: '/data', read_only: false, copy: true },
+    ];
+    const kept = volume();
+    const item = served('hello:1', { mounts });
+    await world.snapshot(kept, item);
+    await world.until('it serves', isReady(item));
+    const unbound = served('broken:1', { mounts: undefined }, item);
+    const writer = mounting();
+    await world.snapshot(kept, unbound, writer);
+    await world.until('an application writes to it', isReady(writer));
+    await world.until('it is refused', () => world.report(unbound)?.error?.code === 'not_started');
+    await world.pass(120_000, 1_000);
+    const writing = world.engine.containers.filter(({ mutable }) => mutable.mounts.some(({ source }) => source === name));
+    expect(writing.map(({ mutable }) => mutable.labels['setpoint.assignment'])).toEqual([writer.id]);
+  });
+
+  it('leaves its volume to who waits for it once an agent that starts anew has ended what was left', async () => {
+    const mounts: WireFunction['mounts'] = [
+      { type: 'volume', volume: name, path: '/data', read_only: false, copy: true },
+    ];
+    const kept = volume();
+    const item = served('hello:1', { mounts });
+    await world.snapshot(kept, item);
+    await world.until('it serves', isReady(item));
+    await world.stop();
+    await world.start();
+    const writer = mounting();
+    await world.snapshot(kept, writer, served('hello:1', { mounts: undefined }, item));
+    await world.until('an application writes to it', isReady(writer));
+  });
 });

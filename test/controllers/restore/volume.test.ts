@@ -89,6 +89,20 @@ test('the volume gets what was restored, and the new one the former data for a w
   expect(it.mounts()).toEqual([{ volume_id: id('data'), data_id: id('fresh'), path: '/data', read_only: false }]);
 });
 
+test('a function that mounts the volume mounts what was restored', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  const unit = rig.repo.begin();
+  const of = { project_id: id('shop'), environment_id: id('environment'), server_id: id('server') };
+  const mounts = [{ volume_id: id('data'), path: '/data', read_only: false }];
+  unit.create('function', id('hello'), desiredState('function', { ...of, mounts }));
+  await commit(unit);
+  await rig.rest();
+  await it.report(done);
+  expect(it.phase()).toBe('completed');
+  expect(it.view.get('function', id('hello'))?.desired.mounts).toEqual([{ ...mounts[0], data_id: id('fresh') }]);
+});
+
 test('a volume that was lost gets what was restored, and what it had is removed at once', async () => {
   await using rig = await openRig({ controllers });
   const it = await asked(rig, { reason: 'DataLost' });
