@@ -38,6 +38,7 @@ import type { Place } from '../workloads/place.ts';
 import { holdPopulation } from '../workloads/population.ts';
 import { requirePort } from '../workloads/ports.ts';
 import { addApplication, changeApplication } from '../workloads/writing-application.ts';
+import { requireUnpooled } from '../workloads/pooling.ts';
 import { addDatabase, judgeDatabase, requireUnreferred, writeDatabase } from '../workloads/writing-database.ts';
 import { addEnvironment, writeEnvironment } from '../workloads/writing-environment.ts';
 import { ComingView } from './coming-view.ts';
@@ -145,6 +146,7 @@ class Pass {
   readonly #declared = new Set<string>();
   /** Steps that change back what others changed of what the manager alone declares. */
   readonly #corrections = new Set<PlannedStep>();
+  readonly #changedDatabases: Parameters<typeof requireUnpooled>[1][] = [];
 
   constructor(ctx: RequestContext, asked: Applying) {
     this.#coming = new ComingView(ctx.view);
@@ -179,12 +181,14 @@ class Pass {
       await this.#apply(unit, it);
       this.#coming.show(unit);
     }
-    if (!prune) return;
-    for (const it of this.#forgotten()) {
-      const unit = await unitFor();
-      await this.#prune(unit, it);
-      this.#coming.show(unit);
-    }
+    if (prune)
+      for (const it of this.#forgotten()) {
+        const unit = await unitFor();
+        await this.#prune(unit, it);
+        this.#coming.show(unit);
+      }
+    // what refers to a pooler may be changed by the same set
+    for (const one of this.#changedDatabases) requireUnpooled(this.#ctx.view, one);
   }
 
   async #apply(unit: Unit, it: DeclaredObject): Promise<void> {
@@ -264,6 +268,7 @@ class Pass {
     const update = { ...this.#defaults(live, fields), ...sent, ...this.#parameters(former?.leaves, parameters) };
     const changed = unit.change(live, (draft) => writeDatabase(draft, update, ctx));
     judgeDatabase(ctx, unit, { it: live, changed, body: update });
+    this.#changedDatabases.push({ it: live, changed });
     this.#label(unit, live, it);
     this.#changed(unit, it, { live, changed, fields });
   }

@@ -34,8 +34,9 @@ export function pooledAddress({ desired }: Database): Address | undefined {
   return { host: sideHost(desired.internal_id, poolerService), port: pooler.port };
 }
 
-/** @throws ApiError CONFLICT naming what refers to the pooler of the database */
-export function requireUnpooled(view: TenantView, it: Database): void {
+/** Requires that nothing refers to a pooler that a change takes away. @throws ApiError CONFLICT naming what does */
+export function requireUnpooled(view: TenantView, { it, changed }: { it: Database; changed: Database }): void {
+  if (it.desired.connection_pooling !== true || changed.desired.connection_pooling === true) return;
   const lack = referralsInWords(view, it, pooledAttributes);
   if (lack !== undefined) throw conflicting(`${lack} by its pooler: change them first`);
 }

@@ -16,7 +16,7 @@ import { requireVolumeRoom } from './new-application.ts';
 import { newDatabase, requireDatabaseRoom } from './new-database.ts';
 import { enterPlace } from './place.ts';
 import type { Place } from './place.ts';
-import { requireUnpooled, setPooling } from './pooling.ts';
+import { setPooling } from './pooling.ts';
 import { requirePort } from './ports.ts';
 
 /** Adds a new database and its volume to a unit, judged by all that a request for it is judged by. @throws ApiError */
@@ -59,7 +59,6 @@ export function judgeDatabase(
   setSchedule(ctx, unit, { it, changed, body });
   if (desired.archive?.destination_id !== it.desired.archive?.destination_id) holdDestination(ctx.view, unit, desired);
   if (desired.name !== it.desired.name) requireUnreferred(ctx.view, it);
-  if (desired.connection_pooling !== it.desired.connection_pooling) requireUnpooled(ctx.view, it);
   if (desired.parameters !== it.desired.parameters || desired.memory_limit !== it.desired.memory_limit)
     requireMemory(desired);
   if (desired.exposed_port === it.desired.exposed_port) return;

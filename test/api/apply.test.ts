@@ -369,6 +369,20 @@ describe('a database whose connections are pooled', () => {
     expect(await shown()).toBe(false);
   });
 
+  it('are not pooled any more once nothing declared takes the pooler, also by the same text', async () => {
+    const at = await place();
+    const text = (pooling: boolean, url: string): string =>
+      [
+        db(`connection_pooling: ${pooling}`),
+        object('Application', 'web', 'image_url: "web:1"', `env: {URL: "\${databases.db.${url}}"}`),
+      ].join('---\n');
+    expect((await at.apply(text(true, 'pooled_url'))).status).toBe(200);
+    const refused = await at.apply(text(false, 'pooled_url'));
+    expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('by its pooler')]);
+    const { status, data } = await at.apply(text(false, 'url'));
+    expect([status, data?.changes]).toEqual([200, true]);
+  });
+
   it('of a template is what its applications take, and refused where it is not pooled', async () => {
     const at = await place();
     const text = (pooled: string): string =>

@@ -5,6 +5,7 @@ import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { Database, DatabaseCreate, databases, DatabaseUpdate } from '../../resources/database.ts';
 import { placeFrom } from '../../workloads/place.ts';
 import { requirePort } from '../../workloads/ports.ts';
+import { requireUnpooled } from '../../workloads/pooling.ts';
 import { addDatabase, judgeDatabase, requireUnreferred, writeDatabase } from '../../workloads/writing-database.ts';
 import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint, updateEndpoint } from '../resource-endpoints.ts';
 
@@ -44,6 +45,7 @@ export const updateDatabase = updateEndpoint(
     change: writeDatabase,
     async check(ctx, unit, input) {
       judgeDatabase(ctx, unit, input);
+      requireUnpooled(ctx.view, input);
     },
   },
 );
