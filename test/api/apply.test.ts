@@ -375,7 +375,7 @@ describe('a database whose connections are pooled', () => {
       [
         db(`connection_pooling: ${pooling}`),
         object('Application', 'web', 'image_url: "web:1"', `env: {URL: "\${databases.db.${url}}"}`),
-      ].join('---\n');
+      ].join('\n---\n');
     expect((await at.apply(text(true, 'pooled_url'))).status).toBe(200);
     const refused = await at.apply(text(false, 'pooled_url'));
     expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('by its pooler')]);
