@@ -378,7 +378,7 @@ describe('a database whose connections are pooled', () => {
       ].join('\n---\n');
     expect((await at.apply(text(true, 'pooled_url'))).status).toBe(200);
     const refused = await at.apply(text(false, 'pooled_url'));
-    expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('by its pooler')]);
+    expect([refused.status, refused.body.error?.message]).toEqual([400, expect.stringContaining('not pooled')]);
     const { status, data } = await at.apply(text(false, 'url'));
     expect([status, data?.changes]).toEqual([200, true]);
   });

@@ -222,13 +222,15 @@ describe('a function on its server', () => {
     const item = served('hello:1', { mounts });
     await world.snapshot(kept, item);
     await world.until('it serves', isReady(item));
-    const unbound = served('broken:1', { mounts: undefined }, item);
+    const unbound = served('broken:1', { mounts: undefined, warm: true }, item);
     const writer = mounting();
     await world.snapshot(kept, unbound, writer);
     await world.until('an application writes to it', isReady(writer));
     await world.until('it is refused', () => world.report(unbound)?.error?.code === 'not_started');
     await world.pass(120_000, 1_000);
-    const writing = world.engine.containers.filter(({ mutable }) => mutable.mounts.some(({ source }) => source === name));
+    const writing = world.engine.containers.filter(({ mutable }) =>
+      mutable.mounts.some(({ source }) => source === name),
+    );
     expect(writing.map(({ mutable }) => mutable.labels['setpoint.assignment'])).toEqual([writer.id]);
   });
 
