@@ -58,7 +58,14 @@ export const SyncRuns = z
       outcome: SyncOutcome,
       message: nullableText,
       steps: z
-        .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()) }))
+        .array(
+          z.object({
+            action: z.string(),
+            key: z.string(),
+            fields: z.array(z.string()),
+            loses_data: z.boolean().nullable().meta({ description: 'null: an earlier release has recorded the step' }),
+          }),
+        )
         .meta({ description: 'The first steps of its plan that change something' }),
       changes: z.int().meta({ description: 'All steps that change something' }),
     }),
@@ -172,7 +179,11 @@ export function runsOf({ observed }: It): SyncRuns {
   return (observed?.runs ?? []).map(({ commit_message, message, steps, ...run }) => ({
     ...run,
     ...orNull({ commit_message, message }),
-    steps: steps.map(({ fields, ...step }) => ({ ...step, fields: [...fields] })),
+    steps: steps.map(({ fields, loses_data, ...step }) => ({
+      ...step,
+      fields: [...fields],
+      ...orNull({ loses_data }),
+    })),
   }));
 }
 

@@ -1,4 +1,5 @@
 import { defined } from '../../store/defined.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
 import { maxMessageChars, maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
 import type { SyncRun } from '../../store/kinds/sync.ts';
@@ -100,22 +101,28 @@ export function runOf(
     }),
     at: at.toISOString(),
     outcome,
-    steps: steps.slice(0, maxRunSteps).map(({ action, key, fields }) => ({
+    steps: steps.slice(0, maxRunSteps).map(({ action, key, fields, loses_data }) => ({
       action,
       key,
       fields: fields.slice(0, maxStepFields).map(({ field }) => field),
+      loses_data: loses_data !== null,
     })),
     changes: steps.length,
   };
 }
 
-/** The runs with a new one, unless it says what the newest says: a commit that still fails is no news. Pure. */
+/**
+ * The runs with a new one, unless it says what the newest says: a commit that still fails is no news. One that says it of
+ * another plan takes the place of the newest, so that the plan that is shown is the present one. Pure.
+ */
 export function withRun(before: DeepReadonly<SyncRun[]> | undefined, run: SyncRun): SyncRun[] {
   const former = (before ?? []).map(copyOf);
-  const [newest] = former;
+  const [newest, ...rest] = former;
   const says = ({ commit, outcome, message }: SyncRun): string => `${commit} ${outcome} ${message ?? ''}`;
-  const isNews = newest === undefined || says(newest) !== says(run) || run.outcome === 'applied';
-  return isNews ? [run, ...former].slice(0, maxSyncRuns) : former;
+  if (newest === undefined || says(newest) !== says(run) || run.outcome === 'applied')
+    return [run, ...former].slice(0, maxSyncRuns);
+  const isOfPlan = newest.changes === run.changes && jsonEqual(newest.steps, run.steps);
+  return isOfPlan ? former : [run, ...rest];
 }
 
 function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {

@@ -46,7 +46,15 @@ export const SyncRun = z.object({
   message: z.string().max(maxMessageChars).optional(),
   /** The first steps of its plan that change something. */
   steps: z
-    .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()).max(maxStepFields) }))
+    .array(
+      z.object({
+        action: z.string(),
+        key: z.string(),
+        fields: z.array(z.string()).max(maxStepFields),
+        /** Whether it loses data; absent: an earlier release has recorded it. */
+        loses_data: z.boolean().optional(),
+      }),
+    )
     .max(maxRunSteps),
   /** All steps that change something. */
   changes: z.int(),

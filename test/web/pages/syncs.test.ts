@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { actionLookOf, differences, formerCommits, losesData, lossOf, providerOf } from '../../../web/pages/syncs/sync-words.ts';
 import type { RunStep, Sync, SyncRun } from '../../../web/pages/syncs/sync-words.ts';
 
-const step = (action: string, key: string, ...fields: string[]): RunStep => ({ action, key, fields });
+const step = (action: string, key: string, ...fields: string[]): RunStep => ({
+  action,
+  key,
+  fields,
+  loses_data: null,
+});
 const run = (change: Partial<SyncRun>): SyncRun => ({
   commit: 'b',
   commit_message: null,
@@ -65,6 +70,8 @@ describe('what a forced step loses', () => {
     ['applications.web', step('delete', 'applications.web'), false, 'which the commit does not declare'],
     ['template_instances.wiki', step('update', 'template_instances.wiki'), true, 'What others have set'],
     ['volumes.more', undefined, true, 'What is there as volumes.more'],
+    ['functions.hello', { ...step('delete', 'functions.hello'), loses_data: true }, true, 'functions.hello, which'],
+    ['volumes.files', { ...step('replace', 'volumes.files'), loses_data: false }, false, 'volumes.files'],
   ] as const)('of %s by %o is said, with data: %s', (key, of, hasData, text) => {
     expect(losesData(key, of)).toBe(hasData);
     expect(lossOf(key, of)).toContain(text);

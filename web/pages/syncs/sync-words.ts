@@ -51,9 +51,10 @@ export function formerCommits(
 /** Kinds of objects that have data, as keys begin with them. */
 const withData: Readonly<Record<string, string>> = { 'volumes.': 'volume', 'databases.': 'database' };
 
-/** Whether forcing a step may lose data; of a step that is not known it is taken to. */
+/** Whether forcing a step may lose data, as its plan says; of a step that is not known it is taken to. */
 export function losesData(key: string, step: RunStep | undefined): boolean {
   if (step === undefined) return true;
+  if (step.loses_data !== null) return step.loses_data;
   const hasData = Object.keys(withData).some((prefix) => key.startsWith(prefix));
   if (hasData) return step.action === 'delete' || step.action === 'replace';
   // an instance has volumes and databases of its own
