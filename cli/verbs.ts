@@ -728,6 +728,7 @@ export const verbs: readonly Verb[] = [
       new Option('--no-prune', 'create: what is not declared any more stays'),
       new Option('--drift <policy>', 'create: what becomes of changes by hand').choices(['warn', 'correct']),
       new Option('--force <keys...>', 'run: steps that may lose data, or overwrite what others have set'),
+      new Option('--commit <commit>', 'run: refused unless this is the commit that is wanted'),
       new Option('--set <pairs...>', 'create, set: what stands in the files for ${vars.NAME}: NAME=VALUE').argParser(
         variable,
       ),

@@ -147,19 +147,23 @@ export const SyncUpdate = z
   })
   .partial();
 
+const CommitStart = z
+  .string()
+  .regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least');
+
 export const SyncNow = z.strictObject({
   force: z.array(z.string().max(maxKeyChars)).max(100).optional().meta({
     description:
       'Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them',
   }),
+  commit: CommitStart.optional().meta({ description: 'Refused unless it is commit_wanted: what the caller has seen' }),
+  generation: z.int().optional().meta({ description: 'Refused unless it is that of the sync, as the caller has seen it' }),
 });
 
 export const SyncRollback = z.strictObject({
-  commit: z
-    .string()
-    .regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least')
-    .optional()
-    .meta({ description: 'One that it has applied and still records; by default the one before commit_applied' }),
+  commit: CommitStart.optional().meta({
+    description: 'One that it has applied and still records; by default the one before commit_applied',
+  }),
 });
 
 type It = ReadonlyResource<'sync'>;

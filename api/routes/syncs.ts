@@ -213,10 +213,10 @@ export const runSync = defineEndpoint({
   body: SyncNow,
   response: Sync,
   settle: syncs.settle,
-  handle: async (ctx, { it, body: { force = [] } }) => {
+  handle: async (ctx, { it, body: { force = [], ...seen } }) => {
+    requireSeen(it, seen);
     const commit = it.observed?.commit_wanted;
-    if (force.length > 0 && commit === undefined)
-      throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
+    if (force.length > 0) requirePlan(it);
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
       draft.request = { at: ctx.clock.now().toISOString(), force: [...force], ...defined({ commit }) };
@@ -224,6 +224,32 @@ export const runSync = defineEndpoint({
     return ctx.commit(unit, () => syncs.answerOf(changed, ctx.view));
   },
 });
+
+/** @throws ApiError CONFLICT if the sync is not as the caller has seen it */
+function requireSeen(
+  { meta, observed }: ReadonlyResource<'sync'>,
+  { commit, generation }: Pick<z.infer<typeof SyncNow>, 'commit' | 'generation'>,
+): void {
+  const wanted = observed?.commit_wanted;
+  if (commit !== undefined && wanted?.startsWith(commit) !== true)
+    throw conflicting(
+      `The commit that is wanted is not ${commit.slice(0, 12)} but ${wanted?.slice(0, 12) ?? 'not known yet'}: look at what it needs, and ask for that`,
+    );
+  if (generation !== undefined && generation !== meta.generation)
+    throw conflicting(
+      `The sync was changed or asked for meanwhile: its generation is ${meta.generation}, not ${generation}. Look at what it needs now, and ask for that`,
+    );
+}
+
+/** @throws ApiError CONFLICT unless the present settings were planned, so that it is known what is forced */
+function requirePlan({ meta, observed }: ReadonlyResource<'sync'>): void {
+  if (observed?.commit_wanted === undefined)
+    throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
+  if (observed.observedGeneration !== meta.generation)
+    throw conflicting(
+      'Nothing can be forced yet, as the sync was changed or asked for since its commit was planned: wait until observed_generation is generation, and look at needs_force',
+    );
+}
 
 export const rollbackSync = defineEndpoint({
   method: 'POST',

@@ -19,6 +19,8 @@ export interface SyncOptions {
   prune?: boolean;
   drift?: string;
   force?: string[];
+  /** Whose steps are forced; absent: of whatever commit is wanted. */
+  commit?: string;
   /** Rolled back to; absent: the one that was applied before. */
   to?: string;
   /** What stands in the files for `${vars.NAME}`. */
@@ -104,7 +106,12 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
       );
     }
     case 'run':
-      return print(await client.request('POST', `${path}/sync${query}`, force === undefined ? {} : { force }));
+      return print(
+        await client.request('POST', `${path}/sync${query}`, {
+          ...(force !== undefined && { force }),
+          ...(options.commit !== undefined && { commit: options.commit }),
+        }),
+      );
     case 'rollback':
       return print(
         await client.request(
@@ -170,5 +177,6 @@ function print(answer: unknown): void {
   if (typeof pinned_commit === 'string')
     console.log(`It is pinned to ${short(pinned_commit)}: setpoint sync release ${name} follows the branch again`);
   if (message !== null) console.log(message);
-  if (needs_force.length > 0) console.log(`  setpoint sync run ${name} --force ${needs_force.join(' ')}`);
+  const of = commit_wanted === null ? '' : ` --commit ${short(commit_wanted)}`;
+  if (needs_force.length > 0) console.log(`  setpoint sync run ${name}${of} --force ${needs_force.join(' ')}`);
 }

@@ -427,6 +427,27 @@ describe('what is forced', () => {
     expect((await world.repo.get('sync', id))?.desired.request).toMatchObject({ commit: seen, force: [] });
   });
 
+  it('is of what the caller has seen', async () => {
+    const at = await place();
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': files });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const head = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    const { generation } = await reaches(id, 'waiting', head);
+    const force = ['volumes.files'];
+    for (const [seen, words] of [
+      [{ commit: good }, `is not ${good.slice(0, 12)} but ${head.slice(0, 12)}`],
+      [{ commit: head, generation: generation - 1 }, `its generation is ${generation}, not ${generation - 1}`],
+    ] as const)
+      expect((await run(id, { force, ...seen })).body.error).toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringContaining(words),
+      });
+    expect((await run(id, { force, commit: head.slice(0, 7), generation })).status).toBe(200);
+    await reaches(id, 'in_sync', head);
+  });
+
   it('is nothing while no commit is known', async () => {
     const at = await place();
     const id = await made(at, { is_paused: true });

@@ -65,25 +65,33 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
     /^NAME +PROJECT +REPOSITORY +BRANCH +STATUS +WANTED +APPLIED .*\nshop .* main +waiting +bbbbbbbbbbbb +aaaaaaaaaaaa /,
   );
   expect((await run('show', 'shop')).out).toMatch(
-    /^sync shop: waiting; commit wanted: bbbbbbbbbbbb, applied: aaaaaaaaaaaa\nIt waits for a person\n {2}setpoint sync run shop --force volumes\.files\nCOMMIT .*\nbbbbbbbbbbbb .* waiting +1 +It waits\n$/i,
+    /^sync shop: waiting; commit wanted: bbbbbbbbbbbb, applied: aaaaaaaaaaaa\nIt waits for a person\n {2}setpoint sync run shop --commit bbbbbbbbbbbb --force volumes\.files\nCOMMIT .*\nbbbbbbbbbbbb .* waiting +1 +It waits\n$/i,
   );
   expect((await run('set', 'shop', '--set', 'TAG=1', '--no-wait')).code).toBe(0);
   expect((await run('set', 'shop', '--set', 'MODE=plain', '--no-wait')).code).toBe(0);
   expect((await owner.get(`/syncs/${id}`)).data.variables).toEqual({ TAG: '1', MODE: 'plain' });
+  // what was planned is not of these variables
+  expect(await run('run', 'shop', '--force', 'volumes.files', '--no-wait')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('since its commit was planned'),
+  });
   expect(await run('rollback', 'shop', '--no-wait')).toMatchObject({
     code: 1,
     err: expect.stringContaining('nothing to roll back'),
   });
-  await world.observe('sync', id, {
-    phase: 'in_sync',
+  const seen = {
+    phase: 'in_sync' as const,
     commit_wanted: wanted,
     commit_applied: wanted,
     differs: [],
     needs_force: [],
-    runs: [applied, wanted].map((commit) => ({
+  };
+  await world.observe('sync', id, {
+    ...seen,
+    runs: [wanted, applied].map((commit) => ({
       commit,
       at: '2026-01-01T00:00:00.000Z',
-      outcome: 'applied',
+      outcome: 'applied' as const,
       steps: [],
       changes: 1,
     })),
@@ -95,7 +103,13 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
   expect((await run('pause', 'shop', '--no-wait')).out).toMatch(/^sync shop: paused; /);
   expect(await run('run', 'shop', '--no-wait')).toMatchObject({ code: 1, err: expect.stringContaining('is paused') });
   expect((await run('resume', 'shop', '--no-wait')).out).toMatch(/^sync shop: in sync; /);
-  expect((await run('run', 'shop', '--force', 'volumes.files', '--no-wait')).code).toBe(0);
+  await world.observe('sync', id, { ...seen, runs: [] });
+  const force = (commit: string) => run('run', 'shop', '--commit', commit, '--force', 'volumes.files', '--no-wait');
+  expect(await force('aaaaaaaaaaaa')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is not aaaaaaaaaaaa but bbbbbbbbbbbb'),
+  });
+  expect((await force('bbbbbbbbbbbb')).code).toBe(0);
   expect((await world.repo.get('sync', id))?.desired.request?.force).toEqual(['volumes.files']);
   expect(await run('delete', 'shop', '-y', '--no-wait')).toMatchObject({ out: 'sync shop is being deleted\n' });
 });
