@@ -168,10 +168,23 @@ export const SyncRollback = z.strictObject({
 
 type It = ReadonlyResource<'sync'>;
 
-/** The commits that were applied and are still recorded, the newest first. */
-export function appliedCommits({ observed }: It): string[] {
-  const applied = (observed?.runs ?? []).filter(({ outcome }) => outcome !== 'failed' && outcome !== 'waiting');
-  return [...new Set(applied.map(({ commit }) => commit))];
+/**
+ * The commits that were applied and are still recorded, the one first that was applied first last: one that was applied again,
+ * as by a rollback, keeps its place.
+ */
+export function appliedCommits(it: It): string[] {
+  const oldestFirst = appliedRuns(it).map(({ commit }) => commit).toReversed();
+  return [...new Set(oldestFirst)].toReversed();
+}
+
+function appliedRuns({ observed }: It) {
+  return (observed?.runs ?? []).filter(({ outcome }) => outcome !== 'failed' && outcome !== 'waiting');
+}
+
+/** The commit that is there, also one that is applied in part. */
+export function presentCommit(it: It): string | undefined {
+  const [newest] = appliedRuns(it);
+  return newest?.outcome === 'partly' ? newest.commit : (it.observed?.commit_applied ?? newest?.commit);
 }
 
 function statusOf(it: It): Sync['status'] {

@@ -16,6 +16,7 @@ import { badField, conflicting } from '../ground/api-error.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import {
   appliedCommits,
+  presentCommit,
   runsOf,
   Sync,
   SyncCreate,
@@ -274,12 +275,12 @@ export const rollbackSync = defineEndpoint({
 /** The commit that is rolled back to. @throws ApiError CONFLICT for one that is not recorded as applied */
 function commitBefore(it: ReadonlyResource<'sync'>, named: string | undefined): string {
   const applied = appliedCommits(it);
-  const present = it.observed?.commit_applied ?? it.observed?.commit_wanted; // one that is applied in part
-  const others = applied.filter((one) => one !== present);
   const known = applied.length === 0 ? 'none' : applied.map((one) => one.slice(0, 12)).join(', ');
   if (named === undefined) {
-    const [before] = others;
-    if (before === undefined) throw conflicting('There is nothing to roll back to: no other commit was applied');
+    const present = presentCommit(it);
+    // after one that is not recorded comes the newest
+    const before = applied[present === undefined ? 0 : applied.indexOf(present) + 1];
+    if (before === undefined) throw conflicting('There is nothing to roll back to: no commit was applied before');
     return before;
   }
   const found = applied.filter((one) => one.startsWith(named));

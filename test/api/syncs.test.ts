@@ -649,7 +649,7 @@ it('a sync is rolled back to a commit that it has applied, and stays with it unt
   const id = await made(at, { interval_seconds: 86_400 });
   await reaches(id, 'in_sync', first);
   const back = (body: object = {}) => owner.post(`/syncs/${id}/rollback`, body);
-  expect((await back()).body.error?.message).toBe('There is nothing to roll back to: no other commit was applied');
+  expect((await back()).body.error?.message).toBe('There is nothing to roll back to: no commit was applied before');
   const second = await commit(at, { 'deploy/web.yaml': web('web:2'), 'deploy/files.yaml': files });
   await run(id);
   await reaches(id, 'in_sync', second);

@@ -99,6 +99,15 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
   expect((await run('rollback', 'shop', '--to', 'aaaaaaaaaaaa', '--no-wait')).out).toMatch(
     /\nIt is pinned to aaaaaaaaaaaa: setpoint sync release shop follows the branch again\n/,
   );
+  // the next one goes further back than the commit that was gone back to, and a commit that is applied in part is the present one
+  const [oldest, at] = ['e'.repeat(40), '2026-01-01T00:00:00.000Z'];
+  const ran = (commit: string, outcome: 'applied' | 'partly') => ({ commit, at, outcome, steps: [], changes: 1 });
+  const all = [ran(wanted, 'applied'), ran(applied, 'applied'), ran(oldest, 'applied')];
+  await world.observe('sync', id, { ...seen, commit_applied: applied, runs: [ran(applied, 'applied'), ...all] });
+  expect((await run('rollback', 'shop', '--no-wait')).out).toContain('pinned to eeeeeeeeeeee');
+  const { commit_applied: _applied, ...partly } = seen;
+  await world.observe('sync', id, { ...partly, runs: [ran('c'.repeat(40), 'partly'), ...all] });
+  expect((await run('rollback', 'shop', '--no-wait')).out).toContain('pinned to bbbbbbbbbbbb');
   expect((await run('release', 'shop', '--no-wait')).out).not.toContain('pinned');
   expect((await run('pause', 'shop', '--no-wait')).out).toMatch(/^sync shop: paused; /);
   expect(await run('run', 'shop', '--no-wait')).toMatchObject({ code: 1, err: expect.stringContaining('is paused') });
