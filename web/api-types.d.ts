@@ -5896,6 +5896,8 @@ export interface components {
                 action: string;
                 key: string;
                 fields: string[];
+                /** @description null: an earlier release has recorded the step */
+                loses_data: boolean | null;
             }[];
             /** @description All steps that change something */
             changes: number;
@@ -19625,6 +19627,10 @@ export interface operations {
                 "application/json": {
                     /** @description Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them */
                     force?: string[];
+                    /** @description Refused unless it is commit_wanted: what the caller has seen */
+                    commit?: string;
+                    /** @description Refused unless it is that of the sync, as the caller has seen it */
+                    generation?: number;
                 };
             };
         };

@@ -147,9 +147,7 @@ export const SyncUpdate = z
   })
   .partial();
 
-const CommitStart = z
-  .string()
-  .regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least');
+const CommitStart = z.string().regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least');
 
 export const SyncNow = z.strictObject({
   force: z.array(z.string().max(maxKeyChars)).max(100).optional().meta({
@@ -157,7 +155,10 @@ export const SyncNow = z.strictObject({
       'Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them',
   }),
   commit: CommitStart.optional().meta({ description: 'Refused unless it is commit_wanted: what the caller has seen' }),
-  generation: z.int().optional().meta({ description: 'Refused unless it is that of the sync, as the caller has seen it' }),
+  generation: z
+    .int()
+    .optional()
+    .meta({ description: 'Refused unless it is that of the sync, as the caller has seen it' }),
 });
 
 export const SyncRollback = z.strictObject({
@@ -173,7 +174,9 @@ type It = ReadonlyResource<'sync'>;
  * as by a rollback, keeps its place.
  */
 export function appliedCommits(it: It): string[] {
-  const oldestFirst = appliedRuns(it).map(({ commit }) => commit).toReversed();
+  const oldestFirst = appliedRuns(it)
+    .map(({ commit }) => commit)
+    .toReversed();
   return [...new Set(oldestFirst)].toReversed();
 }
 

@@ -100,8 +100,14 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
     /\nIt is pinned to aaaaaaaaaaaa: setpoint sync release shop follows the branch again\n/,
   );
   // the next one goes further back than the commit that was gone back to, and a commit that is applied in part is the present one
-  const [oldest, at] = ['e'.repeat(40), '2026-01-01T00:00:00.000Z'];
-  const ran = (commit: string, outcome: 'applied' | 'partly') => ({ commit, at, outcome, steps: [], changes: 1 });
+  const oldest = 'e'.repeat(40);
+  const ran = (commit: string, outcome: 'applied' | 'partly') => ({
+    commit,
+    at: '2026-01-01T00:00:00.000Z',
+    outcome,
+    steps: [],
+    changes: 1,
+  });
   const all = [ran(wanted, 'applied'), ran(applied, 'applied'), ran(oldest, 'applied')];
   await world.observe('sync', id, { ...seen, commit_applied: applied, runs: [ran(applied, 'applied'), ...all] });
   expect((await run('rollback', 'shop', '--no-wait')).out).toContain('pinned to eeeeeeeeeeee');

@@ -106,7 +106,12 @@ describe('the record of commits', () => {
     });
     expect(run).toMatchObject({ commit: 'a', commit_message: 'Say a', outcome: 'applied', changes: maxRunSteps + 6 });
     expect(run.steps).toHaveLength(maxRunSteps);
-    expect(run.steps[0]).toEqual({ action: 'update', key: 'applications.web', fields: ['image_url'], loses_data: false });
+    expect(run.steps[0]).toEqual({
+      action: 'update',
+      key: 'applications.web',
+      fields: ['image_url'],
+      loses_data: false,
+    });
     expect(runOf(read('a'), 'waiting', { at, plan: plan(losing) }).steps).toMatchObject([{ loses_data: true }]);
   });
 

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { actionLookOf, differences, formerCommits, losesData, lossOf, providerOf } from '../../../web/pages/syncs/sync-words.ts';
+import {
+  actionLookOf,
+  differences,
+  formerCommits,
+  losesData,
+  lossOf,
+  providerOf,
+} from '../../../web/pages/syncs/sync-words.ts';
 import type { RunStep, Sync, SyncRun } from '../../../web/pages/syncs/sync-words.ts';
 
 const step = (action: string, key: string, ...fields: string[]): RunStep => ({
