@@ -4,6 +4,7 @@ import { maxKeyChars } from '../../store/kinds/declarations.ts';
 import { maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { sourceOf } from '../../store/sync-source.ts';
 import { syncVerbs } from '../../rules/sync.ts';
 import { GitRef, RelativePath, RepositoryUrl } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, orNull, Reference } from './object-fields.ts';
@@ -68,6 +69,9 @@ export const SyncRuns = z
         )
         .meta({ description: 'The first steps of its plan that change something' }),
       changes: z.int().meta({ description: 'All steps that change something' }),
+      is_of_present_source: z.boolean().meta({
+        description: 'It is of the present repository, branch and path: the sync can go back to no other',
+      }),
     }),
   )
   .meta({ id: 'SyncRuns' });
@@ -170,7 +174,7 @@ export const SyncRollback = z.strictObject({
 type It = ReadonlyResource<'sync'>;
 
 /**
- * The commits that were applied and are still recorded, the one first that was applied first last: one that was applied again,
+ * The commits that were applied of what it reads now and are still recorded, the one first that was applied first last: one that was applied again,
  * as by a rollback, keeps its place.
  */
 export function appliedCommits(it: It): string[] {
@@ -180,8 +184,15 @@ export function appliedCommits(it: It): string[] {
   return [...new Set(oldestFirst)].toReversed();
 }
 
-function appliedRuns({ observed }: It) {
-  return (observed?.runs ?? []).filter(({ outcome }) => outcome !== 'failed' && outcome !== 'waiting');
+function appliedRuns(it: It) {
+  return (it.observed?.runs ?? []).filter(
+    (run) => run.outcome !== 'failed' && run.outcome !== 'waiting' && isOfPresentSource(it, run),
+  );
+}
+
+/** Whether it has the files that the sync reads now. One of an earlier release is taken to. */
+function isOfPresentSource({ desired }: It, { source }: { readonly source?: string | undefined }): boolean {
+  return source === undefined || source === sourceOf(desired);
 }
 
 /** The commit that is there, also one that is applied in part. */
@@ -195,9 +206,10 @@ function statusOf(it: It): Sync['status'] {
   return it.desired.is_paused ? 'paused' : (it.observed?.phase ?? 'pending');
 }
 
-export function runsOf({ observed }: It): SyncRuns {
-  return (observed?.runs ?? []).map(({ commit_message, message, steps, ...run }) => ({
+export function runsOf(it: It): SyncRuns {
+  return (it.observed?.runs ?? []).map(({ commit_message, message, steps, source, ...run }) => ({
     ...run,
+    is_of_present_source: isOfPresentSource(it, { source }),
     ...orNull({ commit_message, message }),
     steps: steps.map(({ fields, loses_data, ...step }) => ({
       ...step,

@@ -6,6 +6,7 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { maxSyncVariables, syncInterval } from '../../store/kinds/sync.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { sourceOf } from '../../store/sync-source.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { keyOf } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
@@ -185,7 +186,7 @@ export const updateSync = defineEndpoint({
       delete draft.variables;
       delete draft.secrets;
       Object.assign(draft, values);
-      const isElsewhere = draft.repository_url !== it.desired.repository_url || draft.branch !== it.desired.branch;
+      const isElsewhere = sourceOf(draft) !== sourceOf(it.desired);
       if (body.pinned_commit === null || isElsewhere) delete draft.pinned_commit;
       // what was to be forced before a pause is asked for anew after it
       if (body.is_paused === true && draft.request !== undefined) draft.request.force = [];
@@ -287,7 +288,7 @@ function commitBefore(it: ReadonlyResource<'sync'>, named: string | undefined): 
   const [commit] = found;
   if (commit === undefined)
     throw conflicting(
-      `Cannot roll back to ${named}, as it is not among the applied commits of the last runs: ${known}`,
+      `Cannot roll back to ${named}, as it is not among the commits of its repository, branch and path that the last runs applied: ${known}`,
     );
   if (found.length > 1) throw conflicting(`Several commits begin with ${named}: ${found.join(', ')}. Name one of them`);
   return commit;

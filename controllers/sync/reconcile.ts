@@ -1,6 +1,7 @@
 import type { ApplyCommit, CommitPlan, Refused } from '../../store/declared/commit.ts';
 import { maxSyncKeys } from '../../store/kinds/sync.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { sourceOf } from '../../store/sync-source.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { onChange } from '../runtime/wakes.ts';
@@ -228,8 +229,13 @@ function withHead(done: Done, head: Head | undefined): Done {
 function failedOf(it: Sync, unread: Unread, ctx: Context): Done {
   const { commit, message } = unread;
   const observed: Observed = { ...cleared(it.observed), commit_wanted: commit, phase: 'failed', message };
-  const run = runOf({ commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
+  const run = recordOf(it, { commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
   return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) }, unread };
+}
+
+/** What became of a commit of what the sync reads, for its record. */
+function recordOf(it: Sync, ...[read, outcome, of]: Parameters<typeof runOf>): ReturnType<typeof runOf> {
+  return runOf(read, outcome, { ...of, source: sourceOf(it.desired) });
 }
 
 /** Names what is read: syncs of the same path of a branch share it, unless they are pinned or have variables. */
@@ -269,7 +275,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
   const refused = ({ refused: message, isPassing }: Refused): Done => {
     // it says nothing of the commit, and what was asked for is still to be done
     if (isPassing) return { observed: { ...known(it.observed), commit_wanted: commit, message }, retryMs: pace.awayMs };
-    const runs = withRun(base.runs, runOf(kept, 'failed', { at, message }));
+    const runs = withRun(base.runs, recordOf(it, kept, 'failed', { at, message }));
     return { observed: handled(it, { ...base, phase: 'failed', message, runs }) };
   };
   const planned = await run(true, []);
@@ -286,7 +292,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
     case 'wait': {
       const needs_force = decision.keys.slice(0, maxSyncKeys);
       const message = toBeForced(needs_force);
-      const runs = withRun(base.runs, runOf(kept, 'waiting', { at, plan, message }));
+      const runs = withRun(base.runs, recordOf(it, kept, 'waiting', { at, plan, message }));
       const differs = differing(plan);
       return { observed: handled(it, { ...base, phase: 'waiting', differs, needs_force, message, runs }) };
     }
@@ -300,7 +306,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
 
 function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
   const isKnown = it.observed?.commit_applied === kept.commit;
-  const runs = isKnown ? base.runs : withRun(base.runs, runOf(kept, 'unchanged', { at }));
+  const runs = isKnown ? base.runs : withRun(base.runs, recordOf(it, kept, 'unchanged', { at }));
   return handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
 }
 
@@ -309,13 +315,13 @@ function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan:
   const waits = plan.steps.filter(({ waits_for }) => waits_for !== null);
   const [first] = waits;
   if (first === undefined) {
-    const runs = withRun(base.runs, runOf(kept, 'applied', { at, plan }));
+    const runs = withRun(base.runs, recordOf(it, kept, 'applied', { at, plan }));
     return { observed: handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs }) };
   }
   // it is applied again once that is gone
   const { commit_applied: _applied, ...rest } = base;
   const message = `${first.key} waits: ${first.waits_for ?? ''}`;
-  const runs = withRun(base.runs, runOf(kept, 'partly', { at, plan, message }));
+  const runs = withRun(base.runs, recordOf(it, kept, 'partly', { at, plan, message }));
   const differs = waits.map(({ key }) => key).slice(0, maxSyncKeys);
   const observed: Observed = { ...rest, phase: 'waiting', differs, message, runs };
   // what was forced of the commit stays forced until it is done

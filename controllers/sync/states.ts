@@ -90,7 +90,12 @@ function inWords(keys: readonly string[]): string {
 export function runOf(
   { commit, message: commit_message }: Read,
   outcome: SyncRun['outcome'],
-  { at, plan, message }: { at: Date; plan?: CommitPlan; message?: string | undefined },
+  {
+    at,
+    source,
+    plan,
+    message,
+  }: { at: Date; source?: string | undefined; plan?: CommitPlan; message?: string | undefined },
 ): SyncRun {
   const steps = changing(plan?.steps ?? []);
   return {
@@ -98,6 +103,7 @@ export function runOf(
     ...defined({
       commit_message: commit_message.slice(0, 200) || undefined,
       message: message?.slice(0, maxMessageChars),
+      source,
     }),
     at: at.toISOString(),
     outcome,
@@ -119,7 +125,8 @@ export function withRun(before: DeepReadonly<SyncRun[]> | undefined, run: SyncRu
   const former = (before ?? []).map(copyOf);
   const [newest, ...rest] = former;
   const says = ({ commit, outcome, message }: SyncRun): string => `${commit} ${outcome} ${message ?? ''}`;
-  if (newest === undefined || says(newest) !== says(run) || run.outcome === 'applied')
+  const isElsewhere = newest?.source !== undefined && newest.source !== run.source;
+  if (newest === undefined || isElsewhere || says(newest) !== says(run) || run.outcome === 'applied')
     return [run, ...former].slice(0, maxSyncRuns);
   const isOfPlan = newest.changes === run.changes && jsonEqual(newest.steps, run.steps);
   return isOfPlan ? former : [run, ...rest];

@@ -41,6 +41,8 @@ export const SyncRun = z.object({
   commit: z.string().max(64),
   commit_message: z.string().max(200).optional(),
   at: Timestamp,
+  /** What was read, as `sourceOf` names it; absent: an earlier release has recorded it. */
+  source: z.string().max(64).optional(),
   outcome: SyncOutcome,
   /** Why it failed, or what it waits for. */
   message: z.string().max(maxMessageChars).optional(),

@@ -687,6 +687,12 @@ it('a sync is rolled back to a commit that it has applied, and stays with it unt
   // another branch has nothing to do with the commit
   expect((await back({ commit: second.slice(0, 7) })).data.pinned_commit).toBe(second);
   expect((await owner.put(`/syncs/${id}`, { branch: 'other' })).data.pinned_commit).toBeNull();
+  expect((await back({ commit: first })).body.error?.message).toContain('repository, branch and path');
+  expect((await back()).status).toBe(409);
+  await owner.put(`/syncs/${id}`, { branch: 'main' });
+  expect((await back({ commit: second })).status).toBe(200);
+  expect((await owner.put(`/syncs/${id}`, { path: 'elsewhere' })).data.pinned_commit).toBeNull();
+  expect((await back({ commit: second })).status).toBe(409);
 });
 
 it('a sync that is paused looks at nothing, and what it made outlives it', async () => {

@@ -23,6 +23,7 @@ const run = (change: Partial<SyncRun>): SyncRun => ({
   message: null,
   steps: [],
   changes: 0,
+  is_of_present_source: true,
   ...change,
 });
 const sync = (change: Partial<Sync>): Sync =>
@@ -57,6 +58,7 @@ describe('what a sync can go back to', () => {
       run({ commit: 'b', outcome: 'unchanged' }),
       run({ commit: 'b', outcome: 'applied' }),
       run({ commit: 'a', outcome: 'partly' }),
+      run({ commit: 'e', outcome: 'applied', is_of_present_source: false }),
     ];
     expect(formerCommits({ commit_applied: 'd', commit_wanted: 'd' }, outcomes)).toEqual([outcomes[2]]);
     expect(formerCommits({ commit_applied: null, commit_wanted: 'e' }, outcomes)).toEqual([outcomes[0], outcomes[2]]);

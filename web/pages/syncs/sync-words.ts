@@ -38,13 +38,16 @@ export function differences(
   }));
 }
 
-/** Of each commit that was applied as a whole and is not the present one, its newest run. */
+/** Of each commit that was applied as a whole, of what is read now, and is not the present one, its newest run. */
 export function formerCommits(
   { commit_applied: applied, commit_wanted: wanted }: Pick<Sync, 'commit_applied' | 'commit_wanted'>,
   runs: readonly SyncRun[],
 ): readonly SyncRun[] {
   const present = applied ?? wanted;
-  const whole = runs.filter(({ commit, outcome }) => commit !== present && ['applied', 'unchanged'].includes(outcome));
+  const whole = runs.filter(
+    ({ commit, outcome, is_of_present_source: isOfIt }) =>
+      isOfIt && commit !== present && ['applied', 'unchanged'].includes(outcome),
+  );
   return whole.filter(({ commit }, at) => whole.findIndex((one) => one.commit === commit) === at);
 }
 
