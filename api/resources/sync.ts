@@ -4,6 +4,7 @@ import { maxKeyChars } from '../../store/kinds/declarations.ts';
 import { maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { withPin } from '../../store/pinned-sync.ts';
 import { sourceOf } from '../../store/sync-source.ts';
 import { syncVerbs } from '../../rules/sync.ts';
 import { GitRef, RelativePath, RepositoryUrl } from './fields.ts';
@@ -201,6 +202,13 @@ export function presentCommit(it: It): string | undefined {
   return newest?.outcome === 'partly' ? newest.commit : (it.observed?.commit_applied ?? newest?.commit);
 }
 
+/** That it is pinned is in `pinned_commit`, and here where it is in the way of what is wrong. */
+function messageOf({ desired, observed }: It): string | undefined {
+  const { message, phase = 'pending' } = observed ?? {};
+  const isToSay = message !== undefined || (phase !== 'in_sync' && desired.pinned_commit !== undefined);
+  return isToSay ? withPin(message ?? '', desired.pinned_commit) : undefined;
+}
+
 function statusOf(it: It): Sync['status'] {
   if (isDeleting(it)) return 'deleting';
   return it.desired.is_paused ? 'paused' : (it.observed?.phase ?? 'pending');
@@ -250,7 +258,7 @@ export const syncs = defineResource({
         pinned_commit: desired.pinned_commit,
         commit_wanted: observed?.commit_wanted,
         commit_applied: observed?.commit_applied,
-        message: observed?.message,
+        message: messageOf(it),
       }),
     };
   },

@@ -1,6 +1,7 @@
 import type { ApplyCommit, CommitPlan, Refused } from '../../store/declared/commit.ts';
 import { maxSyncKeys } from '../../store/kinds/sync.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { withPin } from '../../store/pinned-sync.ts';
 import { sourceOf } from '../../store/sync-source.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
@@ -8,7 +9,7 @@ import { onChange } from '../runtime/wakes.ts';
 import { announcedBy, newestAnnounced } from './announced.ts';
 import { isDue, pauseOf, retryOf } from './looks.ts';
 import type { Look, Unread } from './looks.ts';
-import { filesOf, headOf, Unreadable } from './repository.ts';
+import { filesOf, headOf, requireReader, Unreadable } from './repository.ts';
 import type { Head } from './repository.ts';
 import {
   changedByHand,
@@ -193,9 +194,11 @@ async function lookAt(
   }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts; unread: Unread | undefined },
   ctx: Context,
 ): Promise<Done> {
-  let commit = it.desired.pinned_commit;
+  let commit: string | undefined;
   let head: Head | undefined;
   try {
+    requireReader(it, ctx);
+    commit = it.desired.pinned_commit;
     if (commit === undefined) {
       head = await headOf(it, agents, ctx);
       commit = head.commit;
@@ -333,8 +336,8 @@ async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {
   const before = it.observed?.phase;
   const { name } = it.desired;
   const key = `${it.meta.id}/${now.phase}/${now.commit_wanted ?? ''}/${it.meta.observedRevision ?? 0}`;
+  const message = withPin(now.message ?? '', it.desired.pinned_commit);
   if (now.phase === 'failed' && before !== 'failed') {
-    const message = now.message ?? '';
     ctx.event(it, { type: 'warning', reason: 'SyncFailed', message });
     await ctx.notify(it, key, { type: 'sync_failed', severity: 'error', title: `Sync ${name} failed`, message });
   }
@@ -343,7 +346,7 @@ async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {
       type: 'sync_waiting',
       severity: 'warning',
       title: `Sync ${name} waits for you`,
-      message: now.message ?? '',
+      message,
     });
   if (before === 'failed' && now.phase === 'in_sync')
     await ctx.notify(it, key, {

@@ -1,6 +1,7 @@
 import { defined } from '../../store/defined.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
+import { pinnedTo, withPin } from '../../store/pinned-sync.ts';
 import { maxMessageChars, maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
 import type { SyncRun } from '../../store/kinds/sync.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
@@ -155,24 +156,21 @@ export function cleared(before: Before): Observed {
   return { ...rest, differs: [], needs_force: [] };
 }
 
-/** What a sync that is pinned tells, in words. */
-function pinnedTo(commit: string): string {
-  return `It is pinned to ${commit.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`;
-}
-
 export function conditionsOf(
   { is_paused: isPaused, pinned_commit: pinned }: Pick<Sync['desired'], 'is_paused' | 'pinned_commit'>,
-  { phase, message = '' }: Observed,
+  { phase, message: why = '' }: Observed,
 ): ConditionInput[] {
   const type = 'Ready';
+  const said = (words: string): string => withPin(words, pinned);
+  const message = said(why);
   if (isPaused)
-    return [{ type, status: 'false', reason: 'Paused', message: 'It is paused: the branch is not looked at' }];
+    return [{ type, status: 'false', reason: 'Paused', message: said('It is paused: the branch is not looked at') }];
   switch (phase) {
     case 'in_sync':
       if (pinned !== undefined) return [{ type, status: 'true', reason: 'Pinned', message: pinnedTo(pinned) }];
       return [{ type, status: 'true', reason: 'InSync', message: 'All is as the commit declares it' }];
     case 'pending':
-      return [{ type, status: 'false', reason: 'NotReadYet', message: message || 'Its branch was not read yet' }];
+      return [{ type, status: 'false', reason: 'NotReadYet', message: said(why || 'Its branch was not read yet') }];
     case 'drifted':
       return [{ type, status: 'false', reason: 'Drifted', message }];
     case 'waiting':

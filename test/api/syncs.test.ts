@@ -684,6 +684,23 @@ it('a sync is rolled back to a commit that it has applied, and stays with it unt
   expect(await reaches(id, 'waiting', third)).toMatchObject({ needs_force: ['applications.web'] });
   await run(id, { force: ['applications.web'] });
   await reaches(id, 'in_sync', third);
+  // who reads why it failed learns that it is pinned
+  lack = new CallError('branch_not_found', 'The commit is not there any more');
+  try {
+    await back({ commit: second });
+    expect(await reaches(id, 'failed', second)).toMatchObject({
+      message: `The commit is not there any more. It is pinned to ${second.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`,
+    });
+  } finally {
+    lack = undefined;
+  }
+  const unit = world.repo.begin();
+  unit.change((await world.repo.get('server', at.server))!, (draft) => void (draft.allowed_projects = []));
+  await commitUnit(unit);
+  await run(id);
+  await until('it may not use the server', async () =>
+    /is not for this project any more.*It is pinned/.test((await shown(id)).message),
+  );
   // another branch has nothing to do with the commit
   expect((await back({ commit: second.slice(0, 7) })).data.pinned_commit).toBe(second);
   expect((await owner.put(`/syncs/${id}`, { branch: 'other' })).data.pinned_commit).toBeNull();

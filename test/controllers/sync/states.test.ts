@@ -142,4 +142,11 @@ it.each(SyncPhase.options)('a sync that is %s shows why, in a form that is allow
   expect(brokenLaws(1, conditionsOf({ is_paused: false }, observed), next)).toEqual([]);
   expect(conditionsOf({ is_paused: false }, observed)[0]?.status).toBe(phase === 'in_sync' ? 'true' : 'false');
   expect(conditionsOf({ is_paused: true }, observed)[0]?.reason).toBe('Paused');
+  for (const is_paused of [true, false])
+    expect(conditionsOf({ is_paused, pinned_commit: 'c'.repeat(40) }, observed)[0]?.message).toContain(
+      'pinned to cccccccccccc',
+    );
+  const longest = { ...observed, message: 'x'.repeat(maxMessageChars) };
+  const [shown] = conditionsOf({ is_paused: false, pinned_commit: 'c'.repeat(40) }, longest);
+  expect(shown?.message.length).toBeLessThanOrEqual(maxMessageChars);
 });
