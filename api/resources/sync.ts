@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { faultOfValue } from '../../store/kinds/variables.ts';
 import { maxKeyChars } from '../../store/kinds/declarations.ts';
-import { maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
+import { maxSyncForce, maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { withPin } from '../../store/pinned-sync.ts';
@@ -155,7 +155,7 @@ export const SyncUpdate = z
 const CommitStart = z.string().regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least');
 
 export const SyncNow = z.strictObject({
-  force: z.array(z.string().max(maxKeyChars)).max(100).optional().meta({
+  force: z.array(z.string().max(maxKeyChars)).max(maxSyncForce).optional().meta({
     description:
       'Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them',
   }),

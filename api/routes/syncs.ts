@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { maxSyncVariables, syncInterval } from '../../store/kinds/sync.ts';
+import { maxSyncForce, maxSyncVariables, syncInterval } from '../../store/kinds/sync.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { sourceOf } from '../../store/sync-source.ts';
@@ -221,11 +221,21 @@ export const runSync = defineEndpoint({
     if (force.length > 0) requirePlan(it);
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
-      draft.request = { at: ctx.clock.now().toISOString(), force: [...force], ...defined({ commit }) };
+      draft.request = { at: ctx.clock.now().toISOString(), force: forcedBy(it, force), ...defined({ commit }) };
     });
     return ctx.commit(unit, () => syncs.answerOf(changed, ctx.view));
   },
 });
+
+/** What is forced, with what was before of the same commit and is not done: not all that is needed is listed at once. */
+function forcedBy({ desired: { request }, observed }: ReadonlyResource<'sync'>, force: readonly string[]): string[] {
+  const isOpen =
+    force.length > 0 &&
+    request?.commit !== undefined &&
+    request.commit === observed?.commit_wanted &&
+    request.at !== observed.applied_request;
+  return [...new Set([...force, ...(isOpen ? request.force : [])])].slice(0, maxSyncForce);
+}
 
 /** @throws ApiError CONFLICT if the sync is not as the caller has seen it */
 function requireSeen(

@@ -253,6 +253,12 @@ function handled({ desired: { request } }: Sync, observed: Observed): Observed {
   return request === undefined ? observed : { ...observed, handled_request: request.at };
 }
 
+/** As `handled`, by a commit that was applied: what was forced for it is used up. */
+function carriedOut(it: Sync, observed: Observed): Observed {
+  const { request } = it.desired;
+  return request === undefined ? observed : { ...handled(it, observed), applied_request: request.at };
+}
+
 /** Plans a commit, and applies it where it is to be. A commit that cannot be planned changes nothing. */
 async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Context): Promise<Done> {
   const { commit, files } = kept;
@@ -310,7 +316,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
 function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
   const isKnown = it.observed?.commit_applied === kept.commit;
   const runs = isKnown ? base.runs : withRun(base.runs, recordOf(it, kept, 'unchanged', { at }));
-  return handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
+  return carriedOut(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
 }
 
 function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
@@ -319,7 +325,7 @@ function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan:
   const [first] = waits;
   if (first === undefined) {
     const runs = withRun(base.runs, recordOf(it, kept, 'applied', { at, plan }));
-    return { observed: handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs }) };
+    return { observed: carriedOut(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs }) };
   }
   // it is applied again once that is gone
   const { commit_applied: _applied, ...rest } = base;
@@ -329,7 +335,7 @@ function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan:
   const observed: Observed = { ...rest, phase: 'waiting', differs, message, runs };
   // what was forced of the commit stays forced until it is done
   const isOpen = waits.some(({ loses_data }) => loses_data !== null);
-  return { observed: isOpen ? observed : handled(it, observed), retryMs: pace.partlyMs };
+  return { observed: isOpen ? observed : carriedOut(it, observed), retryMs: pace.partlyMs };
 }
 
 async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {

@@ -140,10 +140,11 @@ function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
 /** What is known so far, as the beginning of what is known now. */
 export function known(before: Before): Observed {
   if (before === undefined) return { phase: 'pending', differs: [], needs_force: [], runs: [] };
-  const { phase, commit_wanted, commit_applied, head, message, handled_request, differs, needs_force, runs } = before;
+  const { phase, commit_wanted, commit_applied, head, message, differs, needs_force, runs } = before;
+  const { handled_request, applied_request } = before;
   return {
     phase,
-    ...defined({ commit_wanted, commit_applied, head: head && { ...head }, message, handled_request }),
+    ...defined({ commit_wanted, commit_applied, head: head && { ...head }, message, handled_request, applied_request }),
     differs: [...differs],
     needs_force: [...needs_force],
     runs: runs.map(copyOf),

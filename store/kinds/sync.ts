@@ -14,6 +14,9 @@ export const maxSyncRuns = 20;
 export const maxRunSteps = 20;
 export const maxStepFields = 5;
 
+/** Most steps that a person forces: as many as a commit has objects. */
+export const maxSyncForce = 200;
+
 /** Most variables of a sync, and as many secrets. */
 export const maxSyncVariables = 50;
 
@@ -98,7 +101,7 @@ export const sync = defineKind({
     request: z
       .object({
         at: Timestamp,
-        force: z.array(z.string().max(maxKeyChars)).max(100),
+        force: z.array(z.string().max(maxKeyChars)).max(maxSyncForce),
         commit: z.string().max(64).optional(),
       })
       .optional(),
@@ -118,6 +121,8 @@ export const sync = defineKind({
     needs_force: z.array(z.string()).max(maxSyncKeys).default([]),
     /** The last request that was carried out. */
     handled_request: Timestamp.optional(),
+    /** The last request with which a commit was applied. */
+    applied_request: Timestamp.optional(),
     /** The newest first. */
     runs: z.array(SyncRun).max(maxSyncRuns).default([]),
   }),

@@ -448,6 +448,28 @@ describe('what is forced', () => {
     await reaches(id, 'in_sync', head);
   });
 
+  it('may be named one after another until the commit is applied', async () => {
+    const at = await place();
+    const more = object('Volume', 'more', '{}');
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': `${files}\n---\n${more}` });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const head = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'waiting', head);
+    await run(id, { force: ['volumes.files'] });
+    await until('the first is looked at', async () => {
+      const { desired, observed } = (await world.repo.get('sync', id))!;
+      return observed?.handled_request === desired.request?.at;
+    });
+    expect(await shown(id)).toMatchObject({ status: 'waiting', commit_applied: good });
+    await run(id, { force: ['volumes.more'] });
+    await reaches(id, 'in_sync', head);
+    // what was done is not forced again
+    await run(id, { force: ['applications.web'] });
+    expect((await world.repo.get('sync', id))?.desired.request?.force).toEqual(['applications.web']);
+  });
+
   it('is nothing while no commit is known', async () => {
     const at = await place();
     const id = await made(at, { is_paused: true });
