@@ -8,5 +8,8 @@ export function sourceOf({
   branch,
   path,
 }: DeepReadonly<Pick<DesiredOf<'sync'>, 'repository_url' | 'branch' | 'path'>>): string {
-  return createHash('sha256').update(JSON.stringify([repository_url, branch, path])).digest('hex').slice(0, 32);
+  return createHash('sha256')
+    .update(JSON.stringify([repository_url, branch, path]))
+    .digest('hex')
+    .slice(0, 32);
 }

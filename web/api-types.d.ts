@@ -5901,6 +5901,8 @@ export interface components {
             }[];
             /** @description All steps that change something */
             changes: number;
+            /** @description It is of the present repository, branch and path: the sync can go back to no other */
+            is_of_present_source: boolean;
         }[];
         NewGitWebhook: {
             id: string;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { placeOfSecret } from '../../api/declared/sync-variables.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { CommandLine } from '../harness/command-line.ts';
@@ -23,8 +24,10 @@ afterAll(async () => {
   expect(world.faults).toEqual([]);
 });
 
-const run = (...argv: string[]) =>
-  cli.run(['sync', ...argv], '', {
+const run = (...argv: string[]) => reading('', ...argv);
+/** As `run`, with a text as standard input. */
+const reading = (stdin: string, ...argv: string[]) =>
+  cli.run(['sync', ...argv], stdin, {
     SETPOINT_URL: world.url,
     SETPOINT_TENANT: 'default',
     SETPOINT_TOKEN: owner.token ?? '',
@@ -70,6 +73,19 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
   expect((await run('set', 'shop', '--set', 'TAG=1', '--no-wait')).code).toBe(0);
   expect((await run('set', 'shop', '--set', 'MODE=plain', '--no-wait')).code).toBe(0);
   expect((await owner.get(`/syncs/${id}`)).data.variables).toEqual({ TAG: '1', MODE: 'plain' });
+  const set = (stdin: string, ...argv: string[]) => reading(stdin, 'set', 'shop', ...argv, '--no-wait');
+  expect((await set('first\nsecond\n', '--secret', 'KEY', '--unset', 'MODE')).code).toBe(0);
+  const opened = async (name: string) => {
+    const sealed = (await world.repo.get('sync', id))?.desired.secrets?.[name];
+    const place = placeOfSecret('default', id, name);
+    return sealed === undefined ? undefined : world.keyring.unseal(sealed, place);
+  };
+  expect(await opened('KEY')).toBe('first\nsecond');
+  expect((await set('one\ntwo\n', '--secret', 'A', 'B', '--unset', 'KEY')).code).toBe(0);
+  expect([await opened('A'), await opened('B'), await opened('KEY')]).toEqual(['one', 'two', undefined]);
+  expect((await owner.get(`/syncs/${id}`)).data).toMatchObject({ variables: { TAG: '1' }, secret_names: ['A', 'B'] });
+  expect(await set('\n', '--secret', 'KEY')).toMatchObject({ code: 1, err: expect.stringContaining('KEY is empty') });
+  expect(await set('', '--unset', 'NONE')).toMatchObject({ code: 1, err: expect.stringContaining('secret NONE') });
   // what was planned is not of these variables
   expect(await run('run', 'shop', '--force', 'volumes.files', '--no-wait')).toMatchObject({
     code: 1,
