@@ -728,10 +728,15 @@ export const verbs: readonly Verb[] = [
       new Option('--no-prune', 'create: what is not declared any more stays'),
       new Option('--drift <policy>', 'create: what becomes of changes by hand').choices(['warn', 'correct']),
       new Option('--force <keys...>', 'run: steps that may lose data, or overwrite what others have set'),
+      new Option('--commit <commit>', 'run: refused unless this is the commit that is wanted'),
       new Option('--set <pairs...>', 'create, set: what stands in the files for ${vars.NAME}: NAME=VALUE').argParser(
         variable,
       ),
-      new Option('--secret <names...>', 'create, set: as --set, with values that are asked for and never shown'),
+      new Option(
+        '--secret <names...>',
+        'create, set: as --set, with values that are never shown: they are asked for, or read from standard input, all of it for one name and a line for each of several',
+      ),
+      new Option('--unset <names...>', 'set: variables and secrets that are removed'),
       new Option('--to <commit>', 'rollback: one of the commits that show lists as applied'),
       yes,
       noWait,

@@ -5896,9 +5896,13 @@ export interface components {
                 action: string;
                 key: string;
                 fields: string[];
+                /** @description null: an earlier release has recorded the step */
+                loses_data: boolean | null;
             }[];
             /** @description All steps that change something */
             changes: number;
+            /** @description It is of the present repository, branch and path: the sync can go back to no other */
+            is_of_present_source: boolean;
         }[];
         NewGitWebhook: {
             id: string;
@@ -19625,6 +19629,10 @@ export interface operations {
                 "application/json": {
                     /** @description Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them */
                     force?: string[];
+                    /** @description Refused unless it is commit_wanted: what the caller has seen */
+                    commit?: string;
+                    /** @description Refused unless it is that of the sync, as the caller has seen it */
+                    generation?: number;
                 };
             };
         };

@@ -116,6 +116,8 @@ function environment(allowed: ReadonlySet<GitProtocol>): Record<string, string> 
     GIT_ATTR_NOSYSTEM: '1',
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '/bin/false',
+    // What a host does not send is missing: git would ask for it again and again, each time in one more process.
+    GIT_NO_LAZY_FETCH: '1',
     GIT_ALLOW_PROTOCOL: [...allowed].join(':'),
   };
 }

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../time/clock.ts';
 import type { GitCredential } from '../../agent-protocol/git-credential.ts';
@@ -91,7 +91,7 @@ export interface Git {
   ): Promise<Changes | undefined>;
   /**
    * Returns whether a commit has `earlier` in its history, which is fetched to `folder/git` without trees and files. Returns
-   * `undefined` if that cannot be known, as the history is too large or takes too long.
+   * `undefined` if that cannot be known, as the history is cut off or too large, or takes too long.
    * @throws RuntimeFailure `invalid_source`
    */
   follows(
@@ -112,6 +112,8 @@ export interface Changes {
 const headMs = 30_000;
 /** Deadline for a whole comparison: the caller waits for the commit, and the files are optional. */
 const changesMs = 10_000;
+/** As `changesMs`, for a history. */
+const followsMs = 5_000;
 const defaultMaxPackBytes = 2 * 1024 ** 3;
 /** Most bytes of fetched trees. If the host ignores the filter and sends files too, only a small repository fits. */
 const maxTreesBytes = 64 * 1024 * 1024;
@@ -283,15 +285,19 @@ export function git(options: GitOptions): Git {
       if (!isCommit(commit) || !isCommit(earlier)) return undefined;
       if (commit === earlier) return true;
       const store = join(folder, 'git');
+      const late = new AbortController();
+      const stop = options.clock.timer(followsMs, () => late.abort(unreachable(`Repository ${url} takes too long`)));
       const tooLarge = (): RuntimeFailure => invalid(`The history of repository ${url} is too large to be looked at`);
       using watch = watchSize(options.clock, join(store, 'objects', 'pack'), { maxBytes: maxHistoryBytes }, tooLarge);
-      const enough = AbortSignal.any([signal, watch.signal]);
+      const enough = AbortSignal.any([signal, late.signal, watch.signal]);
       const offline = new Set<GitProtocol>(); // what is missing is not fetched from an address that was not checked
-      const own = (...args: string[]): Promise<ProcessResult> =>
-        call(
-          [`--git-dir=${store}`, ...args],
-          { url, ms: changesMs, maxOutputBytes: maxTextBytes, cwd: folder, protocols: offline },
-          enough,
+      const own = (...args: string[]): Promise<string> =>
+        succeeded(
+          call(
+            [`--git-dir=${store}`, ...args],
+            { url, ms: followsMs, maxOutputBytes: maxHistoryBytes, cwd: folder, protocols: offline },
+            enough,
+          ),
         );
       const fetch = (at: string): string[] => [
         `--git-dir=${store}`,
@@ -306,18 +312,31 @@ export function git(options: GitOptions): Git {
         commit,
       ];
       try {
-        await succeeded(own('init', '--quiet', '--bare', '--template='));
-        await succeeded(remote(source, credential, fetch, changesMs, enough));
-        // the store has the history of the commit, and nothing else
-        await succeeded(own('cat-file', '-e', commit));
-        return (await own('cat-file', '-e', earlier)).code === 0;
+        await own('init', '--quiet', '--bare', '--template=');
+        await succeeded(remote(source, credential, fetch, followsMs, enough));
+        // it fails where a commit of the history is missing
+        const history = await own('rev-list', commit);
+        if (history.split('\n').includes(earlier)) return true;
+        return (await isThere(join(store, 'shallow'))) ? undefined : false;
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof RuntimeFailure) return undefined;
         throw error;
+      } finally {
+        stop();
       }
     },
   };
+}
+
+function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return false;
+      throw error;
+    },
+  );
 }
 
 /** Returns the output of the program. @throws RuntimeFailure if it failed */

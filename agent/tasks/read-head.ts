@@ -5,7 +5,7 @@ import type { WorkFolder } from './work-folder.ts';
 
 /**
  * Returns the commit at the head of a branch and, if `since` is given and both commits can be read, the files that
- * differ. With `after`, it says whether the head follows that commit, if the history can be read.
+ * differ. With `after`, it says whether the head follows that commit, if that is known soon: the head is answered in any case.
  * @throws RuntimeFailure as `Git.head`
  */
 export type ReadHead = (
@@ -20,11 +20,24 @@ export type ReadHead = (
 ) => Promise<GitHead>;
 
 export function headReader({ git, folder }: { git: Git; folder: WorkFolder }): ReadHead {
+  /** `undefined`: it is not known. The head is answered whatever stands in the way of its history. */
+  const followsOf = async (
+    source: Parameters<Git['follows']>[0],
+    after: string,
+    signal: AbortSignal,
+  ): Promise<boolean | undefined> => {
+    try {
+      await using work = await folder.make();
+      return await git.follows(source, after, work.path, signal);
+    } catch {
+      signal.throwIfAborted();
+      return undefined;
+    }
+  };
   return async ({ url, branch, since, after, credential }, signal) => {
     const commit = await git.head({ url, branch, credential }, signal);
     if (after !== undefined) {
-      await using work = await folder.make();
-      const follows = await git.follows({ url, commit, credential }, after, work.path, signal);
+      const follows = after === commit ? true : await followsOf({ url, commit, credential }, after, signal);
       return { commit, ...(follows !== undefined && { follows }) };
     }
     if (since === undefined) return { commit };

@@ -31,7 +31,7 @@ export function readFiles(files: readonly DeclaringFile[], replace: Replace): De
   return readDocuments(documents, { whole: 'The commit', replace });
 }
 
-/** @throws ApiError BAD_REQUEST */
+/** Reads documents until their values are too long together. @throws ApiError BAD_REQUEST */
 function readDocuments(
   documents: readonly TextPart[],
   { whole, replace }: { whole: string; replace: Replace },
@@ -39,9 +39,15 @@ function readDocuments(
   const errors: (Finding & { file?: string | undefined })[] = [];
   const objects: DeclaredObject[] = [];
   const names = new Set<string>();
+  let chars = 0;
+  const counted: Replace = (text) => {
+    const result = replace(text);
+    if ('text' in result) chars += result.text.length;
+    return result;
+  };
   for (const document of documents) {
     const findings = new Findings('The text');
-    const top = readYaml(document.text, replace, findings);
+    const top = readYaml(document.text, counted, findings);
     for (const node of top === undefined ? [] : top.type === 'list' ? top.items : [top]) {
       const it = readObject(node, findings);
       if (it === undefined) continue;
@@ -52,6 +58,10 @@ function readDocuments(
       if (objects.length > maxObjects) throw tooMany();
     }
     for (const one of findings.errors) errors.push({ ...one, line: one.line + document.before, file: document.file });
+    if (chars <= maxChars) continue;
+    const message = `${whole} is too long here: its values have more than ${maxChars} characters, variables included`;
+    errors.push({ path: '', key: '', line: document.before + 1, column: 1, message, file: document.file });
+    break;
   }
   const [first] = errors;
   if (first !== undefined) throw badRequest(inWords(first), errors.slice(0, mostDetails).map(detailOf));
@@ -59,6 +69,9 @@ function readDocuments(
     throw badRequest(`${whole} declares nothing: it must have an object with kind and metadata`);
   return orderOf(objects);
 }
+
+/** Most characters of the values of all documents, with what stands for their variables. */
+const maxChars = 2 * 1024 * 1024;
 
 /** Most faults that are told at once. */
 const mostDetails = 100;

@@ -2,8 +2,16 @@ import type { CommitToApply } from '../../store/declared/commit.ts';
 import type { SealPlace } from '../../store/seal.ts';
 import type { Services } from '../endpoint/context.ts';
 
-/** What stands in the files of a sync for `${vars.NAME}`; a `$` before it leaves it as it is. */
-const mention = /\$?\$\{vars\.([^}]*)\}/g;
+/**
+ * What stands in the files of a sync for `${vars.NAME}`; a `$` before it leaves it as it is. A name ends at the next `$` or
+ * brace, so that a text is read once however often it begins one.
+ */
+const mention = /\$?\$\{vars\.([^{}$]*)\}/g;
+
+const maxNameChars = 64;
+
+/** Most characters of a text with its values. */
+const maxChars = 256 * 1024;
 
 export function placeOfSecret(tenant: string, sync: string, name: string): SealPlace {
   return { tenant, kind: 'sync', id: sync, path: `secrets.${name}` };
@@ -28,15 +36,23 @@ export function withValues(
   text: string,
   values: ReadonlyMap<string, string>,
 ): { text: string; blank: readonly string[] } | { fault: string } {
-  const missing = new Set<string>();
+  let missing: string | undefined;
+  let chars = text.length;
   const filled = text.replace(mention, (written, name: string) => {
     if (written.startsWith('$$')) return written;
     const value = values.get(name);
-    if (value === undefined) missing.add(name);
-    return value ?? '';
+    if (value === undefined) missing ??= name;
+    chars += (value?.length ?? 0) - written.length;
+    return chars > maxChars ? '' : (value ?? '');
   });
-  const [first] = missing;
-  return first === undefined
-    ? { text: filled, blank: [] }
-    : { fault: `uses \${vars.${first.slice(0, 64)}}, which the sync has no variable for: add it to its variables` };
+  if (missing !== undefined) return { fault: faultOfName(missing) };
+  if (chars > maxChars) return { fault: `is longer than ${maxChars} characters with the variables of the sync` };
+  return { text: filled, blank: [] };
+}
+
+function faultOfName(name: string): string {
+  const uses = `uses \${vars.${name.slice(0, maxNameChars)}`;
+  return name.length > maxNameChars
+    ? `${uses}…}, whose name is longer than ${maxNameChars} characters`
+    : `${uses}}, which the sync has no variable for: add it to its variables`;
 }

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { faultOfValue } from '../../store/kinds/variables.ts';
 import { maxKeyChars } from '../../store/kinds/declarations.ts';
-import { maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
+import { maxSyncForce, maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutcome } from '../../store/kinds/sync.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { withPin } from '../../store/pinned-sync.ts';
+import { sourceOf } from '../../store/sync-source.ts';
 import { syncVerbs } from '../../rules/sync.ts';
 import { GitRef, RelativePath, RepositoryUrl } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, orNull, Reference } from './object-fields.ts';
@@ -58,9 +60,19 @@ export const SyncRuns = z
       outcome: SyncOutcome,
       message: nullableText,
       steps: z
-        .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()) }))
+        .array(
+          z.object({
+            action: z.string(),
+            key: z.string(),
+            fields: z.array(z.string()),
+            loses_data: z.boolean().nullable().meta({ description: 'null: an earlier release has recorded the step' }),
+          }),
+        )
         .meta({ description: 'The first steps of its plan that change something' }),
       changes: z.int().meta({ description: 'All steps that change something' }),
+      is_of_present_source: z.boolean().meta({
+        description: 'It is of the present repository, branch and path: the sync can go back to no other',
+      }),
     }),
   )
   .meta({ id: 'SyncRuns' });
@@ -140,27 +152,61 @@ export const SyncUpdate = z
   })
   .partial();
 
+const CommitStart = z.string().regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least');
+
 export const SyncNow = z.strictObject({
-  force: z.array(z.string().max(maxKeyChars)).max(100).optional().meta({
+  force: z.array(z.string().max(maxKeyChars)).max(maxSyncForce).optional().meta({
     description:
       'Keys of steps of commit_wanted that may lose data, or overwrite what others have set, as needs_force lists them',
   }),
+  commit: CommitStart.optional().meta({ description: 'Refused unless it is commit_wanted: what the caller has seen' }),
+  generation: z
+    .int()
+    .optional()
+    .meta({ description: 'Refused unless it is that of the sync, as the caller has seen it' }),
 });
 
 export const SyncRollback = z.strictObject({
-  commit: z
-    .string()
-    .regex(/^[0-9a-f]{7,64}$/, 'Must be the id of a commit, or its first 7 digits at least')
-    .optional()
-    .meta({ description: 'One that it has applied and still records; by default the one before commit_applied' }),
+  commit: CommitStart.optional().meta({
+    description: 'One that it has applied and still records; by default the one before commit_applied',
+  }),
 });
 
 type It = ReadonlyResource<'sync'>;
 
-/** The commits that were applied and are still recorded, the newest first. */
-export function appliedCommits({ observed }: It): string[] {
-  const applied = (observed?.runs ?? []).filter(({ outcome }) => outcome !== 'failed' && outcome !== 'waiting');
-  return [...new Set(applied.map(({ commit }) => commit))];
+/**
+ * The commits that were applied of what it reads now and are still recorded, the one first that was applied first last: one that was applied again,
+ * as by a rollback, keeps its place.
+ */
+export function appliedCommits(it: It): string[] {
+  const oldestFirst = appliedRuns(it)
+    .map(({ commit }) => commit)
+    .toReversed();
+  return [...new Set(oldestFirst)].toReversed();
+}
+
+function appliedRuns(it: It) {
+  return (it.observed?.runs ?? []).filter(
+    (run) => run.outcome !== 'failed' && run.outcome !== 'waiting' && isOfPresentSource(it, run),
+  );
+}
+
+/** Whether it has the files that the sync reads now. One of an earlier release is taken to. */
+function isOfPresentSource({ desired }: It, { source }: { readonly source?: string | undefined }): boolean {
+  return source === undefined || source === sourceOf(desired);
+}
+
+/** The commit that is there, also one that is applied in part. */
+export function presentCommit(it: It): string | undefined {
+  const [newest] = appliedRuns(it);
+  return newest?.outcome === 'partly' ? newest.commit : (it.observed?.commit_applied ?? newest?.commit);
+}
+
+/** That it is pinned is in `pinned_commit`, and here where it is in the way of what is wrong. */
+function messageOf({ desired, observed }: It): string | undefined {
+  const { message, phase = 'pending' } = observed ?? {};
+  const isToSay = message !== undefined || (phase !== 'in_sync' && desired.pinned_commit !== undefined);
+  return isToSay ? withPin(message ?? '', desired.pinned_commit) : undefined;
 }
 
 function statusOf(it: It): Sync['status'] {
@@ -168,11 +214,16 @@ function statusOf(it: It): Sync['status'] {
   return it.desired.is_paused ? 'paused' : (it.observed?.phase ?? 'pending');
 }
 
-export function runsOf({ observed }: It): SyncRuns {
-  return (observed?.runs ?? []).map(({ commit_message, message, steps, ...run }) => ({
+export function runsOf(it: It): SyncRuns {
+  return (it.observed?.runs ?? []).map(({ commit_message, message, steps, source, ...run }) => ({
     ...run,
+    is_of_present_source: isOfPresentSource(it, { source }),
     ...orNull({ commit_message, message }),
-    steps: steps.map(({ fields, ...step }) => ({ ...step, fields: [...fields] })),
+    steps: steps.map(({ fields, loses_data, ...step }) => ({
+      ...step,
+      fields: [...fields],
+      ...orNull({ loses_data }),
+    })),
   }));
 }
 
@@ -207,7 +258,7 @@ export const syncs = defineResource({
         pinned_commit: desired.pinned_commit,
         commit_wanted: observed?.commit_wanted,
         commit_applied: observed?.commit_applied,
-        message: observed?.message,
+        message: messageOf(it),
       }),
     };
   },

@@ -3,9 +3,10 @@ import type { z } from 'zod';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { maxSyncVariables, syncInterval } from '../../store/kinds/sync.ts';
+import { maxSyncForce, maxSyncVariables, syncInterval } from '../../store/kinds/sync.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { sourceOf } from '../../store/sync-source.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { keyOf } from '../auth/principal.ts';
 import { createServiceKey, hashServiceKey } from '../auth/service-key.ts';
@@ -16,6 +17,7 @@ import { badField, conflicting } from '../ground/api-error.ts';
 import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import {
   appliedCommits,
+  presentCommit,
   runsOf,
   Sync,
   SyncCreate,
@@ -184,7 +186,7 @@ export const updateSync = defineEndpoint({
       delete draft.variables;
       delete draft.secrets;
       Object.assign(draft, values);
-      const isElsewhere = draft.repository_url !== it.desired.repository_url || draft.branch !== it.desired.branch;
+      const isElsewhere = sourceOf(draft) !== sourceOf(it.desired);
       if (body.pinned_commit === null || isElsewhere) delete draft.pinned_commit;
       // what was to be forced before a pause is asked for anew after it
       if (body.is_paused === true && draft.request !== undefined) draft.request.force = [];
@@ -213,17 +215,53 @@ export const runSync = defineEndpoint({
   body: SyncNow,
   response: Sync,
   settle: syncs.settle,
-  handle: async (ctx, { it, body: { force = [] } }) => {
+  handle: async (ctx, { it, body: { force = [], ...seen } }) => {
+    requireSeen(it, seen);
     const commit = it.observed?.commit_wanted;
-    if (force.length > 0 && commit === undefined)
-      throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
+    if (force.length > 0) requirePlan(it);
     const unit = ctx.repo.begin();
     const changed = unit.change(it, (draft) => {
-      draft.request = { at: ctx.clock.now().toISOString(), force: [...force], ...defined({ commit }) };
+      draft.request = { at: ctx.clock.now().toISOString(), force: forcedBy(it, force), ...defined({ commit }) };
     });
     return ctx.commit(unit, () => syncs.answerOf(changed, ctx.view));
   },
 });
+
+/** What is forced, with what was before of the same commit and is not done: not all that is needed is listed at once. */
+function forcedBy({ desired: { request }, observed }: ReadonlyResource<'sync'>, force: readonly string[]): string[] {
+  const isOpen =
+    force.length > 0 &&
+    request?.commit !== undefined &&
+    request.commit === observed?.commit_wanted &&
+    request.at !== observed.applied_request;
+  return [...new Set([...force, ...(isOpen ? request.force : [])])].slice(0, maxSyncForce);
+}
+
+/** @throws ApiError CONFLICT if the sync is not as the caller has seen it */
+function requireSeen(
+  { meta, observed }: ReadonlyResource<'sync'>,
+  { commit, generation }: Pick<z.infer<typeof SyncNow>, 'commit' | 'generation'>,
+): void {
+  const wanted = observed?.commit_wanted;
+  if (commit !== undefined && wanted?.startsWith(commit) !== true)
+    throw conflicting(
+      `The commit that is wanted is not ${commit.slice(0, 12)} but ${wanted?.slice(0, 12) ?? 'not known yet'}: look at what it needs, and ask for that`,
+    );
+  if (generation !== undefined && generation !== meta.generation)
+    throw conflicting(
+      `The sync was changed or asked for meanwhile: its generation is ${meta.generation}, not ${generation}. Look at what it needs now, and ask for that`,
+    );
+}
+
+/** @throws ApiError CONFLICT unless the present settings were planned, so that it is known what is forced */
+function requirePlan({ meta, observed }: ReadonlyResource<'sync'>): void {
+  if (observed?.commit_wanted === undefined)
+    throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
+  if (observed.observedGeneration !== meta.generation)
+    throw conflicting(
+      'Nothing can be forced yet, as the sync was changed or asked for since its commit was planned: wait until observed_generation is generation, and look at needs_force',
+    );
+}
 
 export const rollbackSync = defineEndpoint({
   method: 'POST',
@@ -248,19 +286,19 @@ export const rollbackSync = defineEndpoint({
 /** The commit that is rolled back to. @throws ApiError CONFLICT for one that is not recorded as applied */
 function commitBefore(it: ReadonlyResource<'sync'>, named: string | undefined): string {
   const applied = appliedCommits(it);
-  const present = it.observed?.commit_applied ?? it.observed?.commit_wanted; // one that is applied in part
-  const others = applied.filter((one) => one !== present);
   const known = applied.length === 0 ? 'none' : applied.map((one) => one.slice(0, 12)).join(', ');
   if (named === undefined) {
-    const [before] = others;
-    if (before === undefined) throw conflicting('There is nothing to roll back to: no other commit was applied');
+    const present = presentCommit(it);
+    // after one that is not recorded comes the newest
+    const before = applied[present === undefined ? 0 : applied.indexOf(present) + 1];
+    if (before === undefined) throw conflicting('There is nothing to roll back to: no commit was applied before');
     return before;
   }
   const found = applied.filter((one) => one.startsWith(named));
   const [commit] = found;
   if (commit === undefined)
     throw conflicting(
-      `Cannot roll back to ${named}, as it is not among the applied commits of the last runs: ${known}`,
+      `Cannot roll back to ${named}, as it is not among the commits of its repository, branch and path that the last runs applied: ${known}`,
     );
   if (found.length > 1) throw conflicting(`Several commits begin with ${named}: ${found.join(', ')}. Name one of them`);
   return commit;

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
@@ -19,12 +20,16 @@ export interface SyncOptions {
   prune?: boolean;
   drift?: string;
   force?: string[];
+  /** Whose steps are forced; absent: of whatever commit is wanted. */
+  commit?: string;
   /** Rolled back to; absent: the one that was applied before. */
   to?: string;
   /** What stands in the files for `${vars.NAME}`. */
   set?: Record<string, string>;
   /** Names of those whose values are asked for, and not shown. */
   secret?: string[];
+  /** Names of variables and secrets that are removed. */
+  unset?: string[];
   on?: string;
   yes?: boolean;
 }
@@ -97,14 +102,16 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
       return;
     }
     case 'set': {
-      const { variables } = z.looseObject({ variables: z.record(z.string(), z.string()) }).parse(it);
-      const secrets = await secretsOf(options);
-      return print(
-        await client.request('PUT', `${path}${query}`, { variables: { ...variables, ...options.set }, ...secrets }),
-      );
+      const body = await changeOf(Values.parse(it), options);
+      return print(await client.request('PUT', `${path}${query}`, body));
     }
     case 'run':
-      return print(await client.request('POST', `${path}/sync${query}`, force === undefined ? {} : { force }));
+      return print(
+        await client.request('POST', `${path}/sync${query}`, {
+          ...(force !== undefined && { force }),
+          ...(options.commit !== undefined && { commit: options.commit }),
+        }),
+      );
     case 'rollback':
       return print(
         await client.request(
@@ -145,12 +152,43 @@ async function create(client: Client, name: string, options: Options): Promise<v
   print(made);
 }
 
-/** Values of secrets, which are read from the terminal or standard input. @throws Error without one */
+const Values = z.looseObject({
+  name: z.string(),
+  variables: z.record(z.string(), z.string()),
+  secret_names: z.array(z.string()),
+});
+
+/** The variables of a sync as they are to be, and the secrets that change; null removes one. @throws Error */
+async function changeOf(
+  { name: sync, variables, secret_names: names }: z.output<typeof Values>,
+  options: Options,
+): Promise<{ variables: Record<string, string>; secrets?: Record<string, string | null> }> {
+  const { set, unset = [] } = options;
+  const unknown = unset.find((name) => !Object.hasOwn(variables, name) && !names.includes(name));
+  if (unknown !== undefined) throw new Error(`Sync ${sync} has neither a variable nor a secret ${unknown}`);
+  const kept = Object.entries(variables).filter(([name]) => !unset.includes(name));
+  const removed = unset.filter((name) => names.includes(name)).map((name): [string, null] => [name, null]);
+  const { secrets: given } = await secretsOf(options);
+  const secrets = { ...Object.fromEntries(removed), ...given };
+  return { variables: { ...Object.fromEntries(kept), ...set }, ...(Object.keys(secrets).length > 0 && { secrets }) };
+}
+
+/**
+ * Values of secrets, which are asked for at the terminal. Otherwise all of standard input is the value of a single one, without
+ * the end of its last line, and each line that of one of several. @throws Error without one
+ */
 async function secretsOf({ secret = [] }: Options): Promise<{ secrets?: Record<string, string> }> {
-  if (secret.length === 0) return {};
-  await using lines = new Secrets();
+  const [first, ...others] = secret;
+  if (first === undefined) return {};
   const secrets: Record<string, string> = {};
-  for (const name of secret) secrets[name] = await lines.next(name);
+  if (others.length === 0 && !process.stdin.isTTY) secrets[first] = (await text(process.stdin)).replace(/\r?\n$/, '');
+  else {
+    await using lines = new Secrets();
+    for (const name of secret) secrets[name] = await lines.next(name);
+  }
+  const empty = Object.keys(secrets).find((name) => secrets[name] === '');
+  if (empty !== undefined)
+    throw new Error(`The value of ${empty} is empty: give it at the terminal, or by standard input`);
   return { secrets };
 }
 
@@ -170,5 +208,6 @@ function print(answer: unknown): void {
   if (typeof pinned_commit === 'string')
     console.log(`It is pinned to ${short(pinned_commit)}: setpoint sync release ${name} follows the branch again`);
   if (message !== null) console.log(message);
-  if (needs_force.length > 0) console.log(`  setpoint sync run ${name} --force ${needs_force.join(' ')}`);
+  const of = commit_wanted === null ? '' : ` --commit ${short(commit_wanted)}`;
+  if (needs_force.length > 0) console.log(`  setpoint sync run ${name}${of} --force ${needs_force.join(' ')}`);
 }

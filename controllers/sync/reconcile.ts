@@ -1,13 +1,15 @@
 import type { ApplyCommit, CommitPlan, Refused } from '../../store/declared/commit.ts';
 import { maxSyncKeys } from '../../store/kinds/sync.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { withPin } from '../../store/pinned-sync.ts';
+import { sourceOf } from '../../store/sync-source.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { onChange } from '../runtime/wakes.ts';
 import { announcedBy, newestAnnounced } from './announced.ts';
 import { isDue, pauseOf, retryOf } from './looks.ts';
 import type { Look, Unread } from './looks.ts';
-import { filesOf, headOf, Unreadable } from './repository.ts';
+import { filesOf, headOf, requireReader, Unreadable } from './repository.ts';
 import type { Head } from './repository.ts';
 import {
   changedByHand,
@@ -192,9 +194,11 @@ async function lookAt(
   }: { agents: AgentCalls; apply: ApplyCommit; texts: Texts; unread: Unread | undefined },
   ctx: Context,
 ): Promise<Done> {
-  let commit = it.desired.pinned_commit;
+  let commit: string | undefined;
   let head: Head | undefined;
   try {
+    requireReader(it, ctx);
+    commit = it.desired.pinned_commit;
     if (commit === undefined) {
       head = await headOf(it, agents, ctx);
       commit = head.commit;
@@ -228,8 +232,13 @@ function withHead(done: Done, head: Head | undefined): Done {
 function failedOf(it: Sync, unread: Unread, ctx: Context): Done {
   const { commit, message } = unread;
   const observed: Observed = { ...cleared(it.observed), commit_wanted: commit, phase: 'failed', message };
-  const run = runOf({ commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
+  const run = recordOf(it, { commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
   return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) }, unread };
+}
+
+/** What became of a commit of what the sync reads, for its record. */
+function recordOf(it: Sync, ...[read, outcome, of]: Parameters<typeof runOf>): ReturnType<typeof runOf> {
+  return runOf(read, outcome, { ...of, source: sourceOf(it.desired) });
 }
 
 /** Names what is read: syncs of the same path of a branch share it, unless they are pinned or have variables. */
@@ -242,6 +251,12 @@ function placeOf({ meta: { tenant, id }, desired }: Sync): string {
 /** The request of a person counts as carried out. */
 function handled({ desired: { request } }: Sync, observed: Observed): Observed {
   return request === undefined ? observed : { ...observed, handled_request: request.at };
+}
+
+/** As `handled`, by a commit that was applied: what was forced for it is used up. */
+function carriedOut(it: Sync, observed: Observed): Observed {
+  const { request } = it.desired;
+  return request === undefined ? observed : { ...handled(it, observed), applied_request: request.at };
 }
 
 /** Plans a commit, and applies it where it is to be. A commit that cannot be planned changes nothing. */
@@ -269,7 +284,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
   const refused = ({ refused: message, isPassing }: Refused): Done => {
     // it says nothing of the commit, and what was asked for is still to be done
     if (isPassing) return { observed: { ...known(it.observed), commit_wanted: commit, message }, retryMs: pace.awayMs };
-    const runs = withRun(base.runs, runOf(kept, 'failed', { at, message }));
+    const runs = withRun(base.runs, recordOf(it, kept, 'failed', { at, message }));
     return { observed: handled(it, { ...base, phase: 'failed', message, runs }) };
   };
   const planned = await run(true, []);
@@ -286,7 +301,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
     case 'wait': {
       const needs_force = decision.keys.slice(0, maxSyncKeys);
       const message = toBeForced(needs_force);
-      const runs = withRun(base.runs, runOf(kept, 'waiting', { at, plan, message }));
+      const runs = withRun(base.runs, recordOf(it, kept, 'waiting', { at, plan, message }));
       const differs = differing(plan);
       return { observed: handled(it, { ...base, phase: 'waiting', differs, needs_force, message, runs }) };
     }
@@ -300,8 +315,8 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
 
 function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
   const isKnown = it.observed?.commit_applied === kept.commit;
-  const runs = isKnown ? base.runs : withRun(base.runs, runOf(kept, 'unchanged', { at }));
-  return handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
+  const runs = isKnown ? base.runs : withRun(base.runs, recordOf(it, kept, 'unchanged', { at }));
+  return carriedOut(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
 }
 
 function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
@@ -309,26 +324,26 @@ function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan:
   const waits = plan.steps.filter(({ waits_for }) => waits_for !== null);
   const [first] = waits;
   if (first === undefined) {
-    const runs = withRun(base.runs, runOf(kept, 'applied', { at, plan }));
-    return { observed: handled(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs }) };
+    const runs = withRun(base.runs, recordOf(it, kept, 'applied', { at, plan }));
+    return { observed: carriedOut(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs }) };
   }
   // it is applied again once that is gone
   const { commit_applied: _applied, ...rest } = base;
   const message = `${first.key} waits: ${first.waits_for ?? ''}`;
-  const runs = withRun(base.runs, runOf(kept, 'partly', { at, plan, message }));
+  const runs = withRun(base.runs, recordOf(it, kept, 'partly', { at, plan, message }));
   const differs = waits.map(({ key }) => key).slice(0, maxSyncKeys);
   const observed: Observed = { ...rest, phase: 'waiting', differs, message, runs };
   // what was forced of the commit stays forced until it is done
   const isOpen = waits.some(({ loses_data }) => loses_data !== null);
-  return { observed: isOpen ? observed : handled(it, observed), retryMs: pace.partlyMs };
+  return { observed: isOpen ? observed : carriedOut(it, observed), retryMs: pace.partlyMs };
 }
 
 async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {
   const before = it.observed?.phase;
   const { name } = it.desired;
   const key = `${it.meta.id}/${now.phase}/${now.commit_wanted ?? ''}/${it.meta.observedRevision ?? 0}`;
+  const message = withPin(now.message ?? '', it.desired.pinned_commit);
   if (now.phase === 'failed' && before !== 'failed') {
-    const message = now.message ?? '';
     ctx.event(it, { type: 'warning', reason: 'SyncFailed', message });
     await ctx.notify(it, key, { type: 'sync_failed', severity: 'error', title: `Sync ${name} failed`, message });
   }
@@ -337,7 +352,7 @@ async function announce(it: Sync, now: Observed, ctx: Context): Promise<void> {
       type: 'sync_waiting',
       severity: 'warning',
       title: `Sync ${name} waits for you`,
-      message: now.message ?? '',
+      message,
     });
   if (before === 'failed' && now.phase === 'in_sync')
     await ctx.notify(it, key, {

@@ -34,12 +34,11 @@ export interface Head {
   replaces?: string;
 }
 
-/** The head of the branch. @throws Unreadable */
+/** The head of the branch, where `requireReader` has passed. @throws Unreadable */
 export async function headOf(sync: Sync, agents: AgentCalls, ctx: Context): Promise<Head> {
   const { repository_url, branch, reader_id, git_credential_id } = sync.desired;
   const { head: seen } = sync.observed ?? {};
   const before = seen?.repository_url === repository_url && seen.branch === branch ? seen.commit : undefined;
-  requireReader(sync, ctx);
   const answer = await asked(ctx, () =>
     agents.call(
       ctx.tenant,
@@ -52,10 +51,9 @@ export async function headOf(sync: Sync, agents: AgentCalls, ctx: Context): Prom
   return { repository_url, branch, commit, ...(follows === false && defined({ replaces: before })) };
 }
 
-/** The files of a commit that declare objects. @throws Unreadable */
+/** The files of a commit that declare objects, where `requireReader` has passed. @throws Unreadable */
 export async function filesOf(sync: Sync, commit: string, agents: AgentCalls, ctx: Context): Promise<KeptCommit> {
   const { repository_url, branch, reader_id, git_credential_id, path, project_id } = sync.desired;
-  requireReader(sync, ctx);
   const answer = await asked(ctx, () =>
     agents.call(
       ctx.tenant,
@@ -94,7 +92,7 @@ function textOf(file: RepositoryFiles['files'][number], asked: string): Declarin
 }
 
 /** @throws Unreadable unless the project may use the server and the credential */
-function requireReader({ desired }: Sync, { view }: Context): void {
+export function requireReader({ desired }: Sync, { view }: Context): void {
   const server = view.get('server', desired.reader_id);
   if (!isStaying(server))
     throw new Unreadable('The server whose agent reads the repository was deleted: name another one (server_id)');

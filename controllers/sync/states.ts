@@ -1,5 +1,7 @@
 import { defined } from '../../store/defined.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
+import { pinnedTo, withPin } from '../../store/pinned-sync.ts';
 import { maxMessageChars, maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
 import type { SyncRun } from '../../store/kinds/sync.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
@@ -89,7 +91,12 @@ function inWords(keys: readonly string[]): string {
 export function runOf(
   { commit, message: commit_message }: Read,
   outcome: SyncRun['outcome'],
-  { at, plan, message }: { at: Date; plan?: CommitPlan; message?: string | undefined },
+  {
+    at,
+    source,
+    plan,
+    message,
+  }: { at: Date; source?: string | undefined; plan?: CommitPlan; message?: string | undefined },
 ): SyncRun {
   const steps = changing(plan?.steps ?? []);
   return {
@@ -97,25 +104,33 @@ export function runOf(
     ...defined({
       commit_message: commit_message.slice(0, 200) || undefined,
       message: message?.slice(0, maxMessageChars),
+      source,
     }),
     at: at.toISOString(),
     outcome,
-    steps: steps.slice(0, maxRunSteps).map(({ action, key, fields }) => ({
+    steps: steps.slice(0, maxRunSteps).map(({ action, key, fields, loses_data }) => ({
       action,
       key,
       fields: fields.slice(0, maxStepFields).map(({ field }) => field),
+      loses_data: loses_data !== null,
     })),
     changes: steps.length,
   };
 }
 
-/** The runs with a new one, unless it says what the newest says: a commit that still fails is no news. Pure. */
+/**
+ * The runs with a new one, unless it says what the newest says: a commit that still fails is no news. One that says it of
+ * another plan takes the place of the newest, so that the plan that is shown is the present one. Pure.
+ */
 export function withRun(before: DeepReadonly<SyncRun[]> | undefined, run: SyncRun): SyncRun[] {
   const former = (before ?? []).map(copyOf);
-  const [newest] = former;
+  const [newest, ...rest] = former;
   const says = ({ commit, outcome, message }: SyncRun): string => `${commit} ${outcome} ${message ?? ''}`;
-  const isNews = newest === undefined || says(newest) !== says(run) || run.outcome === 'applied';
-  return isNews ? [run, ...former].slice(0, maxSyncRuns) : former;
+  const isElsewhere = newest?.source !== undefined && newest.source !== run.source;
+  if (newest === undefined || isElsewhere || says(newest) !== says(run) || run.outcome === 'applied')
+    return [run, ...former].slice(0, maxSyncRuns);
+  const isOfPlan = newest.changes === run.changes && jsonEqual(newest.steps, run.steps);
+  return isOfPlan ? former : [run, ...rest];
 }
 
 function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
@@ -125,10 +140,11 @@ function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
 /** What is known so far, as the beginning of what is known now. */
 export function known(before: Before): Observed {
   if (before === undefined) return { phase: 'pending', differs: [], needs_force: [], runs: [] };
-  const { phase, commit_wanted, commit_applied, head, message, handled_request, differs, needs_force, runs } = before;
+  const { phase, commit_wanted, commit_applied, head, message, differs, needs_force, runs } = before;
+  const { handled_request, applied_request } = before;
   return {
     phase,
-    ...defined({ commit_wanted, commit_applied, head: head && { ...head }, message, handled_request }),
+    ...defined({ commit_wanted, commit_applied, head: head && { ...head }, message, handled_request, applied_request }),
     differs: [...differs],
     needs_force: [...needs_force],
     runs: runs.map(copyOf),
@@ -141,24 +157,21 @@ export function cleared(before: Before): Observed {
   return { ...rest, differs: [], needs_force: [] };
 }
 
-/** What a sync that is pinned tells, in words. */
-function pinnedTo(commit: string): string {
-  return `It is pinned to ${commit.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`;
-}
-
 export function conditionsOf(
   { is_paused: isPaused, pinned_commit: pinned }: Pick<Sync['desired'], 'is_paused' | 'pinned_commit'>,
-  { phase, message = '' }: Observed,
+  { phase, message: why = '' }: Observed,
 ): ConditionInput[] {
   const type = 'Ready';
+  const said = (words: string): string => withPin(words, pinned);
+  const message = said(why);
   if (isPaused)
-    return [{ type, status: 'false', reason: 'Paused', message: 'It is paused: the branch is not looked at' }];
+    return [{ type, status: 'false', reason: 'Paused', message: said('It is paused: the branch is not looked at') }];
   switch (phase) {
     case 'in_sync':
       if (pinned !== undefined) return [{ type, status: 'true', reason: 'Pinned', message: pinnedTo(pinned) }];
       return [{ type, status: 'true', reason: 'InSync', message: 'All is as the commit declares it' }];
     case 'pending':
-      return [{ type, status: 'false', reason: 'NotReadYet', message: message || 'Its branch was not read yet' }];
+      return [{ type, status: 'false', reason: 'NotReadYet', message: said(why || 'Its branch was not read yet') }];
     case 'drifted':
       return [{ type, status: 'false', reason: 'Drifted', message }];
     case 'waiting':

@@ -14,6 +14,9 @@ export const maxSyncRuns = 20;
 export const maxRunSteps = 20;
 export const maxStepFields = 5;
 
+/** Most steps that a person forces: as many as a commit has objects. */
+export const maxSyncForce = 200;
+
 /** Most variables of a sync, and as many secrets. */
 export const maxSyncVariables = 50;
 
@@ -41,12 +44,22 @@ export const SyncRun = z.object({
   commit: z.string().max(64),
   commit_message: z.string().max(200).optional(),
   at: Timestamp,
+  /** What was read, as `sourceOf` names it; absent: an earlier release has recorded it. */
+  source: z.string().max(64).optional(),
   outcome: SyncOutcome,
   /** Why it failed, or what it waits for. */
   message: z.string().max(maxMessageChars).optional(),
   /** The first steps of its plan that change something. */
   steps: z
-    .array(z.object({ action: z.string(), key: z.string(), fields: z.array(z.string()).max(maxStepFields) }))
+    .array(
+      z.object({
+        action: z.string(),
+        key: z.string(),
+        fields: z.array(z.string()).max(maxStepFields),
+        /** Whether it loses data; absent: an earlier release has recorded it. */
+        loses_data: z.boolean().optional(),
+      }),
+    )
     .max(maxRunSteps),
   /** All steps that change something. */
   changes: z.int(),
@@ -88,7 +101,7 @@ export const sync = defineKind({
     request: z
       .object({
         at: Timestamp,
-        force: z.array(z.string().max(maxKeyChars)).max(100),
+        force: z.array(z.string().max(maxKeyChars)).max(maxSyncForce),
         commit: z.string().max(64).optional(),
       })
       .optional(),
@@ -108,6 +121,8 @@ export const sync = defineKind({
     needs_force: z.array(z.string()).max(maxSyncKeys).default([]),
     /** The last request that was carried out. */
     handled_request: Timestamp.optional(),
+    /** The last request with which a commit was applied. */
+    applied_request: Timestamp.optional(),
     /** The newest first. */
     runs: z.array(SyncRun).max(maxSyncRuns).default([]),
   }),

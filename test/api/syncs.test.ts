@@ -427,6 +427,49 @@ describe('what is forced', () => {
     expect((await world.repo.get('sync', id))?.desired.request).toMatchObject({ commit: seen, force: [] });
   });
 
+  it('is of what the caller has seen', async () => {
+    const at = await place();
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': files });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const head = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    const { generation } = await reaches(id, 'waiting', head);
+    const force = ['volumes.files'];
+    for (const [seen, words] of [
+      [{ commit: good }, `is not ${good.slice(0, 12)} but ${head.slice(0, 12)}`],
+      [{ commit: head, generation: generation - 1 }, `its generation is ${generation}, not ${generation - 1}`],
+    ] as const)
+      expect((await run(id, { force, ...seen })).body.error).toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringContaining(words),
+      });
+    expect((await run(id, { force, commit: head.slice(0, 7), generation })).status).toBe(200);
+    await reaches(id, 'in_sync', head);
+  });
+
+  it('may be named one after another until the commit is applied', async () => {
+    const at = await place();
+    const more = object('Volume', 'more', '{}');
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': `${files}\n---\n${more}` });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const head = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    await reaches(id, 'waiting', head);
+    await run(id, { force: ['volumes.files'] });
+    await until('the first is looked at', async () => {
+      const { desired, observed } = (await world.repo.get('sync', id))!;
+      return observed?.handled_request === desired.request?.at;
+    });
+    expect(await shown(id)).toMatchObject({ status: 'waiting', commit_applied: good });
+    await run(id, { force: ['volumes.more'] });
+    await reaches(id, 'in_sync', head);
+    // what was done is not forced again
+    await run(id, { force: ['applications.web'] });
+    expect((await world.repo.get('sync', id))?.desired.request?.force).toEqual(['applications.web']);
+  });
+
   it('is nothing while no commit is known', async () => {
     const at = await place();
     const id = await made(at, { is_paused: true });
@@ -628,7 +671,7 @@ it('a sync is rolled back to a commit that it has applied, and stays with it unt
   const id = await made(at, { interval_seconds: 86_400 });
   await reaches(id, 'in_sync', first);
   const back = (body: object = {}) => owner.post(`/syncs/${id}/rollback`, body);
-  expect((await back()).body.error?.message).toBe('There is nothing to roll back to: no other commit was applied');
+  expect((await back()).body.error?.message).toBe('There is nothing to roll back to: no commit was applied before');
   const second = await commit(at, { 'deploy/web.yaml': web('web:2'), 'deploy/files.yaml': files });
   await run(id);
   await reaches(id, 'in_sync', second);
@@ -663,9 +706,32 @@ it('a sync is rolled back to a commit that it has applied, and stays with it unt
   expect(await reaches(id, 'waiting', third)).toMatchObject({ needs_force: ['applications.web'] });
   await run(id, { force: ['applications.web'] });
   await reaches(id, 'in_sync', third);
+  // who reads why it failed learns that it is pinned
+  lack = new CallError('branch_not_found', 'The commit is not there any more');
+  try {
+    await back({ commit: second });
+    expect(await reaches(id, 'failed', second)).toMatchObject({
+      message: `The commit is not there any more. It is pinned to ${second.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`,
+    });
+  } finally {
+    lack = undefined;
+  }
+  const unit = world.repo.begin();
+  unit.change((await world.repo.get('server', at.server))!, (draft) => void (draft.allowed_projects = []));
+  await commitUnit(unit);
+  await run(id);
+  await until('it may not use the server', async () =>
+    /is not for this project any more.*It is pinned/.test((await shown(id)).message),
+  );
   // another branch has nothing to do with the commit
   expect((await back({ commit: second.slice(0, 7) })).data.pinned_commit).toBe(second);
   expect((await owner.put(`/syncs/${id}`, { branch: 'other' })).data.pinned_commit).toBeNull();
+  expect((await back({ commit: first })).body.error?.message).toContain('repository, branch and path');
+  expect((await back()).status).toBe(409);
+  await owner.put(`/syncs/${id}`, { branch: 'main' });
+  expect((await back({ commit: second })).status).toBe(200);
+  expect((await owner.put(`/syncs/${id}`, { path: 'elsewhere' })).data.pinned_commit).toBeNull();
+  expect((await back({ commit: second })).status).toBe(409);
 });
 
 it('a sync that is paused looks at nothing, and what it made outlives it', async () => {

@@ -485,6 +485,60 @@ describe('whether a commit follows another one', () => {
     expect(await read({ ...query, after: lost }, signal())).toEqual({ commit: head, follows: false });
     expect(await readdir(join(repositories.folder, 'work'))).toEqual([]);
   });
+
+  test('is not known of a history that is cut off', async () => {
+    const whole = await repositories.create('whole');
+    const first = await whole.commit({ a: 'one' });
+    await whole.grow();
+    const head = await whole.grow();
+    const path = join(repositories.folder, 'cut.git');
+    await exec('git', ['clone', '--quiet', '--bare', '--depth=2', whole.fileUrl, path]);
+    await using folder = await work.make();
+    const source = { url: `file://${path}`, commit: head };
+    expect(await open().follows(source, first, folder.path, signal())).toBeUndefined();
+  });
+
+  test('is not known at the deadline, and no process is left', async () => {
+    await using server = await hangingServer();
+    await using folder = await work.make();
+    const clock = new FakeClock();
+    const url = `${server.url}/shop.git`;
+    const asked = open({}, clock).follows({ url, commit: head }, 'f'.repeat(40), folder.path, signal());
+    await server.connected;
+    await clock.advance(5_000);
+    expect(await asked).toBeUndefined();
+    expect(await processesNaming(url)).toEqual([]);
+  });
+
+  test('is not asked for the same commit, and the head is answered where that fails', async () => {
+    let asked = 0;
+    const git: Git = {
+      ...open(),
+      follows: async () => {
+        asked += 1;
+        throw new Error('The disk is full');
+      },
+    };
+    const read = headReader({ git, folder: work });
+    const query = { url: shop.fileUrl, branch: 'main', since: undefined };
+    expect(await read({ ...query, after: head }, signal())).toEqual({ commit: head, follows: true });
+    expect(asked).toBe(0);
+    expect(await read({ ...query, after: 'f'.repeat(40) }, signal())).toEqual({ commit: head });
+    expect(asked).toBe(1);
+    const enough = new AbortController();
+    const ending = headReader({
+      git: {
+        ...git,
+        follows: async (_source, _earlier, _folder, signal) => {
+          enough.abort(new Error('Enough'));
+          signal.throwIfAborted();
+          return true;
+        },
+      },
+      folder: work,
+    });
+    expect((await fails(ending({ ...query, after: 'f'.repeat(40) }, enough.signal))).message).toBe('Enough');
+  });
 });
 
 describe('SEC-02 an address of a repository', () => {

@@ -106,7 +106,22 @@ describe('the record of commits', () => {
     });
     expect(run).toMatchObject({ commit: 'a', commit_message: 'Say a', outcome: 'applied', changes: maxRunSteps + 6 });
     expect(run.steps).toHaveLength(maxRunSteps);
-    expect(run.steps[0]).toEqual({ action: 'update', key: 'applications.web', fields: ['image_url'] });
+    expect(run.steps[0]).toEqual({
+      action: 'update',
+      key: 'applications.web',
+      fields: ['image_url'],
+      loses_data: false,
+    });
+    expect(runOf(read('a'), 'waiting', { at, plan: plan(losing) }).steps).toMatchObject([{ loses_data: true }]);
+  });
+
+  it('has the present plan of a commit that still waits in the same words', () => {
+    const waiting = (of: CommitPlan) => runOf(read('b'), 'waiting', { at, plan: of, message: 'It waits' });
+    const former = runOf(read('a'), 'applied', { at });
+    const once = withRun([former], waiting(plan(losing)));
+    const other = waiting(plan(losing, plain));
+    expect(withRun(once, other)).toEqual([other, former]);
+    expect(withRun(withRun(once, other), other)).toEqual([other, former]);
   });
 
   it('keeps the newest, and does not repeat what still fails', () => {
@@ -127,4 +142,11 @@ it.each(SyncPhase.options)('a sync that is %s shows why, in a form that is allow
   expect(brokenLaws(1, conditionsOf({ is_paused: false }, observed), next)).toEqual([]);
   expect(conditionsOf({ is_paused: false }, observed)[0]?.status).toBe(phase === 'in_sync' ? 'true' : 'false');
   expect(conditionsOf({ is_paused: true }, observed)[0]?.reason).toBe('Paused');
+  for (const is_paused of [true, false])
+    expect(conditionsOf({ is_paused, pinned_commit: 'c'.repeat(40) }, observed)[0]?.message).toContain(
+      'pinned to cccccccccccc',
+    );
+  const longest = { ...observed, message: 'x'.repeat(maxMessageChars) };
+  const [shown] = conditionsOf({ is_paused: false, pinned_commit: 'c'.repeat(40) }, longest);
+  expect(shown?.message.length).toBeLessThanOrEqual(maxMessageChars);
 });

@@ -9,7 +9,12 @@ import {
 } from '../../../web/pages/syncs/sync-words.ts';
 import type { RunStep, Sync, SyncRun } from '../../../web/pages/syncs/sync-words.ts';
 
-const step = (action: string, key: string, ...fields: string[]): RunStep => ({ action, key, fields });
+const step = (action: string, key: string, ...fields: string[]): RunStep => ({
+  action,
+  key,
+  fields,
+  loses_data: null,
+});
 const run = (change: Partial<SyncRun>): SyncRun => ({
   commit: 'b',
   commit_message: null,
@@ -18,6 +23,7 @@ const run = (change: Partial<SyncRun>): SyncRun => ({
   message: null,
   steps: [],
   changes: 0,
+  is_of_present_source: true,
   ...change,
 });
 const sync = (change: Partial<Sync>): Sync =>
@@ -52,6 +58,7 @@ describe('what a sync can go back to', () => {
       run({ commit: 'b', outcome: 'unchanged' }),
       run({ commit: 'b', outcome: 'applied' }),
       run({ commit: 'a', outcome: 'partly' }),
+      run({ commit: 'e', outcome: 'applied', is_of_present_source: false }),
     ];
     expect(formerCommits({ commit_applied: 'd', commit_wanted: 'd' }, outcomes)).toEqual([outcomes[2]]);
     expect(formerCommits({ commit_applied: null, commit_wanted: 'e' }, outcomes)).toEqual([outcomes[0], outcomes[2]]);
@@ -72,6 +79,8 @@ describe('what a forced step loses', () => {
     ['applications.web', step('delete', 'applications.web'), false, 'which the commit does not declare'],
     ['template_instances.wiki', step('update', 'template_instances.wiki'), true, 'What others have set'],
     ['volumes.more', undefined, true, 'What is there as volumes.more'],
+    ['functions.hello', { ...step('delete', 'functions.hello'), loses_data: true }, true, 'functions.hello, which'],
+    ['volumes.files', { ...step('replace', 'volumes.files'), loses_data: false }, false, 'volumes.files'],
   ] as const)('of %s by %o is said, with data: %s', (key, of, hasData, text) => {
     expect(losesData(key, of)).toBe(hasData);
     expect(lossOf(key, of)).toContain(text);

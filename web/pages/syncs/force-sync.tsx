@@ -22,16 +22,20 @@ export function ForceSync({ it, runs, onClose }: ForceProps): VNode {
   // what is forced is of the commit whose plan the reader has seen
   const [seen] = useState(() => ({
     commit: it.commit_wanted,
+    generation: it.generation,
     steps: differences(it, runs).filter(({ needsForce }) => needsForce),
   }));
   const keys = seen.steps.map(({ key }) => key);
   const hasLoss = seen.steps.some(({ key, step }) => losesData(key, step));
-  const isOther = it.commit_wanted !== seen.commit;
+  const isOther = it.commit_wanted !== seen.commit || (it.generation !== seen.generation && !act.busy);
   const run = async (): Promise<void> => {
     if (isOther) return;
     const isDone = await act.run(() =>
       store.answer('sync', () =>
-        call(login, 'POST', '/api/v1/syncs/{id}/sync', { path: { id: it.id }, body: { force: keys } }),
+        call(login, 'POST', '/api/v1/syncs/{id}/sync', {
+          path: { id: it.id },
+          body: { force: keys, generation: seen.generation, ...(seen.commit !== null && { commit: seen.commit }) },
+        }),
       ),
     );
     if (!isDone) return;
@@ -48,7 +52,7 @@ export function ForceSync({ it, runs, onClose }: ForceProps): VNode {
         'Of a later commit nothing is forced: it is asked for anew',
       ]}
       type={hasLoss ? it.name : undefined}
-      command={`setpoint sync run ${shellQuoted(it.name)} --force ${keys.map((key) => shellQuoted(key)).join(' ')}`}
+      command={`setpoint sync run ${shellQuoted(it.name)}${seen.commit === null ? '' : ` --commit ${seen.commit.slice(0, 12)}`} --force ${keys.map((key) => shellQuoted(key)).join(' ')}`}
       busy={act.busy}
       error={act.error}
       onConfirm={() => void run()}
@@ -56,7 +60,7 @@ export function ForceSync({ it, runs, onClose }: ForceProps): VNode {
     >
       {isOther && (
         <Notice shape="warn">
-          <p>Another commit has come meanwhile: close this, and look at what that one loses.</p>
+          <p>Another commit has come, or the sync was changed meanwhile: close this, and look at what is lost now.</p>
         </Notice>
       )}
     </Confirm>

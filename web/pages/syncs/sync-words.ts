@@ -38,22 +38,26 @@ export function differences(
   }));
 }
 
-/** Of each commit that was applied as a whole and is not the present one, its newest run. */
+/** Of each commit that was applied as a whole, of what is read now, and is not the present one, its newest run. */
 export function formerCommits(
   { commit_applied: applied, commit_wanted: wanted }: Pick<Sync, 'commit_applied' | 'commit_wanted'>,
   runs: readonly SyncRun[],
 ): readonly SyncRun[] {
   const present = applied ?? wanted;
-  const whole = runs.filter(({ commit, outcome }) => commit !== present && ['applied', 'unchanged'].includes(outcome));
+  const whole = runs.filter(
+    ({ commit, outcome, is_of_present_source: isOfIt }) =>
+      isOfIt && commit !== present && ['applied', 'unchanged'].includes(outcome),
+  );
   return whole.filter(({ commit }, at) => whole.findIndex((one) => one.commit === commit) === at);
 }
 
 /** Kinds of objects that have data, as keys begin with them. */
 const withData: Readonly<Record<string, string>> = { 'volumes.': 'volume', 'databases.': 'database' };
 
-/** Whether forcing a step may lose data; of a step that is not known it is taken to. */
+/** Whether forcing a step may lose data, as its plan says; of a step that is not known it is taken to. */
 export function losesData(key: string, step: RunStep | undefined): boolean {
   if (step === undefined) return true;
+  if (step.loses_data !== null) return step.loses_data;
   const hasData = Object.keys(withData).some((prefix) => key.startsWith(prefix));
   if (hasData) return step.action === 'delete' || step.action === 'replace';
   // an instance has volumes and databases of its own
