@@ -110,15 +110,23 @@ export interface Changes {
 }
 
 const headMs = 30_000;
-/** Deadline for a whole comparison: the caller waits for the commit, and the files are optional. */
-const changesMs = 10_000;
-/** As `changesMs`, for a history. */
-const followsMs = 5_000;
 const defaultMaxPackBytes = 2 * 1024 ** 3;
-/** Most bytes of fetched trees. If the host ignores the filter and sends files too, only a small repository fits. */
-const maxTreesBytes = 64 * 1024 * 1024;
 /** Most bytes of a fetched history: of more than 50 000 commits, if the host sends them without trees. */
 const maxHistoryBytes = 16 * 1024 * 1024;
+
+/** What an examination may fetch, and its whole time: its caller waits for the head alone. */
+interface ExaminationBounds {
+  ms: number;
+  maxBytes: number;
+  /** What is fetched. */
+  what: string;
+}
+/** If the host ignores the filter and sends files too, only a small repository fits. */
+const ofTrees: ExaminationBounds = { ms: 10_000, maxBytes: 64 * 1024 * 1024, what: 'trees' };
+const ofHistories: ExaminationBounds = { ms: 5_000, maxBytes: maxHistoryBytes, what: 'history' };
+
+/** Runs git on what was fetched, and resolves with its output. @throws RuntimeFailure */
+type OwnGit = (args: readonly string[], maxOutputBytes: number) => Promise<string>;
 const defaultMaxFiles = 200_000;
 const maxMessageChars = 200;
 /** Most bytes of a list of all files: enough for `defaultMaxFiles`. */
@@ -131,6 +139,52 @@ export function git(options: GitOptions): Git {
 
   const remote = gitRemote(options, call);
   const tools = { clock: options.clock, call, remote };
+
+  /**
+   * Fetches commits to `folder/git`, and looks at them. Resolves with `undefined` where that is not possible: nobody waits for
+   * what it finds. @throws the reason of the signal
+   */
+  const fetched = async <T>(
+    it: {
+      source: ParsedGitUrl;
+      credential: GitCredential | undefined;
+      /** Options of the fetch. */
+      wanted: readonly string[];
+      commits: readonly string[];
+      folder: string;
+    } & ExaminationBounds,
+    signal: AbortSignal,
+    look: (own: OwnGit) => Promise<T | undefined>,
+  ): Promise<T | undefined> => {
+    const { url } = it.source;
+    const store = join(it.folder, 'git');
+    const late = new AbortController();
+    const stop = options.clock.timer(it.ms, () => late.abort(unreachable(`Repository ${url} takes too long`)));
+    const tooLarge = (): RuntimeFailure =>
+      invalid(`The ${it.what} of repository ${url} cannot be looked at: too large`);
+    using watch = watchSize(options.clock, join(store, 'objects', 'pack'), { maxBytes: it.maxBytes }, tooLarge);
+    const enough = AbortSignal.any([signal, late.signal, watch.signal]);
+    // Without this, git would silently fetch missing objects, from an address that was not checked.
+    const offline = new Set<GitProtocol>();
+    const own: OwnGit = (args, maxOutputBytes) => {
+      const how = { url, ms: it.ms, maxOutputBytes, cwd: it.folder, protocols: offline };
+      return succeeded(call([`--git-dir=${store}`, ...args], how, enough));
+    };
+    const plain = ['--no-tags', '--no-recurse-submodules', '--no-write-fetch-head'];
+    const head = [`--git-dir=${store}`, 'fetch', '--quiet', ...it.wanted, ...plain, '--'];
+    const fetch = (at: string): string[] => [...head, at, ...it.commits];
+    try {
+      await own(['init', '--quiet', '--bare', '--template='], maxTextBytes);
+      await succeeded(remote(it.source, it.credential, fetch, it.ms, enough));
+      return await look(own);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof RuntimeFailure) return undefined;
+      throw error;
+    } finally {
+      stop();
+    }
+  };
 
   /** Why a name leads to no commit. */
   const notFound = async (
@@ -228,103 +282,33 @@ export function git(options: GitOptions): Git {
       const source = gitUrl(url, allowed);
       if (!isCommit(commit) || !isCommit(since)) return undefined;
       if (commit === since) return { files: [], truncated: false };
-      const store = join(folder, 'git');
-      const late = new AbortController();
-      const stop = options.clock.timer(changesMs, () => late.abort(unreachable(`Repository ${url} takes too long`)));
-      const tooLarge = (): RuntimeFailure => invalid(`The trees of repository ${url} are too large to be compared`);
-      using watch = watchSize(options.clock, join(store, 'objects', 'pack'), { maxBytes: maxTreesBytes }, tooLarge);
-      const enough = AbortSignal.any([signal, late.signal, watch.signal]);
-      // Without this, git would silently fetch missing objects, from an address that was not checked.
-      const offline = new Set<GitProtocol>();
-      const own = (args: readonly string[], maxOutputBytes: number): Promise<string> =>
-        succeeded(
-          call(
-            [`--git-dir=${store}`, ...args],
-            { url, ms: changesMs, maxOutputBytes, cwd: folder, protocols: offline },
-            enough,
-          ),
-        );
-      const fetch = (at: string): string[] => [
-        `--git-dir=${store}`,
-        'fetch',
-        '--quiet',
-        '--depth=1',
-        '--filter=blob:none',
-        '--no-tags',
-        '--no-recurse-submodules',
-        '--no-write-fetch-head',
-        '--',
-        at,
-        commit,
-        since,
-      ];
-      try {
-        await own(['init', '--quiet', '--bare', '--template='], maxTextBytes);
-        await succeeded(remote(source, credential, fetch, changesMs, enough));
-        // A few trees can stand for any number of files, and the comparison would hold all of them in memory.
-        for (const one of [since, commit]) {
-          const names = await own(['ls-tree', '-r', '-z', '--name-only', '--full-tree', one], maxListBytes);
-          if (names.split('\0').length - 1 > (options.maxFiles ?? defaultMaxFiles)) return undefined;
-        }
-        const text = await own(
-          ['diff-tree', '-r', '-z', '--name-only', '--no-renames', since, commit, '--'],
-          maxListBytes,
-        );
-        return listed(text.split('\0').slice(0, -1));
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof RuntimeFailure) return undefined;
-        throw error;
-      } finally {
-        stop();
-      }
+      const wanted = ['--depth=1', '--filter=blob:none'];
+      return fetched(
+        { source, credential, wanted, commits: [commit, since], folder, ...ofTrees },
+        signal,
+        async (own) => {
+          // A few trees can stand for any number of files, and the comparison would hold all of them in memory.
+          for (const one of [since, commit]) {
+            const names = await own(['ls-tree', '-r', '-z', '--name-only', '--full-tree', one], maxListBytes);
+            if (names.split('\0').length - 1 > (options.maxFiles ?? defaultMaxFiles)) return undefined;
+          }
+          const diff = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', since, commit, '--'];
+          return listed((await own(diff, maxListBytes)).split('\0').slice(0, -1));
+        },
+      );
     },
 
     async follows({ url, credential, commit }, earlier, folder, signal) {
       const source = gitUrl(url, allowed);
       if (!isCommit(commit) || !isCommit(earlier)) return undefined;
       if (commit === earlier) return true;
-      const store = join(folder, 'git');
-      const late = new AbortController();
-      const stop = options.clock.timer(followsMs, () => late.abort(unreachable(`Repository ${url} takes too long`)));
-      const tooLarge = (): RuntimeFailure => invalid(`The history of repository ${url} is too large to be looked at`);
-      using watch = watchSize(options.clock, join(store, 'objects', 'pack'), { maxBytes: maxHistoryBytes }, tooLarge);
-      const enough = AbortSignal.any([signal, late.signal, watch.signal]);
-      const offline = new Set<GitProtocol>(); // what is missing is not fetched from an address that was not checked
-      const own = (...args: string[]): Promise<string> =>
-        succeeded(
-          call(
-            [`--git-dir=${store}`, ...args],
-            { url, ms: followsMs, maxOutputBytes: maxHistoryBytes, cwd: folder, protocols: offline },
-            enough,
-          ),
-        );
-      const fetch = (at: string): string[] => [
-        `--git-dir=${store}`,
-        'fetch',
-        '--quiet',
-        '--filter=tree:0',
-        '--no-tags',
-        '--no-recurse-submodules',
-        '--no-write-fetch-head',
-        '--',
-        at,
-        commit,
-      ];
-      try {
-        await own('init', '--quiet', '--bare', '--template=');
-        await succeeded(remote(source, credential, fetch, followsMs, enough));
+      const wanted = ['--filter=tree:0'];
+      return fetched({ source, credential, wanted, commits: [commit], folder, ...ofHistories }, signal, async (own) => {
         // it fails where a commit of the history is missing
-        const history = await own('rev-list', commit);
+        const history = await own(['rev-list', commit], maxHistoryBytes);
         if (history.split('\n').includes(earlier)) return true;
-        return (await isThere(join(store, 'shallow'))) ? undefined : false;
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof RuntimeFailure) return undefined;
-        throw error;
-      } finally {
-        stop();
-      }
+        return (await isThere(join(folder, 'git', 'shallow'))) ? undefined : false;
+      });
     },
   };
 }

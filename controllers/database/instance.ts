@@ -115,18 +115,25 @@ function desiredOn(
     }),
   );
   return {
-    server_id: desired.server_id,
-    project_id: desired.project_id,
-    environment_id: desired.environment_id,
-    workload_kind: 'database',
-    workload_id: meta.id,
-    workload_name: desired.internal_id,
+    ...placeOf(database),
     service,
     version: volume,
     run: 'running',
     spec,
     spec_hash: serviceHash(`${volume}/${config.revision}`, spec),
   };
+}
+
+/** Where instances of a database are, and whose they are. */
+export function placeOf({ meta, desired }: Database) {
+  return {
+    server_id: desired.server_id,
+    project_id: desired.project_id,
+    environment_id: desired.environment_id,
+    workload_kind: 'database',
+    workload_id: meta.id,
+    workload_name: desired.internal_id,
+  } as const;
 }
 
 /** `undefined`: as the image says. */

@@ -9,6 +9,7 @@ import type { Action } from '../rollout/actions.ts';
 import { environmentNetwork } from '../rollout/environment-network.ts';
 import { plan as planRollout } from '../rollout/plan.ts';
 import { serviceHash } from '../rollout/spec-hash.ts';
+import { placeOf } from './instance.ts';
 import type { World } from './world.ts';
 
 /** What the clients of a database share connections by; `undefined`: each has its own. */
@@ -80,12 +81,7 @@ export function poolerDesired(
     }),
   );
   return {
-    server_id: desired.server_id,
-    project_id: desired.project_id,
-    environment_id: desired.environment_id,
-    workload_kind: 'database',
-    workload_id: meta.id,
-    workload_name: internal_id,
+    ...placeOf(database),
     service: poolerService,
     version: meta.id,
     run: 'running',

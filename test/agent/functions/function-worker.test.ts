@@ -74,6 +74,9 @@ function served(
   return { ...of, generation: (generation += 1), spec };
 }
 
+/** A volume that all instances may write to. */
+const mounts: WireFunction['mounts'] = [{ type: 'volume', volume: name, path: '/data', read_only: false, copy: true }];
+
 const states = (): string[] => world.engine.containers.map(({ imageId, state }) => `${names.get(imageId)} ${state}`);
 const isReady = (item: WireAssignment) => () =>
   world.report(item)?.ready === true &&
@@ -88,6 +91,14 @@ async function serving(): Promise<WireAssignment> {
   await world.until('it serves', isReady(first));
   await world.until('its instance runs', () => states().join('') === 'hello:1 running');
   return first;
+}
+
+/** A function that serves, with a volume that it may write to. */
+async function writing(): Promise<{ kept: WireAssignment; item: WireAssignment }> {
+  const [kept, item] = [volume(), served('hello:1', { mounts })];
+  await world.snapshot(kept, item);
+  await world.until('it serves', isReady(item));
+  return { kept, item };
 }
 
 describe('a function on its server', () => {
@@ -190,9 +201,6 @@ describe('a function on its server', () => {
   });
 
   it('waits for what writes to its volume, and then has it in each instance', async () => {
-    const mounts: WireFunction['mounts'] = [
-      { type: 'volume', volume: name, path: '/data', read_only: false, copy: true },
-    ];
     const kept = volume();
     const writer = mounting();
     await world.snapshot(kept, writer);
@@ -215,33 +223,21 @@ describe('a function on its server', () => {
   });
 
   it('that gave its volume back starts nothing that writes to it, also where its present settings do not start', async () => {
-    const mounts: WireFunction['mounts'] = [
-      { type: 'volume', volume: name, path: '/data', read_only: false, copy: true },
-    ];
-    const kept = volume();
-    const item = served('hello:1', { mounts });
-    await world.snapshot(kept, item);
-    await world.until('it serves', isReady(item));
+    const { kept, item } = await writing();
     const unbound = served('broken:1', { mounts: undefined, warm: true }, item);
     const writer = mounting();
     await world.snapshot(kept, unbound, writer);
     await world.until('an application writes to it', isReady(writer));
     await world.until('it is refused', () => world.report(unbound)?.error?.code === 'not_started');
     await world.pass(120_000, 1_000);
-    const writing = world.engine.containers.filter(({ mutable }) =>
+    const writers = world.engine.containers.filter(({ mutable }) =>
       mutable.mounts.some(({ source }) => source === name),
     );
-    expect(writing.map(({ mutable }) => mutable.labels['setpoint.assignment'])).toEqual([writer.id]);
+    expect(writers.map(({ mutable }) => mutable.labels['setpoint.assignment'])).toEqual([writer.id]);
   });
 
   it('leaves its volume to who waits for it once an agent that starts anew has ended what was left', async () => {
-    const mounts: WireFunction['mounts'] = [
-      { type: 'volume', volume: name, path: '/data', read_only: false, copy: true },
-    ];
-    const kept = volume();
-    const item = served('hello:1', { mounts });
-    await world.snapshot(kept, item);
-    await world.until('it serves', isReady(item));
+    const { kept, item } = await writing();
     await world.stop();
     await world.start();
     const writer = mounting();
