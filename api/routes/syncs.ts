@@ -253,13 +253,14 @@ function requireSeen(
     );
 }
 
-/** @throws ApiError CONFLICT unless the present settings were planned, so that it is known what is forced */
+/** @throws ApiError CONFLICT unless the wanted commit was planned with the present settings, so that it is known what is forced */
 function requirePlan({ meta, observed }: ReadonlyResource<'sync'>): void {
-  if (observed?.commit_wanted === undefined)
+  const { commit_wanted: wanted, planned } = observed ?? {};
+  if (wanted === undefined)
     throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
-  if (observed.observedGeneration !== meta.generation)
+  if (planned?.commit !== wanted || planned.generation !== meta.generation)
     throw conflicting(
-      'Nothing can be forced yet, as the sync was changed or asked for since its commit was planned: wait until observed_generation is generation, and look at needs_force',
+      `Nothing can be forced yet, as commit ${wanted.slice(0, 12)} was not planned since the sync was changed or asked for: wait until needs_force lists what is to be forced`,
     );
 }
 

@@ -21,6 +21,7 @@ import {
   rewritten,
   runOf,
   toBeForced,
+  unplanned,
   withRun,
 } from './states.ts';
 import type { Observed, Sync } from './states.ts';
@@ -212,10 +213,8 @@ async function lookAt(
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     const { message, isPassing } = error;
-    const wanted = commit === undefined ? {} : { commit_wanted: commit };
     // that an agent is away says nothing of what was applied
-    if (isPassing)
-      return withHead({ observed: { ...known(it.observed), ...wanted, message }, lookMs: pace.awayMs }, head);
+    if (isPassing) return withHead({ observed: { ...unplanned(it, commit), message }, lookMs: pace.awayMs }, head);
     if (commit === undefined) return { observed: { ...cleared(it.observed), phase: 'failed', message } };
     return withHead(failedOf(it, { commit, message, until: ctx.clock.monotonic() + pace.unreadMs }, ctx), head);
   }
@@ -279,17 +278,18 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
       fence: ctx.fence,
       signal: ctx.signal,
     });
-  const base: Observed = { ...cleared(it.observed), commit_wanted: commit };
+  const fresh: Observed = { ...cleared(it.observed), commit_wanted: commit };
   const at = ctx.clock.now();
   const refused = ({ refused: message, isPassing }: Refused): Done => {
     // it says nothing of the commit, and what was asked for is still to be done
-    if (isPassing) return { observed: { ...known(it.observed), commit_wanted: commit, message }, retryMs: pace.awayMs };
-    const runs = withRun(base.runs, recordOf(it, kept, 'failed', { at, message }));
-    return { observed: handled(it, { ...base, phase: 'failed', message, runs }) };
+    if (isPassing) return { observed: { ...unplanned(it, commit), message }, retryMs: pace.awayMs };
+    const runs = withRun(fresh.runs, recordOf(it, kept, 'failed', { at, message }));
+    return { observed: handled(it, { ...fresh, phase: 'failed', message, runs }) };
   };
   const planned = await run(true, []);
   if ('refused' in planned) return refused(planned);
   const { plan } = planned;
+  const base: Observed = { ...fresh, planned: { commit, generation: it.meta.generation } };
   const decision = decide(it, commit, plan);
   switch (decision.does) {
     case 'nothing':
@@ -314,7 +314,9 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
 }
 
 function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
-  const isKnown = it.observed?.commit_applied === kept.commit;
+  const [newest] = it.observed?.runs ?? [];
+  const isElsewhere = newest?.source !== undefined && newest.source !== sourceOf(it.desired);
+  const isKnown = it.observed?.commit_applied === kept.commit && !isElsewhere;
   const runs = isKnown ? base.runs : withRun(base.runs, recordOf(it, kept, 'unchanged', { at }));
   return carriedOut(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
 }

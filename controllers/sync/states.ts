@@ -48,7 +48,11 @@ export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
   const named = isAsked(sync) && desired.request?.commit === commit ? desired.request.force : [];
   const forced = plan.steps.map(({ key }) => key).filter((key) => named.includes(key));
   const keys = plan.needs_force.filter((key) => !forced.includes(key));
-  return keys.length > 0 ? { does: 'wait', keys } : { does: 'apply', force: forced };
+  if (keys.length === 0) return { does: 'apply', force: forced };
+  // not all that is needed is listed at once: what was named before of this commit gives room to the rest
+  const open = desired.request?.commit === commit && desired.request.at !== observed?.applied_request;
+  const rest = open ? keys.filter((key) => desired.request?.force.includes(key) !== true) : keys;
+  return { does: 'wait', keys: rest.length > 0 ? rest : keys };
 }
 
 /** Keys of what a plan changes. */
@@ -141,20 +145,33 @@ function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
 export function known(before: Before): Observed {
   if (before === undefined) return { phase: 'pending', differs: [], needs_force: [], runs: [] };
   const { phase, commit_wanted, commit_applied, head, message, differs, needs_force, runs } = before;
-  const { handled_request, applied_request } = before;
+  const { handled_request, applied_request, planned } = before;
   return {
     phase,
     ...defined({ commit_wanted, commit_applied, head: head && { ...head }, message, handled_request, applied_request }),
+    ...defined({ planned: planned && { ...planned } }),
     differs: [...differs],
     needs_force: [...needs_force],
     runs: runs.map(copyOf),
   };
 }
 
-/** As `known`, with nothing that was in the way. */
+/** As `known`, with nothing that was in the way, and nothing that was planned. */
 export function cleared(before: Before): Observed {
-  const { message: _message, ...rest } = known(before);
+  const { message: _message, planned: _planned, ...rest } = known(before);
   return { ...rest, differs: [], needs_force: [] };
+}
+
+/**
+ * As `known`, of a commit that could not be planned for now. What was planned of another one, or with other settings, says
+ * nothing of it: only a person who saw the plan may force it.
+ */
+export function unplanned({ meta, observed }: Sync, commit: string | undefined): Observed {
+  const before = known(observed);
+  const wanted = { ...before, ...defined({ commit_wanted: commit }) };
+  const { planned } = before;
+  const isPlanned = planned?.commit === wanted.commit_wanted && planned?.generation === meta.generation;
+  return isPlanned ? wanted : { ...wanted, differs: [], needs_force: [] };
 }
 
 export function conditionsOf(

@@ -117,6 +117,8 @@ export const sync = defineKind({
     message: z.string().max(maxMessageChars).optional(),
     /** Keys of objects that are not as the commit declares them. */
     differs: z.array(z.string()).max(maxSyncKeys).default([]),
+    /** The commit that was planned last, and the generation of the settings with which: a force is of that plan. */
+    planned: z.object({ commit: z.string().max(64), generation: z.int() }).optional(),
     /** Keys of steps that a person has to force. */
     needs_force: z.array(z.string()).max(maxSyncKeys).default([]),
     /** The last request that was carried out. */

@@ -17,6 +17,7 @@ import type { GitFiles, TestRepositories, TestRepository } from '../harness/git-
 import { lead } from '../harness/leading.ts';
 import { desiredState } from '../harness/states.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const running = new AsyncDisposableStack();
 let world: ApiWorld;
@@ -24,6 +25,8 @@ let owner: Client;
 let repositories: TestRepositories;
 /** How calls of the agent fail; absent: they do not. */
 let lack: CallError | undefined;
+/** Only those that read files fail. */
+let isLackOfFiles = false;
 /** Requests write too fast while it is true. */
 let isBusy = false;
 /** Calls of the agent by their methods, in their order. */
@@ -45,7 +48,7 @@ beforeAll(async () => {
   const agents = {
     async call(_tenant: string, _server: string, params: { method: string }, { signal }: { signal: AbortSignal }) {
       calls.push(`${params.method} ${(params as { repository_url?: string }).repository_url}`);
-      if (lack !== undefined) throw lack;
+      if (lack !== undefined && (!isLackOfFiles || params.method !== 'git.head')) throw lack;
       const it = params as Parameters<typeof read>[0] & { method: string; after?: string }; // as agents read it
       const answer =
         it.method === 'git.head'
@@ -222,24 +225,28 @@ describe('a commit', () => {
     ]);
   });
 
-  it('that changes nothing is recorded at its objects, so that the next one may change and prune them', async () => {
-    const at = await place();
-    const api = object('Application', 'api', 'image_url: api:1', 'exposed_port: 8081');
-    const head = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/api.yaml': api });
-    const first = await made(at);
-    await reaches(first, 'in_sync', head);
-    await owner.delete(`/syncs/${first}`);
-    await until('it is gone', async () => (await owner.get(`/syncs/${first}`)).status === 404);
-    const id = await made(at);
-    await reaches(id, 'in_sync', head);
-    expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual(['unchanged']);
-    const { id: app } = await named('applications', at, 'api');
-    const next = await commit(at, { 'deploy/web.yaml': web('web:2') });
-    await run(id);
-    await reaches(id, 'in_sync', next);
-    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
-    expect((await world.repo.get('application', app))?.meta.deletionRequestedAt).toBeDefined();
-  });
+  it(
+    'that changes nothing is recorded at its objects, so that the next one may change and prune them',
+    { tags: [longTag] },
+    async () => {
+      const at = await place();
+      const api = object('Application', 'api', 'image_url: api:1', 'exposed_port: 8081');
+      const head = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/api.yaml': api });
+      const first = await made(at);
+      await reaches(first, 'in_sync', head);
+      await owner.delete(`/syncs/${first}`);
+      await until('it is gone', async () => (await owner.get(`/syncs/${first}`)).status === 404);
+      const id = await made(at);
+      await reaches(id, 'in_sync', head);
+      expect((await runs(id)).map(({ outcome }: { outcome: string }) => outcome)).toEqual(['unchanged']);
+      const { id: app } = await named('applications', at, 'api');
+      const next = await commit(at, { 'deploy/web.yaml': web('web:2') });
+      await run(id);
+      await reaches(id, 'in_sync', next);
+      expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+      expect((await world.repo.get('application', app))?.meta.deletionRequestedAt).toBeDefined();
+    },
+  );
 
   it.each([
     ['what it declares', () => web('web:1'), 'plan'],
@@ -278,7 +285,7 @@ describe('a commit', () => {
     expect(parses).toBe(1);
   });
 
-  it('goes into the environment that was the default one when its sync was made', async () => {
+  it('goes into the environment that was the default one when its sync was made', { tags: [longTag] }, async () => {
     const at = await place();
     const { data: project } = await owner.get(`/projects/${at.project}`);
     const { data: staging } = await owner.post(`/projects/${at.project}/environments`, { name: 'staging' });
@@ -296,7 +303,7 @@ describe('a commit', () => {
     expect((await owner.put(`/syncs/${id}`, { environment_id: null })).data.environment_id).toBe(staging.id);
   });
 
-  it('is read anew where another path is to be followed, and a single file will do', async () => {
+  it('is read anew where another path is to be followed, and a single file will do', { tags: [longTag] }, async () => {
     const at = await place();
     const head = await commit(at, {
       'deploy/web.yaml': web('web:1'),
@@ -333,7 +340,7 @@ describe('a commit', () => {
   });
 });
 
-it('a commit is neither failed nor forgotten while requests write too fast', async () => {
+it('a commit is neither failed nor forgotten while requests write too fast', { tags: [longTag] }, async () => {
   const at = await place();
   const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
   isBusy = true;
@@ -350,7 +357,7 @@ it('a commit is neither failed nor forgotten while requests write too fast', asy
   }
 });
 
-it('the files of a commit that cannot be read are not asked for at each look', async () => {
+it('the files of a commit that cannot be read are not asked for at each look', { tags: [longTag] }, async () => {
   const at = await place();
   const head = await commit(at, { other: '' });
   const id = await made(at, { interval_seconds: 86_400 });
@@ -368,7 +375,7 @@ it('the files of a commit that cannot be read are not asked for at each look', a
   await until('a person makes it read', async () => called('repository.read') === 2);
 });
 
-it('syncs of two branches of a repository keep the files of both', async () => {
+it('syncs of two branches of a repository keep the files of both', { tags: [longTag] }, async () => {
   const at = await place();
   const [one, other] = [
     await commit(at, { 'deploy/files.yaml': files }),
@@ -388,7 +395,7 @@ it('syncs of two branches of a repository keep the files of both', async () => {
 });
 
 describe('what is forced', () => {
-  it('stays forced while it waits for something else to be gone', async () => {
+  it('stays forced while it waits for something else to be gone', { tags: [longTag] }, async () => {
     const at = await place();
     const mounted = web('web:1', 'volumes: [{volume: files, path: /files}]');
     const first = await commit(at, { 'deploy/web.yaml': mounted, 'deploy/files.yaml': files });
@@ -470,6 +477,33 @@ describe('what is forced', () => {
     expect((await world.repo.get('sync', id))?.desired.request?.force).toEqual(['applications.web']);
   });
 
+  it('is of a plan that was made, and not of a commit that was only seen', async () => {
+    const at = await place();
+    const good = await commit(at, { 'deploy/web.yaml': web('web:1'), 'deploy/files.yaml': files });
+    const id = await made(at);
+    await reaches(id, 'in_sync', good);
+    const planned = await commit(at, { 'deploy/web.yaml': web('web:2') });
+    await run(id);
+    expect(await reaches(id, 'waiting', planned)).toMatchObject({ needs_force: ['volumes.files'] });
+    [lack, isLackOfFiles] = [new CallError('timeout', 'The agent did not answer in time'), true];
+    try {
+      const head = await commit(at, { 'deploy/web.yaml': web('web:3') });
+      await run(id);
+      await until('the head was seen', async () => (await shown(id)).commit_wanted === head);
+      expect(await shown(id)).toMatchObject({ needs_force: [], differs: [] });
+      expect((await run(id, { force: ['volumes.files'], commit: head })).body.error).toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringContaining(`commit ${head.slice(0, 12)} was not planned`),
+      });
+    } finally {
+      [lack, isLackOfFiles] = [undefined, false];
+    }
+    await run(id);
+    await until('it is planned', async () => (await shown(id)).needs_force.length > 0);
+    expect((await run(id, { force: ['volumes.files'] })).status).toBe(200);
+    await reaches(id, 'in_sync');
+  });
+
   it('is nothing while no commit is known', async () => {
     const at = await place();
     const id = await made(at, { is_paused: true });
@@ -516,24 +550,28 @@ describe('what somebody changes by hand', () => {
     await until('it is changed back', async () => (await owner.get(`/applications/${app}`)).data.exposed_port === 8080);
   });
 
-  it('is forced by a person where somebody else made or declares it, also of a sync that corrects', async () => {
-    const at = await place();
-    const where = { project_id: at.project, server_id: at.server };
-    const byHand = { ...where, name: 'web', source_type: 'image', image_url: 'web:0', exposed_port: 8080 };
-    expect((await owner.post('/applications', byHand)).status).toBe(201);
-    const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
-    const id = await made(at, { drift: 'correct' });
-    expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
-    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:0' });
-    await run(id, { force: ['applications.web'] });
-    await reaches(id, 'in_sync', head);
-    // two declare the same field: none of them writes until a person decides
-    const content = web('web:2');
-    const other = { project_id: at.project, content, manager: 'ci', force: ['applications.web'] };
-    expect((await owner.post('/apply', other)).status).toBe(200);
-    expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
-    expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
-  });
+  it(
+    'is forced by a person where somebody else made or declares it, also of a sync that corrects',
+    { tags: [longTag] },
+    async () => {
+      const at = await place();
+      const where = { project_id: at.project, server_id: at.server };
+      const byHand = { ...where, name: 'web', source_type: 'image', image_url: 'web:0', exposed_port: 8080 };
+      expect((await owner.post('/applications', byHand)).status).toBe(201);
+      const head = await commit(at, { 'deploy/web.yaml': web('web:1') });
+      const id = await made(at, { drift: 'correct' });
+      expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
+      expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:0' });
+      await run(id, { force: ['applications.web'] });
+      await reaches(id, 'in_sync', head);
+      // two declare the same field: none of them writes until a person decides
+      const content = web('web:2');
+      const other = { project_id: at.project, content, manager: 'ci', force: ['applications.web'] };
+      expect((await owner.post('/apply', other)).status).toBe(200);
+      expect(await reaches(id, 'waiting', head)).toMatchObject({ needs_force: ['applications.web'] });
+      expect(await named('applications', at, 'web')).toMatchObject({ image_url: 'web:2' });
+    },
+  );
 });
 
 it.each(['manager', 'set'])('nobody else applies as a sync: %s', async (field) => {

@@ -72,6 +72,12 @@ describe('a plan', () => {
       { does: 'apply', force: [losing.key, byHand.key] },
     ],
     [
+      'of which a person has named a part',
+      plan(losing, byHand),
+      { applied: 'old', force: [losing.key], isHandled: true },
+      { does: 'wait', keys: [byHand.key] },
+    ],
+    [
       'that loses data as a person has named of another commit',
       plan(losing),
       { applied: 'old', force: [losing.key], seen: 'other' },
