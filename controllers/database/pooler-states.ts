@@ -33,6 +33,10 @@ export function pooledCondition(world: World, now: Now): ConditionInput[] {
   const because = trouble(world, pooler, now);
   if (because !== undefined) return [{ type, status: 'false', ...because }];
   const message = `${pooler.word} answers queries on port ${pooler.port}`;
+  if (world.isPoolerUsed)
+    return [
+      { type, status: 'true', reason: 'StillUsed', message: `${message} until nothing that runs has its address` },
+    ];
   return [{ type, status: 'true', reason: 'Running', message }];
 }
 

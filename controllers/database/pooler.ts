@@ -13,9 +13,9 @@ import { placeOf } from './instance.ts';
 import type { World } from './world.ts';
 
 /** What the clients of a database share connections by; `undefined`: each has its own. */
-export function poolerOf({ database }: Pick<World, 'database'>): Pooler | undefined {
+export function poolerOf({ database, isPoolerUsed }: Pick<World, 'database' | 'isPoolerUsed'>): Pooler | undefined {
   const { type, connection_pooling } = database.desired;
-  return connection_pooling === true ? engines[type].pooler : undefined;
+  return connection_pooling === true || isPoolerUsed ? engines[type].pooler : undefined;
 }
 
 /**

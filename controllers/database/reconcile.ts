@@ -17,13 +17,25 @@ export interface DatabaseSettings {
   poolerImage?: string | undefined;
 }
 
+/** Whether a pooler that is not wanted any more is still used is looked at again after that time. In milliseconds. */
+const poolerLookMs = 5000;
+
 /** Keeps the one instance of a database on the volume that its data is in, and its pooler beside it if it has one. */
 export function databaseController(settings: DatabaseSettings): Controller<'database'> {
   const { poolerImage } = settings;
   return {
     name: 'database',
     kind: 'database',
-    reads: ['assignment', 'server', 'volume', 'wal_archive'],
+    reads: [
+      'assignment',
+      'server',
+      'volume',
+      'wal_archive',
+      'application',
+      'deployment',
+      'function',
+      'function_version',
+    ],
     children: ['assignment', 'wal_archive'],
     notifies: ['database_error', 'database_recovered'],
     wakes: [
@@ -129,6 +141,8 @@ function verdict(world: World, unreadyLeft: number | undefined): Verdict<'databa
 
 function nextOf(world: World, unreadyLeft: number | undefined): Next {
   const { because = awaitedPooler(world), reason } = stateOf(world);
+  if (because === undefined && world.isPoolerUsed)
+    return { again: poolerLookMs, because: 'what has the address of its pooler to be replaced' };
   if (because === undefined) return { settled: true };
   if ((reason === 'Starting' || reason === 'NotReady') && unreadyLeft !== undefined && unreadyLeft > 0)
     return { again: unreadyLeft, because };

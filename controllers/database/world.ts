@@ -5,6 +5,7 @@ import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isService } from '../rollout/slots.ts';
 import type { Assignment } from '../rollout/slots.ts';
+import { isPoolerUsed } from './pooler-users.ts';
 
 export type Database = ReadonlyResource<'database'>;
 
@@ -19,6 +20,8 @@ export interface World {
   slots: readonly Assignment[];
   /** Instances of what its clients share connections by. */
   poolers: readonly Assignment[];
+  /** What runs has the address of its pooler, though connections are not pooled any more: that goes on for so long. */
+  isPoolerUsed: boolean;
   /** In place of the usual one; absent: that. */
   poolerImage: string | undefined;
   /** Where its writes are archived; absent: they are not, or that has not begun. */
@@ -31,12 +34,15 @@ export function readWorld(database: Database, view: TenantView): Omit<World, 'un
   const { meta, desired } = database;
   const server = view.get('server', desired.server_id);
   const instances = view.by('assignment', 'workload', meta.id).filter(isService);
+  const poolers = instances.filter((it) => it.desired.service === poolerService);
+  const isLeftPooler = poolers.length > 0 && desired.connection_pooling !== true && isStaying(database);
   return {
     database,
     server: isStaying(server) ? server : undefined,
     volumes: view.by('volume', 'database', meta.id),
     slots: instances.filter(isMain),
-    poolers: instances.filter((it) => it.desired.service === poolerService),
+    poolers,
+    isPoolerUsed: isLeftPooler && isPoolerUsed(database, view),
     archive: desired.archive && view.get('wal_archive', desired.archive.id),
   };
 }

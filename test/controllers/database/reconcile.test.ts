@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { databaseController } from '../../../controllers/database/reconcile.ts';
 import { volumeController } from '../../../controllers/volume/reconcile.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import type { Resolved } from '../../../store/kinds/fields.ts';
 import { kinds, type DesiredOf, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
 import { desiredState } from '../../harness/states.ts';
@@ -328,6 +329,57 @@ test('a pooler runs beside the engine, which goes on when it is turned on and of
   expect([it.pooler()?.meta.deletionRequestedAt !== undefined, it.pooled()]).toEqual([true, undefined]);
   expect(it.instance()?.desired.spec_hash).toBe(hash);
   expect([it.phase(), it.reason()]).toEqual(['running', 'Running']);
+});
+
+test.each<[what: string, references: Record<string, Resolved>]>([
+  ['its host', { '${databases.orders.pooled_host}': 'orders-pooler' }],
+  [
+    'its address with the password',
+    {
+      '${databases.orders.pooled_url}': {
+        before: 'postgresql://app:',
+        secret: { $sealed: 'sealed', for: 'database' },
+        after: '@orders-pooler:6432/app',
+        isInUrl: true,
+      },
+    },
+  ],
+])('a pooler goes on for as long as what runs has %s', async (_, references) => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true, internal_id: 'orders' });
+  await it.reportOfPooler(up);
+  const { project_id } = it.view.get('database', id('orders'))!.desired;
+  const place = { project_id, environment_id: id('environment'), server_id: id('server') };
+  const unit = rig.repo.begin();
+  unit.create('application', id('web'), desiredState('application', { ...place, name: 'web' }));
+  const first = unit.create(
+    'deployment',
+    id('first'),
+    desiredState('deployment', { ...place, application_id: id('web') }),
+  );
+  unit.create(
+    'assignment',
+    'of-web',
+    desiredState('assignment', {
+      ...place,
+      workload_kind: 'application',
+      workload_id: id('web'),
+      version: first.meta.id,
+    }),
+  );
+  await commit(unit);
+  const deployment = await rig.repo.get('deployment', first.meta.id);
+  await rig.repo.observe(
+    deployment!,
+    { phase: 'succeeded', references, observedGeneration: deployment!.meta.generation, conditions: [] },
+    [],
+  );
+  await it.change((draft) => void delete draft.connection_pooling);
+  expect([it.pooler()?.meta.deletionRequestedAt, it.pooled()?.slice(0, 2)]).toEqual([undefined, ['true', 'StillUsed']]);
+  await rig.repo.change('assignment', 'of-web', (draft) => void (draft.version = id('second')));
+  await rig.clock.advance(5000);
+  await rig.rest();
+  expect([it.pooler()?.meta.deletionRequestedAt !== undefined, it.pooled()]).toEqual([true, undefined]);
 });
 
 test('a pooler is restarted with its database, begins anew with another password, and stays as it is with other limits and on another volume', async () => {
