@@ -6,7 +6,9 @@ export class Coalesced implements AsyncDisposable {
   readonly #work: () => Promise<void>;
   #isAsked = false;
   #isEnding = false;
-  #running: Promise<void> | undefined;
+  /** Also before the first pause of the work, which may ask for itself. */
+  #isRunning = false;
+  #running: Promise<void> = Promise.resolve();
 
   constructor(work: () => Promise<void>) {
     this.#work = work;
@@ -19,9 +21,10 @@ export class Coalesced implements AsyncDisposable {
 
   ask(): void {
     this.#isAsked = true;
-    if (this.#isEnding) return;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
+    if (this.#isEnding || this.#isRunning) return;
+    this.#isRunning = true;
+    this.#running = this.#run().finally(() => {
+      this.#isRunning = false;
       if (this.#isAsked) this.ask(); // between the end of the run and this
     });
   }

@@ -85,8 +85,16 @@ export class ArchiveWorker implements Worker {
   async #look(): Promise<void> {
     this.#round = new AbortController();
     const desired = this.#desired;
-    if (desired?.run !== 'running') return this.#rest(desired);
-    await this.#archive(desired, AbortSignal.any([this.#closing.signal, this.#round.signal]));
+    const signal = AbortSignal.any([this.#closing.signal, this.#round.signal]);
+    try {
+      await (desired?.run === 'running' ? this.#archive(desired, signal) : this.#rest(desired));
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      const { clock, log } = this.#deps;
+      log.warn({ err: error, assignment: this.id }, 'An archive could not be put aside: the agent tries again');
+      await wait(clock, firstPauseMs, signal).catch(() => undefined); // what is desired since comes at once
+      this.wake();
+    }
   }
 
   /** Nothing is sent; what waits stays in its volume. */

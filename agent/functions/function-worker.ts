@@ -154,6 +154,8 @@ export class FunctionWorker implements Worker {
     // what serves with other volumes may start instances that write to them: nothing of it is left once others may
     if (this.#activator !== undefined && this.#mounts !== mounts) await this.#end();
     this.#mounts = mounts;
+    // what an earlier process of the agent left may hold volumes, and is in the way of none that waits
+    if (this.#activator === undefined) await this.#launcher.sweep();
     if (!writers.claim(this.id, writtenVolumes(desired)))
       throw new RuntimeFailure('volume_in_use', othersVolume, { retryable: true });
     const wanted = servedOf(desired);
@@ -162,11 +164,13 @@ export class FunctionWorker implements Worker {
       this.#requireUnheld(wanted);
       const image = await this.#prepare(desired);
       if (this.#desired !== desired) return undefined; // another look follows at once
-      if (this.#activator === undefined) await this.#launcher.sweep();
       await this.#serve(desired, image, wanted);
       if (this.#looks.isAsked) return undefined; // another look follows at once
     }
-    await this.#launcher.sweep();
+    const left = await this.#launcher.sweep();
+    // whoever waits for a volume that one of them had is told
+    writers.claim(this.id, writtenVolumes(desired));
+    if (left > 0) this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
     const problem = await this.#open(desired);
     const report = { ...this.#blank(), phase: 'running' as const, image_digest: desired.spec.image_digest };
     if (problem !== undefined) return { ...report, error: problem };

@@ -49,3 +49,19 @@ test('is not begun any more once it ends, which waits for what is done', async (
   await settle();
   expect(done).toBe(1);
 });
+
+test('is done once more where the work asks for itself before its first pause', async () => {
+  let [now, most, times] = [0, 0, 0];
+  const work: Coalesced = new Coalesced(async () => {
+    now += 1;
+    times += 1;
+    most = Math.max(most, now);
+    if (times === 1) work.ask();
+    await settle();
+    now -= 1;
+  });
+  work.ask();
+  await settle();
+  await settle();
+  expect([times, most]).toEqual([2, 1]);
+});

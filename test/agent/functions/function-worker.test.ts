@@ -244,4 +244,13 @@ describe('a function on its server', () => {
     await world.snapshot(kept, writer, served('hello:1', { mounts: undefined }, item));
     await world.until('an application writes to it', isReady(writer));
   });
+
+  it('leaves it also where an agent that starts anew cannot have the image of the function', async () => {
+    const { kept, item } = await writing();
+    await world.stop();
+    await world.start();
+    const writer = mounting();
+    await world.snapshot(kept, writer, served('missing:1', { mounts: undefined }, item));
+    await world.until('an application writes to it', isReady(writer));
+  });
 });
