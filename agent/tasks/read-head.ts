@@ -19,25 +19,30 @@ export type ReadHead = (
   signal: AbortSignal,
 ) => Promise<GitHead>;
 
+/** The history of a head is read for so long after it was asked for: its caller waits a little longer. In milliseconds. */
+const historyMs = 18_000;
+
 export function headReader({ git, folder }: { git: Git; folder: WorkFolder }): ReadHead {
   /** `undefined`: it is not known. The head is answered whatever stands in the way of its history. */
   const followsOf = async (
     source: Parameters<Git['follows']>[0],
     after: string,
-    signal: AbortSignal,
+    { signal, late }: { signal: AbortSignal; late: AbortSignal },
   ): Promise<boolean | undefined> => {
     try {
       await using work = await folder.make();
-      return await git.follows(source, after, work.path, signal);
+      return await git.follows(source, after, work.path, AbortSignal.any([signal, late]));
     } catch {
       signal.throwIfAborted();
       return undefined;
     }
   };
   return async ({ url, branch, since, after, credential }, signal) => {
+    const late = AbortSignal.timeout(historyMs);
     const commit = await git.head({ url, branch, credential }, signal);
     if (after !== undefined) {
-      const follows = after === commit ? true : await followsOf({ url, commit, credential }, after, signal);
+      const source = { url, commit, credential };
+      const follows = after === commit ? true : await followsOf(source, after, { signal, late });
       return { commit, ...(follows !== undefined && { follows }) };
     }
     if (since === undefined) return { commit };

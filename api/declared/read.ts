@@ -41,6 +41,8 @@ function readDocuments(
   const names = new Set<string>();
   let chars = 0;
   const counted: Replace = (text) => {
+    // all of it is refused below
+    if (chars > maxChars) return { text: '', blank: [] };
     const result = replace(text);
     if ('text' in result) chars += result.text.length;
     return result;
@@ -57,8 +59,10 @@ function readDocuments(
       objects.push(it);
       if (objects.length > maxObjects) throw tooMany();
     }
-    for (const one of findings.errors) errors.push({ ...one, line: one.line + document.before, file: document.file });
-    if (chars <= maxChars) continue;
+    if (chars <= maxChars) {
+      for (const one of findings.errors) errors.push({ ...one, line: one.line + document.before, file: document.file });
+      continue;
+    }
     const message = `${whole} is too long here: its values have more than ${maxChars} characters, variables included`;
     errors.push({ path: '', key: '', line: document.before + 1, column: 1, message, file: document.file });
     break;

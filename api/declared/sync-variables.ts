@@ -36,18 +36,18 @@ export function withValues(
   text: string,
   values: ReadonlyMap<string, string>,
 ): { text: string; blank: readonly string[] } | { fault: string } {
-  let missing: string | undefined;
   let chars = text.length;
-  const filled = text.replace(mention, (written, name: string) => {
-    if (written.startsWith('$$')) return written;
+  // what is too long is not built
+  for (const [written, name = ''] of text.matchAll(mention)) {
+    if (written.startsWith('$$')) continue;
     const value = values.get(name);
-    if (value === undefined) missing ??= name;
-    chars += (value?.length ?? 0) - written.length;
-    return chars > maxChars ? '' : (value ?? '');
-  });
-  if (missing !== undefined) return { fault: faultOfName(missing) };
-  if (chars > maxChars) return { fault: `is longer than ${maxChars} characters with the variables of the sync` };
-  return { text: filled, blank: [] };
+    if (value === undefined) return { fault: faultOfName(name) };
+    chars += value.length - written.length;
+    if (chars > maxChars) return { fault: `is longer than ${maxChars} characters with the variables of the sync` };
+  }
+  const put = (written: string, name: string): string =>
+    written.startsWith('$$') ? written : (values.get(name) ?? '');
+  return { text: text.replace(mention, put), blank: [] };
 }
 
 function faultOfName(name: string): string {
