@@ -83,7 +83,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     backupScheduleController,
     restoreController,
     walArchiveController({ secrets: keyring, bucket }),
-    backupController({ secrets: keyring, bucket }),
+    backupController({ secrets: keyring, bucket, agents }),
     backupDestinationController({ secrets: keyring, probe: probeBucket, bucket }),
     runController,
     functionController,

@@ -1,8 +1,12 @@
+import { answerOf } from '../../agent-protocol/answer.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
+import { VolumeUsage } from '../../agent-protocol/messages.ts';
 import { defined } from '../../store/defined.ts';
 import { backupKeys } from '../../store/backup-keys.ts';
 import { manifestOf } from '../../store/backup-manifest.ts';
 import { hasBackupEnded } from '../../store/kinds/backup.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import { dataName, volumeName } from '../../store/kinds/volume.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
@@ -10,6 +14,7 @@ import { bucketPlace } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
+import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -35,7 +40,11 @@ import type { Backup, Observed, Step, World } from './states.ts';
 export interface BackupSettings {
   secrets: KeyOpener;
   bucket: BackupBucket;
+  agents: AgentCalls;
 }
+
+/** An agent says by then how large a volume is. In milliseconds. */
+const usageMs = 10_000;
 
 /** Pause before a bucket that did not answer is asked again, in milliseconds. */
 const retryMs = 15_000;
@@ -57,7 +66,7 @@ interface Outcome {
  * Has the server of a database or a volume send what that holds to a bucket, makes one object of it, and reads back what the bucket says of
  * that. Looks every day whether the object is still there, and removes it when its time is over.
  */
-export function backupController({ secrets, bucket }: BackupSettings): Controller<'backup'> {
+export function backupController({ secrets, bucket, agents }: BackupSettings): Controller<'backup'> {
   return {
     name: 'backup',
     kind: 'backup',
@@ -160,8 +169,11 @@ export function backupController({ secrets, bucket }: BackupSettings): Controlle
     const { object, manifest } = backupKeys(backup);
     const { signal } = ctx;
     switch (step.do) {
-      case 'begin':
-        return { now: begun(world, await bucket.begin(place, object, signal)), again: 0 };
+      case 'begin': {
+        const expected_bytes = world.expectedBytes ?? (await usage(world, ctx));
+        const now = begun(world, await bucket.begin(place, object, signal));
+        return { now: { ...now, ...defined({ expected_bytes }) }, again: 0 };
+      }
       case 'adopt': {
         const { folder: _, ...says } = step.found;
         const there = await bucket.stat(place, object, signal);
@@ -189,6 +201,20 @@ export function backupController({ secrets, bucket }: BackupSettings): Controlle
         await bucket.remove(place, [manifest, object], signal);
         return { now: rest };
       }
+    }
+  }
+
+  /** Bytes that the volume takes that is to be sent; `undefined`: its agent does not say. Nothing depends on it but the size of parts. */
+  async function usage({ backup, database, volume }: World, { tenant, signal }: Context): Promise<number | undefined> {
+    const source = volume === undefined ? database && volumeName(database.desired.data_volume_id) : dataName(volume);
+    if (source === undefined) return undefined;
+    const call = { method: 'volume.usage', volume: source } as const;
+    try {
+      const answer = await agents.call(tenant, backup.desired.place.server_id, call, { timeoutMs: usageMs, signal });
+      return answerOf(VolumeUsage, answer).bytes;
+    } catch (error) {
+      if (error instanceof CallError) return undefined;
+      throw error;
     }
   }
 
@@ -283,7 +309,7 @@ function readWorld(it: Backup, ctx: Context): World {
     server: view.get('server', place.server_id),
     destination: view.get('backup_destination', destination_id),
     task,
-    expectedBytes: expectedBytes(it, view),
+    expectedBytes: expectedBytes(it, view) ?? it.observed?.expected_bytes,
     hasSuccessor: hasSuccessor(it, view),
     isRead: restores.some(({ observed }) => !hasRestoreEnded(observed?.phase)),
     restores: restores.filter(({ observed }) => hasRestoreEnded(observed?.phase)),

@@ -90,6 +90,8 @@ export const backup = defineKind({
     uploads: z.int().optional(),
     /** The upload has parts that an interrupted attempt left, with which the bucket completes none: another one begins. */
     has_surplus: z.literal(true).optional(),
+    /** Bytes that its volume took on the server when the upload was begun, if its agent said so in time. */
+    expected_bytes: z.int().optional(),
     /** Bytes of the object in the bucket. */
     size_bytes: z.int().optional(),
     /** Bytes of it before it was compressed. */

@@ -12,6 +12,7 @@ import type { CommittableUnit } from '../../../store/unit-of-work.ts';
 import { BucketTrouble } from '../../../controllers/backup/bucket.ts';
 import type { BucketPlace } from '../../../network/bucket.ts';
 import { MemoryBucket } from '../../harness/memory-bucket.ts';
+import { CallError } from '../../../agent-protocol/call-error.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
@@ -27,8 +28,15 @@ const refused = { code: 'refused', message: 'Nothing listens there: check endpoi
 const wrongKeys = { code: 'wrong_secret', message: 'The secret key is another one: copy it', isPassing: false };
 const result = { size_bytes: 500, dump_bytes: 900, checksum_sha256: 'ab12', etag: 'of-parts-2', parts: 2 };
 
-function controllerOf(bucket: MemoryBucket) {
-  return backupController({ secrets: { unseal: () => 'opened' }, bucket });
+/** @param usage bytes that each volume takes; absent: the agent is away */
+function controllerOf(bucket: MemoryBucket, usage?: number) {
+  const agents = {
+    async call(): Promise<unknown> {
+      if (usage === undefined) throw new CallError('away', 'The agent is not connected');
+      return { bytes: usage };
+    },
+  };
+  return backupController({ secrets: { unseal: () => 'opened' }, bucket, agents });
 }
 
 interface Asked {
@@ -157,6 +165,16 @@ async function completed(rig: Rig, options: Asked = {}) {
   await it.taskGone();
   return it;
 }
+
+test.each([
+  ['8 MiB where the volume is small', 2 * 2 ** 30, 8],
+  ['more where it is large', 100 * 2 ** 30, 41],
+  ['32 MiB where the agent does not say', undefined, 32],
+])('the first backup of a database has parts of %s', async (_, usage, mebibytes) => {
+  await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket(), usage)] });
+  const it = await asked(rig);
+  expect(it.task()?.desired.spec).toMatchObject({ type: 'backup', part_bytes: mebibytes * 2 ** 20 });
+});
 
 test('a backup is sent by the server of its database, and is completed once the bucket has all of it', async () => {
   const bucket = new MemoryBucket();
