@@ -65,22 +65,25 @@ export function endpointOf(named: Named): BackupEndpoint | FieldFault {
   return { endpoint, region, pathStyle: path_style ?? preset.pathStyle };
 }
 
-function ofR2({ region = 'auto', endpoint, account_id, jurisdiction, path_style }: Named): BackupEndpoint | FieldFault {
-  if (account_id === undefined)
+/** An endpoint of R2 as its provider shows it: it has the account in it. */
+const r2Host = /^https:\/\/([0-9a-f]{32})(?:\.([a-z]+))?\.r2\.cloudflarestorage\.com\/?$/;
+
+function ofR2({ region = 'auto', endpoint, path_style, ...named }: Named): BackupEndpoint | FieldFault {
+  const shown = endpoint === undefined ? undefined : r2Host.exec(endpoint);
+  const account = named.account_id ?? shown?.[1];
+  const jurisdiction = named.jurisdiction ?? shown?.[2];
+  if (account === undefined)
     return {
       field: 'account_id',
       message: 'A destination of provider r2 needs the account_id, which makes its endpoint',
     };
   if (region !== 'auto') return { field: 'region', message: 'The region of a destination of provider r2 is auto' };
-  if (endpoint !== undefined)
+  const below = jurisdiction === undefined ? '' : `.${jurisdiction}`;
+  const made = `https://${account}${below}.r2.cloudflarestorage.com`;
+  if (endpoint !== undefined && endpoint.replace(/\/$/, '') !== made)
     return {
       field: 'endpoint',
-      message: 'The endpoint of a destination of provider r2 follows from account_id and jurisdiction: leave it out',
+      message: `The endpoint of a destination of provider r2 follows from account_id and jurisdiction: leave it out, or send ${made}`,
     };
-  const below = jurisdiction === undefined ? '' : `.${jurisdiction}`;
-  return {
-    endpoint: `https://${account_id}${below}.r2.cloudflarestorage.com`,
-    region,
-    pathStyle: path_style ?? true,
-  };
+  return { endpoint: made, region, pathStyle: path_style ?? true };
 }

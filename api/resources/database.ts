@@ -5,6 +5,8 @@ import { database, DatabasePhase, DatabaseType } from '../../store/kinds/databas
 import { Port } from '../../store/kinds/fields.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isDrill } from '../../store/new-drill.ts';
+import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { databaseVerbs } from '../../rules/database.ts';
@@ -139,12 +141,36 @@ function parametersInWords(): string {
     .join('; ');
 }
 
-/** The status of a database: the last one from its controller, or the one that follows from later requests. */
-export function databaseStatus(it: ReadonlyResource<'database'>): DatabasePhase {
+/**
+ * The status of a database: the last one from its controller, or the one that follows from later requests. While other data
+ * is to take the place of its own it is `provisioning`: whoever waits for `running` finds what was restored.
+ */
+export function databaseStatus(it: ReadonlyResource<'database'>, view: TenantView): DatabasePhase {
+  return statusWith(it, restoringOf(it, view) !== null);
+}
+
+function statusWith(it: ReadonlyResource<'database'>, isRestoring: boolean): DatabasePhase {
   if (isDeleting(it)) return 'deleting';
   const phase = it.observed?.phase ?? 'provisioning';
+  if (it.desired.run !== 'running') return phase;
   const isSeen = it.observed !== undefined && it.observed.observedGeneration >= it.meta.generation;
-  return it.desired.run === 'running' && !isSeen && phase === 'stopped' ? 'provisioning' : phase;
+  return (!isSeen && phase === 'stopped') || isRestoring ? 'provisioning' : phase;
+}
+
+type Restoring = Pick<Database['conditions'][number], 'message' | 'last_transition_at'>;
+
+/** The restore whose data takes the place of its own once it was checked; null: there is none. */
+function restoringOf({ meta }: ReadonlyResource<'database'>, view: TenantView): Restoring | null {
+  const found = view.by('restore', 'database', meta.id).find((it) => {
+    const { is_new, recovery, switch_requested } = it.desired;
+    if (isDrill(it) || is_new || isDeleting(it) || hasRestoreEnded(it.observed?.phase)) return false;
+    return recovery?.holds !== true || switch_requested;
+  });
+  if (found === undefined) return null;
+  return {
+    message: `Restore ${found.meta.id} brings other data. Until that was checked it serves what it served before`,
+    last_transition_at: found.meta.createdAt,
+  };
 }
 
 type Schedule = Pick<DesiredOf<'backup_schedule'>, 'destination_id' | 'cron_expression' | 'retention_count'>;
@@ -162,12 +188,21 @@ export const databases = defineResource({
   word: 'Database',
   project: ({ desired }) => desired.project_id,
   answer: Database,
-  seen: (it, view) => ({ schedule: scheduleOf(view, it.meta.id) }),
-  show: (it, { schedule }: { schedule: Schedule | null }): Database => {
+  seen: (it, view) => ({ schedule: scheduleOf(view, it.meta.id), restoring: restoringOf(it, view) }),
+  show: (it, { schedule, restoring }: { schedule: Schedule | null; restoring: Restoring | null }): Database => {
     const { desired, observed } = it;
     const { archive } = desired;
+    const { conditions, ...fields } = objectFieldsOf(it);
+    const isRestoring = restoring !== null && {
+      type: 'Restoring',
+      status: 'true' as const,
+      reason: 'Restoring',
+      observed_generation: observed?.observedGeneration ?? 0,
+      ...restoring,
+    };
     return {
-      ...objectFieldsOf(it),
+      ...fields,
+      conditions: isRestoring === false ? conditions : [...conditions, isRestoring],
       project_id: desired.project_id,
       environment_id: desired.environment_id,
       server_id: desired.server_id,
@@ -183,7 +218,7 @@ export const databases = defineResource({
       pitr_enabled: archive !== undefined,
       connection_pooling: desired.connection_pooling === true,
       run: desired.run,
-      status: databaseStatus(it),
+      status: statusWith(it, restoring !== null),
       parameters: { ...desired.parameters },
       ...orNull({
         display_name: desired.display_name,
@@ -202,10 +237,14 @@ export const databases = defineResource({
     status: { values: DatabasePhase.options, of: databaseStatus },
   },
   verbs: databaseVerbs,
-  isSettled: (it) => isReconciled(it) && !['provisioning', 'deleting'].includes(databaseStatus(it)),
+  isSettled: (it, view) => isReconciled(it) && !['provisioning', 'deleting'].includes(databaseStatus(it, view)),
   watch: {
     shows: {
       backup_schedule({ before, after }) {
+        const of = (after ?? before)?.desired.of;
+        return of?.kind === 'database' ? [of.id] : [];
+      },
+      restore({ before, after }) {
         const of = (after ?? before)?.desired.of;
         return of?.kind === 'database' ? [of.id] : [];
       },

@@ -167,6 +167,7 @@ export const templateInstances = defineResource({
       volume: ({ before, after }) => instanceOf(before, after),
       database: ({ before, after }) => instanceOf(before, after),
       application: ({ before, after }) => instanceOf(before, after),
+      function: ({ before, after }) => instanceOf(before, after),
       deployment({ after }, view) {
         const it = after && view.get('application', after.desired.application_id);
         return [it?.desired.template_instance_id].filter((id) => id !== undefined);

@@ -36,7 +36,7 @@ const limits = {
 const outputStreams = ['stdout', 'stderr', 'system'];
 
 /** Kinds whose objects have lines. */
-const kinds = ['application', 'function'] as const;
+const kinds = ['application', 'database', 'function'] as const;
 type Logging = ReadonlyResource<(typeof kinds)[number]>;
 
 const MergedQuery = LogsQuery.pick({ level: true, search: true, stream: true }).extend({
@@ -57,7 +57,7 @@ type MergedQuery = z.infer<typeof MergedQuery>;
 export const mergedLogs = defineStream({
   path: '/ws/logs',
   summary:
-    'Output of all applications and functions that one may read, or of some: their last lines, then live ones, in the order of their times',
+    'Output of all applications, databases and functions that one may read, or of some: their last lines, then live ones, in the order of their times',
   query: MergedQuery,
   check(_ctx, { query }) {
     if (query.cursor !== undefined) parseMergedCursor(query.cursor);
@@ -125,7 +125,7 @@ class Sources {
   changed(change: ObjectChange): void {
     if (change.part !== 'desired' || change.tenant !== this.#ctx.tenant || this.#channel.signal.aborted) return;
     const it = change.after ?? change.before;
-    if (isKind(it, 'application') || isKind(it, 'function')) {
+    if (isKind(it, 'application') || isKind(it, 'database') || isKind(it, 'function')) {
       const followed = this.#followed.get(change.id);
       const now = this.#ctx.view.get(it.meta.kind, change.id);
       const isWanted = now !== undefined && this.#isWanted(now);

@@ -1,8 +1,8 @@
-import { z } from 'zod';
 import type { ServerSample } from '../../agent-protocol/metrics.ts';
 import { asOfNow } from '../auth/authenticate.ts';
 import { isTenantWide } from '../rights/authorize.ts';
 import { networkOf, requireMetrics, shareOf } from '../workloads/metrics.ts';
+import { LiveQuery, readyNow } from './live.ts';
 import { defineStream } from './stream.ts';
 import { untilClosed } from './until-closed.ts';
 
@@ -10,10 +10,10 @@ export const serverMetrics = defineStream({
   path: '/ws/servers/:id/metrics',
   summary: 'Processor, memory, disk and network of a server every 5 s; users of projects see no network',
   on: ['server', 'id'],
-  query: z.object({}),
+  query: LiveQuery,
   check: ({ view }, { it }) => requireMetrics(view.agent(it.meta.id)),
-  async run({ samples, tenant, view, principal }, { it, channel }) {
-    channel.send({ type: 'ready' });
+  async run({ samples, tenant, view, principal, clock }, { it, channel }) {
+    channel.send(readyNow(clock));
     const end = samples.subscribe({ tenant, server: it.meta.id, id: it.meta.id }, (sample) => {
       // A reader that has not taken the last frame is not sent this one, but the next one once it has.
       if (!channel.isBehind) channel.send(frameOf(sample, isTenantWide(asOfNow(principal, view))));

@@ -1,7 +1,7 @@
-import { z } from 'zod';
 import { windowMs } from '../../agent-protocol/traffic.ts';
 import { every } from '../../time/every.ts';
 import { lackOfTraffic, requireTraffic, trafficFrame } from '../workloads/traffic.ts';
+import { LiveQuery, readyNow } from './live.ts';
 import { defineStream } from './stream.ts';
 import { untilClosed } from './until-closed.ts';
 
@@ -10,7 +10,7 @@ export const applicationTraffic = defineStream({
   summary:
     'Requests to an application every 5 s; a frame `unavailable` says why they are not counted, until there are frames again',
   on: ['application', 'id'],
-  query: z.object({}),
+  query: LiveQuery,
   check({ view }, { it }) {
     if (lackOfTraffic(view, it) === undefined) requireTraffic(view.agent(it.desired.server_id));
   },
@@ -26,7 +26,7 @@ export const applicationTraffic = defineStream({
       told = text;
       return lack === undefined;
     };
-    channel.send({ type: 'ready' });
+    channel.send(readyNow(clock));
     tell();
     const stop = every(clock, windowMs, tell);
     const end = traffic.subscribe({ tenant, server: it.desired.server_id, id }, (sample) => {

@@ -26,7 +26,7 @@ export function requireBackupRoom(view: TenantView, of: BackedUp): void {
   if (of.kind === 'database') requireBackups(of.it.desired.type);
   const cell =
     of.kind === 'database'
-      ? cellOf(databaseVerbs, 'backup', { status: databaseStatus(of.it), run: of.it.desired.run })
+      ? cellOf(databaseVerbs, 'backup', { status: databaseStatus(of.it, view), run: of.it.desired.run })
       : cellOf(volumeVerbs, 'backup', { status: volumeStatus(of.it) });
   if (typeof cell === 'object' && 'no' in cell) throw conflicting(cell.no);
   if (of.kind === 'volume') requireOwnVolume(view, of.it);

@@ -17,9 +17,13 @@ const answerMs = 15_000;
 
 type Database = ReadonlyResource<'database'>;
 
-/** The instance of a database that runs. @throws ApiError CONFLICT if none does; `otherwise`: what to do then */
-export function instanceOf(view: TenantView, { meta, desired }: Database, otherwise: string): string {
-  const running = view
+/** Whether an instance of a database runs. */
+export function isRunning(view: TenantView, it: Database): boolean {
+  return runningOf(view, it) !== undefined;
+}
+
+function runningOf(view: TenantView, { meta }: Database): ReadonlyResource<'assignment'> | undefined {
+  return view
     .by('assignment', 'workload', meta.id)
     .find(
       (it) =>
@@ -28,6 +32,12 @@ export function instanceOf(view: TenantView, { meta, desired }: Database, otherw
         isStaying(it) &&
         it.observed?.phase === 'running',
     );
+}
+
+/** The instance of a database that runs. @throws ApiError CONFLICT if none does; `otherwise`: what to do then */
+export function instanceOf(view: TenantView, it: Database, otherwise: string): string {
+  const { desired } = it;
+  const running = runningOf(view, it);
   if (running !== undefined) return running.meta.id;
   throw conflicting(
     desired.run === 'stopped'

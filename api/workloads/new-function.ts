@@ -87,6 +87,7 @@ export function applyFunctionFields(ctx: Context, draft: Desired, body: Function
   if (draft.min_instances > draft.max_instances)
     throw badField('min_instances', 'range', 'min_instances must not be above max_instances');
   draft.trigger = triggerFrom(draft.trigger, body, ctx.clock.now());
+  if (isEmptyJson(draft.dependencies)) delete draft.dependencies;
   requireDependencies(draft.runtime, draft.dependencies);
   if (body.env === undefined) return;
   const env = sealFunctionEnv(ctx, id, body.env ?? {}, draft.config.env);
@@ -136,6 +137,11 @@ const forms: Readonly<Record<FunctionRuntime, readonly [schema: z.ZodType, words
   python3: [Requirements, 'a list of requirements, such as ["requests==2.32.3"]'],
   deno: [ImportMap, 'an import map, such as {"imports":{"oak":"jsr:@oak/oak@17"}}'],
 };
+
+/** An empty object or list means none, of whatever runtime. */
+function isEmptyJson(text: string | undefined): boolean {
+  return text !== undefined && /^\s*(\{\s*\}|\[\s*\])\s*$/.test(text);
+}
 
 /** @throws ApiError BAD_REQUEST */
 function requireDependencies(runtime: FunctionRuntime, text: string | undefined): void {

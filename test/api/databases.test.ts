@@ -346,13 +346,20 @@ describe('the verbs of a database', () => {
     expect((await owner.get(`/databases/${id}/metrics`)).status).toBe(503);
     await agentIsThere(world.store, { server: lone });
     await world.settled();
-    for (const path of ['metrics', 'storage'])
-      expect(message(await owner.get(`/databases/${id}/${path}`))[1]).toContain('does not run at the moment');
+    expect(message(await owner.get(`/databases/${id}/storage`))[1]).toContain('does not run at the moment');
     await owner.post(`/databases/${id}/stop`);
     expect(message(await owner.get(`/databases/${id}/storage`))).toEqual([
       409,
       'The database is stopped: start it, then ask again',
     ]);
+    // its history is there all the same
+    world.agents.answer = () => ({ since: 0, until: 3_600_000, step_ms: 5000, rows: [], latest: [] });
+    expect((await owner.get(`/databases/${id}/metrics`)).data).toMatchObject({
+      connections: null,
+      uptime_seconds: null,
+      series: { points: [] },
+    });
+    world.agents.answer = undefined;
   });
 
   it('that ask its engine answer with what its own client wrote, and 409 where that failed or is no answer', async () => {

@@ -65,6 +65,10 @@ describe('a function', () => {
     expect(data).not.toHaveProperty('code');
     const shown = await owner.get(`/functions/${data.id}`);
     expect(shown.data).toMatchObject({ code, dependencies: null, env: {} });
+    // whatever the form that its runtime wants
+    for (const none of ['{}', '[]', ' { } '])
+      expect((await owner.put(`/functions/${data.id}`, { runtime: 'python3', dependencies: none })).status).toBe(200);
+    expect((await owner.get(`/functions/${data.id}`)).data.dependencies).toBeNull();
   });
 
   it('has a schedule of five fields in a time zone where its trigger is cron', async () => {
@@ -259,6 +263,7 @@ describe('verbs', () => {
     });
     const listed = await owner.get(`/functions/${id}/executions?limit=10&status=succeeded,failed`);
     expect(listed.data).toEqual([data.execution]);
+    expect(listed.body.meta).toEqual({ next_cursor: null, limit: 10, total: null });
     world.agents.answer = () => ({
       items: [{ ...execution, trigger: 'cron', method: 'POST', path: '/', status_code: 204 }],
       more: false,
@@ -266,7 +271,18 @@ describe('verbs', () => {
     const byCron = await owner.get(`/functions/${id}/executions`);
     expect(byCron.data[0]).toMatchObject({ trigger: 'cron', http: { method: 'POST', path: '/', status_code: 204 } });
     expect(calls[1]).toMatchObject({ limit: 10, status: ['succeeded', 'failed'] });
-    for (const wrong of ['limit=0', 'status=x', 'cursor=x', 'other=1'])
+    const ids = Array.from({ length: 450 }, (): string => crypto.randomUUID());
+    world.agents.answer = (_, call) => {
+      if (call.method !== 'function.executions') return {};
+      const from = call.before === undefined ? 0 : ids.indexOf(call.before) + 1;
+      const page = ids.slice(from, from + call.limit);
+      return { items: page.map((one) => ({ ...execution, id: one })), more: from + page.length < ids.length };
+    };
+    const most = await owner.get(`/functions/${id}/executions?limit=430`);
+    expect([most.data.length, most.body.meta?.next_cursor]).toEqual([430, ids[429]]);
+    const rest = await owner.get(`/functions/${id}/executions?limit=500&cursor=${ids[429]}`);
+    expect([rest.data.length, rest.body.meta?.next_cursor]).toEqual([20, null]);
+    for (const wrong of ['limit=0', 'limit=501', 'status=x', 'cursor=x', 'other=1'])
       expect((await owner.get(`/functions/${id}/executions?${wrong}`)).status, wrong).toBe(400);
     expect((await owner.post(`/functions/${id}/invoke`, { path: 'x' })).status).toBe(400);
     expect((await owner.post(`/functions/${id}/invoke`, { body: 'a', body_base64: 'YQ==' })).status).toBe(400);

@@ -122,6 +122,17 @@ describe('merged logs', () => {
     });
   });
 
+  it('are those of databases and functions, too', async () => {
+    const at = { project_id: project, server_id: servers[0] };
+    const database = (await owner.post('/databases', { ...at, name: 'orders', type: 'redis' })).data.id;
+    const code = 'export default () => new Response()';
+    const greeter = (await owner.post('/functions', { ...at, name: 'greeter', runtime: 'node20', code })).data.id;
+    logs.of(database).addAt(now, 'of a database');
+    logs.of(greeter).addAt(now + 1, 'of a function');
+    await shows(await open(), ['of a database', 'of a function']);
+    await shows(await open('&kinds=database'), ['of a database']);
+  });
+
   it('have no lines of builds, unless their reader names them', async () => {
     const one = await anApplication('one');
     logs.of(one).addAt(now, 'output');

@@ -273,7 +273,7 @@ async function follow(by: Client): Promise<Frames> {
   const address = `${world.url.replace('http', 'ws')}/default/ws/servers/${place.server}/metrics?token=${by.token ?? ''}`;
   const frames = await openFrames(address);
   opened.push(frames);
-  expect(await frames.next('ready')).toEqual({ type: 'ready' });
+  expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: expect.any(String) });
   return frames;
 }
 

@@ -85,8 +85,11 @@ describe('a restore in place', () => {
     expect((await owner.get(`/volumes/${data.volume_id}`)).status).toBe(200);
     expect((await owner.get(`/databases/${id}`)).data).toMatchObject({
       data_volume_id: before.data_volume_id,
-      status: 'running',
+      status: 'provisioning',
       run: 'running',
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: 'Restoring', status: 'true', message: expect.stringContaining(data.id) }),
+      ]),
     });
     const records = JSON.stringify((await owner.get('/audit?limit=500')).data);
     expect(records).toContain('POST /databases/:id/restore');
@@ -259,6 +262,8 @@ describe('a restore', () => {
       `Restore ${data.id} reads the backup: wait for its end, or cancel it`,
     ]);
     await world.observe('restore', data.id, { phase: 'completed' });
+    const after = (await owner.get(`/databases/${database}`)).data;
+    expect([after.status, JSON.stringify(after.conditions).includes('Restoring')]).toEqual(['running', false]);
     expect((await owner.delete(`/backups/${backup}`)).status).toBe(200);
   });
 

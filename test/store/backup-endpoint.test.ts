@@ -16,6 +16,18 @@ test.each([
   [{ provider: 'wasabi', region: 'eu-west-2' }, 'https://s3.eu-west-2.wasabisys.com', 'eu-west-2', false],
   [{ provider: 'r2', account_id }, `https://${account_id}.r2.cloudflarestorage.com`, 'auto', true],
   [
+    { provider: 'r2', account_id, endpoint: `https://${account_id}.r2.cloudflarestorage.com/` },
+    `https://${account_id}.r2.cloudflarestorage.com`,
+    'auto',
+    true,
+  ],
+  [
+    { provider: 'r2', endpoint: `https://${account_id}.eu.r2.cloudflarestorage.com` },
+    `https://${account_id}.eu.r2.cloudflarestorage.com`,
+    'auto',
+    true,
+  ],
+  [
     { provider: 'r2', account_id, jurisdiction: 'eu' },
     `https://${account_id}.eu.r2.cloudflarestorage.com`,
     'auto',

@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import type { Usage } from '../../../databases/engine.ts';
 import { engines } from '../../../databases/engines.ts';
 import { parseMemory } from '../../../store/kinds/quantity.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { databaseLogOf } from '../../workloads/database-log.ts';
-import { askDatabase, volumeBytes } from '../../workloads/database-queries.ts';
+import { askDatabase, isRunning, volumeBytes } from '../../workloads/database-queries.ts';
 import { databaseCredentials, isRotating } from '../../workloads/new-database.ts';
 import { applicationsReferringTo, functionsReferringTo } from '../../workloads/env-references.ts';
 import { Logs, LogsQuery } from '../../workloads/log-query.ts';
@@ -78,6 +79,8 @@ export const readDatabaseLogs = defineEndpoint({
   handle: (ctx, { it, query }) => readLogs(ctx, it.desired.server_id, query, databaseLogOf(it)),
 });
 
+const notAsked: Usage = {};
+
 export const getDatabaseMetrics = defineEndpoint({
   method: 'GET',
   path: '/databases/:id/metrics',
@@ -99,7 +102,8 @@ export const getDatabaseMetrics = defineEndpoint({
   handle: async (ctx, { it, query }) => {
     const { desired, meta } = it;
     const [usage, series] = await Promise.all([
-      askDatabase(ctx, it, engines[desired.type].usage),
+      // what does not run has its history all the same
+      isRunning(ctx.view, it) ? askDatabase(ctx, it, engines[desired.type].usage) : notAsked,
       readWorkloadMetrics(ctx, { id: meta.id, server: desired.server_id }, query),
     ]);
     const newest = series.points.at(-1);

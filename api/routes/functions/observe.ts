@@ -12,10 +12,14 @@ import {
 import type { Execution as Recorded } from '../../../agent-protocol/functions.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { referredObjects } from '../../../store/referable.ts';
-import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
+import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { badField } from '../../ground/api-error.ts';
+import { serialise } from '../../ground/cached-json.ts';
 import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { orNull } from '../../resources/object-fields.ts';
+import { pageBounds } from '../../resources/paging.ts';
 import { requireAgent } from '../../workloads/agent-capability.ts';
 import { versionIn } from '../../workloads/function-versions.ts';
 import { listOf, Logs, LogsQuery } from '../../workloads/log-query.ts';
@@ -65,31 +69,48 @@ function toExecution(id: string, it: Recorded): z.infer<typeof Execution> {
   };
 }
 
-export const listExecutions = defineEndpoint({
-  method: 'GET',
+export const listExecutions = defineList({
   path: '/functions/:id/executions',
   summary: 'Calls of a function, the newest first: the last 1,000 of the last 7 days, as its server has them',
   on: ['function', 'id'],
+  ofNow: true,
   query: z.strictObject({
-    limit: z.coerce.number<string>().int().min(1).max(callLimits.executions).default(50),
-    cursor: z.uuid().optional().meta({ description: 'The id of the last one of the page before' }),
+    ...pageBounds,
+    cursor: z.uuid().optional().meta({ description: '`next_cursor` of the page before' }),
+    sort: z.literal('-started_at').optional().meta({ description: 'The only order that there is' }),
     status: listOf(executionStatuses).optional(),
   }),
-  response: z.array(Execution),
-  handle: async (ctx, { it, query }) => {
-    const { tenant, view, agents } = ctx;
-    requireAgent(view.agent(it.desired.server_id), 'functions', lack);
-    const call = {
-      method: 'function.executions' as const,
-      function_id: it.meta.id,
-      limit: query.limit,
-      ...(query.cursor !== undefined && { before: query.cursor }),
-      ...(query.status !== undefined && { status: query.status }),
+  item: Execution,
+  handle: async (ctx, { it, query: { limit, cursor, status } }) => {
+    const items: Recorded[] = [];
+    let next: string | null = cursor ?? null;
+    // a page may be longer than what an agent answers at once
+    do {
+      const answer: z.infer<typeof Executions> = await askExecutions(ctx, it, {
+        limit: Math.min(limit - items.length, callLimits.executions),
+        ...(next !== null && { before: next }),
+        ...(status !== undefined && { status }),
+      });
+      items.push(...answer.items);
+      next = answer.more ? (answer.items.at(-1)?.id ?? null) : null;
+    } while (next !== null && items.length < limit);
+    return {
+      items: items.map((one) => serialise(toExecution(it.meta.id, one))),
+      meta: { next_cursor: next, limit, total: null },
     };
-    const answer = await agents.call(tenant, it.desired.server_id, call, { timeoutMs: answerMs, signal: ctx.signal() });
-    return answerOf(Executions, answer).items.map((one) => toExecution(it.meta.id, one));
   },
 });
+
+async function askExecutions(
+  { tenant, view, agents, signal }: RequestContext,
+  { meta, desired }: ReadonlyResource<'function'>,
+  asked: { limit: number; before?: string; status?: z.infer<typeof ExecutionStatus>[] },
+): Promise<z.infer<typeof Executions>> {
+  requireAgent(view.agent(desired.server_id), 'functions', lack);
+  const call = { method: 'function.executions' as const, function_id: meta.id, ...asked };
+  const answer = await agents.call(tenant, desired.server_id, call, { timeoutMs: answerMs, signal: signal() });
+  return answerOf(Executions, answer);
+}
 
 const Invocation = z.strictObject({
   method: FunctionRequest.shape.method.default('POST'),
