@@ -16062,6 +16062,8 @@ export interface operations {
                 "application/json": {
                     /** @description A program of the container in place of the client */
                     shell?: string;
+                    /** @description Its only instance */
+                    instance_id?: string;
                     /** @default 80 */
                     cols?: number;
                     /** @default 24 */
@@ -16803,8 +16805,10 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
-                /** @description The id of the last one of the page before */
+                /** @description `next_cursor` of the page before */
                 cursor?: string;
+                /** @description The only order that there is */
+                sort?: "-started_at";
                 status?: string;
             };
             header?: never;
@@ -16815,7 +16819,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description A page */
             200: {
                 headers: {
                     "x-service-version": components["headers"]["x-service-version"];
@@ -16830,6 +16834,7 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: components["schemas"]["Execution"][];
+                        meta: components["schemas"]["ListMeta"];
                     };
                 };
             };
