@@ -17,6 +17,7 @@ import type { GitFiles, TestRepository } from '../harness/git-server.ts';
 import { lead } from '../harness/leading.ts';
 import { noInstallation, noMachines } from '../harness/no-machines.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const running = new AsyncDisposableStack();
 let world: ApiWorld;
@@ -211,7 +212,7 @@ describe('an application of a compose file in a repository', () => {
     expect(await world.repo.get('assignment', buildOf(data.id))).toBeUndefined();
   });
 
-  it('reads paths from the folder of the file', async () => {
+  it('reads paths from the folder of the file', { tags: [longTag] }, async () => {
     await shop.commit({
       'deploy/compose.yaml': file.replace('./note.txt', '../note.txt'),
       'deploy/store.env': '',
@@ -275,7 +276,7 @@ describe('an application of a compose file in a repository', () => {
     });
   });
 
-  it('fails where the file is not there, or the branch', async () => {
+  it('fails where the file is not there, or the branch', { tags: [longTag] }, async () => {
     await shop.commit(files());
     for (const [fields, code] of [
       [{ compose_path: 'none.yaml' }, 'invalid_source'],

@@ -3,6 +3,7 @@ import { parse } from 'yaml';
 import { printed } from '../../cli/printed.ts';
 import { Town } from '../harness/command-line.ts';
 import type { Printed } from '../harness/command-line.ts';
+import { longTag } from '../layer-report.ts';
 
 let town: Town;
 const run = (...argv: string[]): Promise<Printed> => town.cli.run(argv);
@@ -41,7 +42,7 @@ describe('variables', () => {
 });
 
 describe('what programs read', () => {
-  it('is JSON or YAML, of one object with its parts, or of a list', async () => {
+  it('is JSON or YAML, of one object with its parts, or of a list', { tags: [longTag] }, async () => {
     const one = JSON.parse((await run('describe', 'application', 'web', '--output', 'json')).out);
     expect(one).toMatchObject({ name: 'web', instances: expect.any(Array), events: expect.any(Array) });
     expect(parse((await run('get', 'applications', '--output', 'yaml')).out)).toMatchObject([{ name: 'web' }]);
@@ -55,17 +56,21 @@ describe('what programs read', () => {
 });
 
 describe('other verbs', () => {
-  it('print events, cancel nothing that has ended, and name what goes only with another object', async () => {
-    expect((await run('events', 'server', 'one')).out).toMatch(/^LAST +TYPE +REASON +COUNT +MESSAGE\n/);
-    expect((await run('events', 'project', 'shop')).err).toContain(
-      'There are no events of a project: name one of servers, applications, deployments, databases, functions, runs, volumes',
-    );
-    expect((await run('delete', 'deployment', 'web', '--yes')).err).toContain(
-      'Cannot delete a deployment by itself: it goes with its application',
-    );
-    await run('deploy', 'web');
-    expect((await run('cancel', 'web')).err).toMatch(/^Cannot cancel as the deployment (has failed|is superseded): /);
-  });
+  it(
+    'print events, cancel nothing that has ended, and name what goes only with another object',
+    { tags: [longTag] },
+    async () => {
+      expect((await run('events', 'server', 'one')).out).toMatch(/^LAST +TYPE +REASON +COUNT +MESSAGE\n/);
+      expect((await run('events', 'project', 'shop')).err).toContain(
+        'There are no events of a project: name one of servers, applications, deployments, databases, functions, runs, volumes',
+      );
+      expect((await run('delete', 'deployment', 'web', '--yes')).err).toContain(
+        'Cannot delete a deployment by itself: it goes with its application',
+      );
+      await run('deploy', 'web');
+      expect((await run('cancel', 'web')).err).toMatch(/^Cannot cancel as the deployment (has failed|is superseded): /);
+    },
+  );
 
   it('list and change who is in a project', async () => {
     expect((await run('members', 'list', 'shop')).out).toMatch(

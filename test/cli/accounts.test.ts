@@ -4,6 +4,7 @@ import { CommandLine } from '../harness/command-line.ts';
 import { freePort, Program } from '../harness/program.ts';
 import { startSmtpServer } from '../harness/smtp-server.ts';
 import type { SmtpTestServer } from '../harness/smtp-server.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -46,7 +47,7 @@ async function post(path: string, body: object): Promise<{ status: number; data:
 
 const onServer = (...argv: string[]) => cli.run([...argv, '--data', data]);
 
-it('the first user presents the token that the server wrote to its log', async () => {
+it('the first user presents the token that the server wrote to its log', { tags: [longTag] }, async () => {
   const register = (...more: string[]) =>
     cli.run(['register', '--server', url, '--email', email, ...more], `${password}\n`);
   const refused = await register();
@@ -95,7 +96,7 @@ it('a user who has lost the password gets another from the operator', async () =
   expect((await onServer('user', 'reset-two-factor', email)).out).toBe(`${email} had no second factor\n`);
 });
 
-it('the operator replaces the key that signs tokens', async () => {
+it('the operator replaces the key that signs tokens', { tags: [longTag] }, async () => {
   const before = await onServer('keys', 'list');
   expect(before.out).toMatch(/^KEY +CREATED +USE\n\S+ +\S+ +signs\n$/);
   expect((await onServer('keys', 'rotate')).out).toMatch(/^KEY +CREATED +USE\n\S+ +\S+ +verifies\n\S+ +\S+ +signs\n$/);

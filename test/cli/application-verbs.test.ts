@@ -7,6 +7,7 @@ import { github } from '../harness/git-hosts.ts';
 import { testRepositories, type TestRepositories } from '../harness/git-server.ts';
 import { privateRegistry, type PrivateRegistry } from '../harness/private-registry.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 180_000 });
@@ -33,41 +34,45 @@ const applied = (name: string, spec: object, ...flags: string[]): Promise<Printe
 };
 const failure = (err: string) => ({ code: 1, out: '', err: expect.stringContaining(err) });
 
-it('a rollback to a number returns to that deployment, and a description has what differs without secrets', async () => {
-  const image = (tag: number, more: object = {}) =>
-    applied('back', {
-      image_url: `ghcr.io/team/back:${tag}`,
-      env: { WORD: `hidden-${tag}` },
-      min_healthy_seconds: 0,
-      drain_seconds: 0,
-      ...more,
-    });
-  expect((await image(1)).code).toBe(0);
-  expect((await image(2, { memory_limit: '128m' })).code).toBe(0);
-  const changesOf = async (number: number): Promise<unknown> => {
-    const { out } = await run('describe', 'deployment', `back/${number}`, '--output', 'json');
-    expect(out).not.toContain('hidden');
-    return (JSON.parse(out) as Record<string, unknown>)['changes'];
-  };
-  // the change of the configuration is rolled out by itself, and then the other image is deployed
-  expect(await changesOf(1)).toBeNull();
-  expect(await changesOf(2)).toEqual([
-    { field: 'env.WORD', change: 'changed', before: null, after: null },
-    { field: 'memory_limit', change: 'added', before: null, after: '128m' },
-  ]);
-  expect(await changesOf(3)).toEqual([
-    { field: 'image_url', change: 'changed', before: 'ghcr.io/team/back:1', after: 'ghcr.io/team/back:2' },
-  ]);
-  expect((await run('describe', 'deployment', 'back/2')).out).toMatch(/^changes +.*"field":"memory_limit"/m);
-  expect(await run('rollback', 'back', '--to', '9')).toEqual(
-    failure('There is no deployment 9 of back: kept are 3, 2, 1'),
-  );
-  const back = await run('rollback', 'back', '--to', '1');
-  expect([back.code, back.err]).toEqual([0, '']);
-  expect(back.out).toMatch(/^Deployment 4 of back: queued\n[^]*succeeded\n$/);
-  const now = await run('describe', 'deployment', 'back', '--output', 'json');
-  expect(JSON.parse(now.out)).toMatchObject({ image: 'ghcr.io/team/back:1', trigger: 'rollback' });
-});
+it(
+  'a rollback to a number returns to that deployment, and a description has what differs without secrets',
+  { tags: [longTag] },
+  async () => {
+    const image = (tag: number, more: object = {}) =>
+      applied('back', {
+        image_url: `ghcr.io/team/back:${tag}`,
+        env: { WORD: `hidden-${tag}` },
+        min_healthy_seconds: 0,
+        drain_seconds: 0,
+        ...more,
+      });
+    expect((await image(1)).code).toBe(0);
+    expect((await image(2, { memory_limit: '128m' })).code).toBe(0);
+    const changesOf = async (number: number): Promise<unknown> => {
+      const { out } = await run('describe', 'deployment', `back/${number}`, '--output', 'json');
+      expect(out).not.toContain('hidden');
+      return (JSON.parse(out) as Record<string, unknown>)['changes'];
+    };
+    // the change of the configuration is rolled out by itself, and then the other image is deployed
+    expect(await changesOf(1)).toBeNull();
+    expect(await changesOf(2)).toEqual([
+      { field: 'env.WORD', change: 'changed', before: null, after: null },
+      { field: 'memory_limit', change: 'added', before: null, after: '128m' },
+    ]);
+    expect(await changesOf(3)).toEqual([
+      { field: 'image_url', change: 'changed', before: 'ghcr.io/team/back:1', after: 'ghcr.io/team/back:2' },
+    ]);
+    expect((await run('describe', 'deployment', 'back/2')).out).toMatch(/^changes +.*"field":"memory_limit"/m);
+    expect(await run('rollback', 'back', '--to', '9')).toEqual(
+      failure('There is no deployment 9 of back: kept are 3, 2, 1'),
+    );
+    const back = await run('rollback', 'back', '--to', '1');
+    expect([back.code, back.err]).toEqual([0, '']);
+    expect(back.out).toMatch(/^Deployment 4 of back: queued\n[^]*succeeded\n$/);
+    const now = await run('describe', 'deployment', 'back', '--output', 'json');
+    expect(JSON.parse(now.out)).toMatchObject({ image: 'ghcr.io/team/back:1', trigger: 'rollback' });
+  },
+);
 
 it('a generated Dockerfile is printed with its reasons apart, and written once', async () => {
   const repository = await repositories.create('site');
@@ -154,7 +159,7 @@ it('domains are added, listed, removed, and declared', async () => {
   expect(await run('domains', 'burn', 'named')).toEqual(failure('Cannot burn domains: list, add or remove'));
 });
 
-it('the deliveries of a webhook are shown with what was decided, and decided again', async () => {
+it('the deliveries of a webhook are shown with what was decided, and decided again', { tags: [longTag] }, async () => {
   const url = 'https://git.example.test/team/shop.git';
   const made = await run(
     'create',
@@ -187,7 +192,7 @@ it('the deliveries of a webhook are shown with what was decided, and decided aga
   expect(JSON.parse((await run('deliveries', 'pushes', '--output', 'json')).out)).toHaveLength(2);
 });
 
-it('the example of private sources declares what the server takes', async () => {
+it('the example of private sources declares what the server takes', { tags: [longTag] }, async () => {
   const example = await readFile(new URL('../../manifests/examples/private.yaml', import.meta.url), 'utf8');
   const file = await town.cli.file(
     'private.yaml',

@@ -4,6 +4,7 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { CommandLine } from '../harness/command-line.ts';
 import { desiredState } from '../harness/states.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -108,7 +109,7 @@ describe('backup', () => {
     );
   });
 
-  it('is refused with what to do', async () => {
+  it('is refused with what to do', { tags: [longTag] }, async () => {
     const id = await database('refused');
     expect((await run('backup', 'refused')).err).toContain('there are 2: name one');
     expect((await run('backup', 'refused', '--to', 'third')).err).toContain('No backup-destination is called third');
@@ -231,26 +232,30 @@ describe('restore', () => {
     expect(ended).toEqual(failed(`The restore of sorry failed: ${cancelled.message}`));
   });
 
-  it('makes a new database without a question, which serves nothing where that failed', async () => {
-    const backup = await backupOf('source', await database('source'));
-    const [printed] = await Promise.all([
-      run('restore', backup, '--as', 'copy'),
-      ends('restore', 'copy', { phase: 'completed' }),
-    ]);
-    expect(printed).toEqual(output('is completed: database copy serves what was restored\n$'));
-    const error = { code: 'timeout', message: 'It took too long' };
-    const [late] = await Promise.all([
-      run('restore', backup, '--as', 'slow'),
-      ends('restore', 'slow', { phase: 'failed', error }),
-    ]);
-    expect(late).toEqual(
-      failed(
-        'The restore of slow failed: It took too long. Database slow was made for it, and serves nothing: delete it',
-      ),
-    );
-  });
+  it(
+    'makes a new database without a question, which serves nothing where that failed',
+    { tags: [longTag] },
+    async () => {
+      const backup = await backupOf('source', await database('source'));
+      const [printed] = await Promise.all([
+        run('restore', backup, '--as', 'copy'),
+        ends('restore', 'copy', { phase: 'completed' }),
+      ]);
+      expect(printed).toEqual(output('is completed: database copy serves what was restored\n$'));
+      const error = { code: 'timeout', message: 'It took too long' };
+      const [late] = await Promise.all([
+        run('restore', backup, '--as', 'slow'),
+        ends('restore', 'slow', { phase: 'failed', error }),
+      ]);
+      expect(late).toEqual(
+        failed(
+          'The restore of slow failed: It took too long. Database slow was made for it, and serves nothing: delete it',
+        ),
+      );
+    },
+  );
 
-  it('goes into another database by its name, and returns at once with --no-wait', async () => {
+  it('goes into another database by its name, and returns at once with --no-wait', { tags: [longTag] }, async () => {
     const backup = await backupOf('from', await database('from'));
     const into = await database('into');
     expect(await run('restore', backup, '--into', 'into', '--yes', '--no-wait')).toEqual(

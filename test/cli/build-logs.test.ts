@@ -7,6 +7,7 @@ import { Town } from '../harness/command-line.ts';
 import type { TestRepository } from '../harness/git-server.ts';
 import { testRepositories } from '../harness/git-server.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const stack = new AsyncDisposableStack();
 const Lines = z.object({ lines: z.array(z.object({ message: z.string(), stream: z.string() })) });
@@ -58,26 +59,30 @@ test('the build logs of an application say why its build failed', async () => {
   expect(await linesOf(`/deployments/${failed}/build-logs`)).toContainEqual(why);
 });
 
-test('the log of a build outlives the retention of the server, as long as its deployment is there', async () => {
-  await repository.commit({ Dockerfile: 'FROM scratch\n' });
-  const id = await deploy('succeeded');
-  const before = await linesOf(`/deployments/${id}/build-logs`);
-  const all = await linesOf(`/applications/${app.id}/build-logs`);
-  expect(before.length).toBeGreaterThan(3);
-  // A month passes on the server, whose logs stay a week.
-  await town.agent.kill();
-  const old = new Date(Date.now() - monthMs);
-  const [written = ''] = await segments();
-  await utimes(join(folder(), written), old, old);
-  town.agent.start();
-  await until('the old segment is removed', async () => !(await segments()).includes(written));
-  await until('the agent answers', () => linesOf(`/deployments/${id}/build-logs`).then((lines) => lines.length > 0));
-  // the engine in memory has lost the image, which adds a line
-  expect((await linesOf(`/deployments/${id}/build-logs`)).slice(0, before.length)).toEqual(before);
-  expect((await linesOf(`/applications/${app.id}/build-logs`)).slice(0, all.length)).toEqual(all);
-});
+test(
+  'the log of a build outlives the retention of the server, as long as its deployment is there',
+  { tags: [longTag] },
+  async () => {
+    await repository.commit({ Dockerfile: 'FROM scratch\n' });
+    const id = await deploy('succeeded');
+    const before = await linesOf(`/deployments/${id}/build-logs`);
+    const all = await linesOf(`/applications/${app.id}/build-logs`);
+    expect(before.length).toBeGreaterThan(3);
+    // A month passes on the server, whose logs stay a week.
+    await town.agent.kill();
+    const old = new Date(Date.now() - monthMs);
+    const [written = ''] = await segments();
+    await utimes(join(folder(), written), old, old);
+    town.agent.start();
+    await until('the old segment is removed', async () => !(await segments()).includes(written));
+    await until('the agent answers', () => linesOf(`/deployments/${id}/build-logs`).then((lines) => lines.length > 0));
+    // the engine in memory has lost the image, which adds a line
+    expect((await linesOf(`/deployments/${id}/build-logs`)).slice(0, before.length)).toEqual(before);
+    expect((await linesOf(`/applications/${app.id}/build-logs`)).slice(0, all.length)).toEqual(all);
+  },
+);
 
-test('with its application the log is gone from the server', async () => {
+test('with its application the log is gone from the server', { tags: [longTag] }, async () => {
   expect(await readdir(folder())).not.toEqual([]);
   await town.client.request('DELETE', `/api/v1/applications/${app.id}`);
   const isGone = async () => !(await readdir(join(folder(), '..'))).includes(app.id);

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import { createClient } from '../../cli/client.ts';
+import { longTag } from '../layer-report.ts';
 
 const servers: ReturnType<typeof createServer>[] = [];
 afterEach(() => {
@@ -43,14 +44,18 @@ it('a request for which there is no room is sent again when there is', async () 
   expect(count()).toBe(3);
 });
 
-it('a request that wrote nothing as the store did not answer is sent again, for a while', async () => {
-  const shortly = await busy(2, '1', unavailable('not_written'));
-  expect(await shortly.client.request('POST', '/api/v1/projects', {})).toEqual({ done: true });
-  expect(shortly.count()).toBe(3);
-  const long = await busy(3, '6', unavailable('not_written'));
-  await expect(long.client.request('POST', '/api/v1/projects', {})).rejects.toThrow('The store does not answer');
-  expect(long.count()).toBe(2);
-});
+it(
+  'a request that wrote nothing as the store did not answer is sent again, for a while',
+  { tags: [longTag] },
+  async () => {
+    const shortly = await busy(2, '1', unavailable('not_written'));
+    expect(await shortly.client.request('POST', '/api/v1/projects', {})).toEqual({ done: true });
+    expect(shortly.count()).toBe(3);
+    const long = await busy(3, '6', unavailable('not_written'));
+    await expect(long.client.request('POST', '/api/v1/projects', {})).rejects.toThrow('The store does not answer');
+    expect(long.count()).toBe(2);
+  },
+);
 
 it('a request that cannot succeed soon, as an agent is away, is not sent again', async () => {
   const error = { code: 'SERVICE_UNAVAILABLE', message: 'The agent is not connected' };

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chooseContext, credentialsPath, loadConnection, readCredentials, saveContext } from '../../cli/credentials.ts';
 import { CommandLine } from '../harness/command-line.ts';
+import { longTag } from '../layer-report.ts';
 
 let cli: CommandLine;
 let path: string;
@@ -80,7 +81,7 @@ describe('the environment', () => {
     expect(err).toContain('No server is known');
   });
 
-  it('has the join token of an agent apart from the token of the other commands', async () => {
+  it('has the join token of an agent apart from the token of the other commands', { tags: [longTag] }, async () => {
     const agent = (env: Record<string, string>) =>
       cli.run(
         ['agent', '--server', 'http://127.0.0.1:1/default', '--data', join(cli.home, 'agent'), '--runtime', 'mock'],

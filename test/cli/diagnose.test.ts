@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { machineChecks } from '../../agent-protocol/diagnosis.ts';
 import { Town } from '../harness/command-line.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -38,7 +39,7 @@ it('a server is examined by its agent, and the exit code shows whether a check f
   for (const { name, remediation } of found.checks) if (remediation !== null) expect(out).toContain(`\n${name}: `);
 });
 
-it('a server is healed, as far as Setpoint may', async () => {
+it('a server is healed, as far as Setpoint may', { tags: [longTag] }, async () => {
   const healed = await town.cli.run(['heal', 'one', '--check', 'orphaned_networks', 'orphaned_volumes']);
   expect(healed).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/nothing to heal|orphaned_/) });
   const refused = await town.cli.run(['heal', 'one', '--check', 'memory']);
@@ -53,7 +54,7 @@ it('the control plane examines itself', async () => {
   expect(found.code).toBe(found.status === 'fail' ? 1 : 0);
 });
 
-it('a server whose agent is away fails, and says what to do', async () => {
+it('a server whose agent is away fails, and says what to do', { tags: [longTag] }, async () => {
   await town.agent.kill();
   await until('the agent is away', async () => (await shown('one')).checks[0]?.status === 'fail', {
     timeoutMs: 60_000,

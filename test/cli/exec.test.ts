@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Town } from '../harness/command-line.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -83,7 +84,7 @@ it('at a terminal, a new size of the window is the size of the terminal there', 
   expect(await running.ended()).toMatchObject({ code: 0 });
 });
 
-it('what cannot be run is an error that says what to do', async () => {
+it('what cannot be run is an error that says what to do', { tags: [longTag] }, async () => {
   expect(await town.cli.run(['exec', 'web', '--', '/bin/nothing'])).toMatchObject({
     code: 1,
     err: 'The container has no program /bin/nothing\n',
@@ -120,12 +121,12 @@ it.each([
   ['a command', "echo of'line'\n", /ofline\r\n/],
   ['a line that does not end', "echo of'line'", /ofline\r\n/],
   ['a program that takes its time, and one that reads', "sleep 2; cat; echo of'line'\n", /ofline\r\n/],
-])('a shell of a server that edits its lines ends with its input: %s', async (_, input, shown) => {
+])('a shell of a server that edits its lines ends with its input: %s', { tags: [longTag] }, async (_, input, shown) => {
   const ended = await town.cli.run(['shell', 'one', '--shell', '/bin/bash'], input);
   expect(ended).toMatchObject({ code: 0, err: '', out: expect.stringMatching(shown) });
 });
 
-it('a server whose agent was started without has no shell, and says why', async () => {
+it('a server whose agent was started without has no shell, and says why', { tags: [longTag] }, async () => {
   await town.agent.kill();
   town.agent.start({ SETPOINT_NO_SERVER_TERMINALS: 'true' });
   await until('its agent is back', async () => (await town.cli.run(['shell', 'one'])).err.startsWith('The operator'), {
@@ -137,7 +138,7 @@ it('a server whose agent was started without has no shell, and says why', async 
   });
 });
 
-it('a command that has to be sent again goes on until it is answered', async () => {
+it('a command that has to be sent again goes on until it is answered', { tags: [longTag] }, async () => {
   await town.agent.kill();
   await until('the control plane knows', async () => {
     const { out } = await town.cli.run(['get', 'servers']);

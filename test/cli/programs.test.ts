@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { CommandLine } from '../harness/command-line.ts';
 import { freePort } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -23,7 +24,7 @@ const programs = [
   ['dev', '--listen', '127.0.0.1:0'],
 ];
 
-it.each(programs)('%s says which data directory does not serve, and why', async (...program) => {
+it.each(programs)('%s says which data directory does not serve, and why', { tags: [longTag] }, async (...program) => {
   const file = await cli.file(`file-${program[0]}`, '');
   const failureOf = async (data: string) => {
     const { code, out, err } = await cli.run([...program, '--data', data]);

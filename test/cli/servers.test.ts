@@ -4,6 +4,7 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { CommandLine } from '../harness/command-line.ts';
 import type { Printed } from '../harness/command-line.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -40,16 +41,20 @@ it.each([[[]], [['--open']]])('who is no admin is told that ports %j are for adm
   });
 });
 
-it('a server is described to who may not read its events, and says that they are left out', async () => {
-  const { code, err, out } = await runAs(viewer, 'describe', 'server', 'one');
-  expect([code, err]).toEqual([0, '']);
-  expect(out).toMatch(/^name +one$/m);
-  expect(out).toMatch(/\nEvents, newest first\nYour role may not read them\n$/);
-  const json = await runAs(viewer, 'describe', 'server', 'one', '-o', 'json');
-  expect([json.code, json.err]).toEqual([0, 'Left out, as your role may not read it: events\n']);
-  expect(Object.keys(JSON.parse(json.out))).toEqual(['id', 'name', 'status', 'agent_status']);
-  expect(await runAs(viewer, 'events', 'server', 'one')).toMatchObject({ code: 1, out: '' });
-});
+it(
+  'a server is described to who may not read its events, and says that they are left out',
+  { tags: [longTag] },
+  async () => {
+    const { code, err, out } = await runAs(viewer, 'describe', 'server', 'one');
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toMatch(/^name +one$/m);
+    expect(out).toMatch(/\nEvents, newest first\nYour role may not read them\n$/);
+    const json = await runAs(viewer, 'describe', 'server', 'one', '-o', 'json');
+    expect([json.code, json.err]).toEqual([0, 'Left out, as your role may not read it: events\n']);
+    expect(Object.keys(JSON.parse(json.out))).toEqual(['id', 'name', 'status', 'agent_status']);
+    expect(await runAs(viewer, 'events', 'server', 'one')).toMatchObject({ code: 1, out: '' });
+  },
+);
 
 const run = (...argv: string[]): Promise<Printed> => runAs(owner, ...argv);
 
@@ -132,7 +137,7 @@ it('what waits for a server that is away says so at once', async () => {
   }
 });
 
-it('the agent of a server is asked for a sign of life', async () => {
+it('the agent of a server is asked for a sign of life', { tags: [longTag] }, async () => {
   world.agents.answer = () => ({});
   const answered = await run('ping', 'one');
   expect(answered).toMatchObject({ code: 0, err: '' });

@@ -5,6 +5,7 @@ import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { CommandLine } from '../harness/command-line.ts';
 import type { Printed } from '../harness/command-line.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -75,7 +76,7 @@ describe('setpoint create ssh-key', () => {
     expect(data[0].fingerprint).toBe(fingerprint);
   });
 
-  it('does not show a passphrase that is typed', async () => {
+  it('does not show a passphrase that is typed', { tags: [longTag] }, async () => {
     const { file } = await keygen('typed', '-t', 'ed25519', '-a', '2', '-N', 'open sesame');
     const typing = cli.atTerminal(create('typed', '--private-key', file), environment());
     await typing.prints(`Passphrase of ${file}: `);
@@ -126,22 +127,26 @@ it('the secret of an SSH key is replaced, and its new line is printed', async ()
   expect(await now()).toMatchObject({ name: 'newer', public_key });
 });
 
-it('SSH keys are listed, described with their servers, and deleted once none uses them', async () => {
-  const { data: key } = await owner.post('/settings/ssh-keys', { name: 'listed', description: 'for the fleet' });
-  const { data: server } = await owner.post('/servers', { name: 'one', sshKeyId: key.id });
-  expect((await run(['get', 'ssh-keys', 'listed'])).out).toMatch(
-    new RegExp(`^NAME +TYPE +SERVERS +FINGERPRINT +AGE +ID\nlisted +ed25519 +1 +${RegExp.escape(key.fingerprint)} `),
-  );
-  const described = await run(['describe', 'ssh-key', 'listed']);
-  expect(described.out).toContain(server.id);
-  expect(described.out).toContain(key.public_key);
-  const refused = await run(['delete', 'ssh-key', 'listed', '--yes']);
-  expect(refused).toMatchObject({ code: 1, out: '' });
-  expect(refused.err).toContain('The SSH key is used by one: give these servers another ssh_key_id, or none');
-  await owner.put(`/servers/${server.id}`, { ssh_key_id: null });
-  expect(await run(['delete', 'ssh-key', 'listed', '--yes'])).toEqual({
-    code: 0,
-    out: 'ssh-key listed is deleted\n',
-    err: '',
-  });
-});
+it(
+  'SSH keys are listed, described with their servers, and deleted once none uses them',
+  { tags: [longTag] },
+  async () => {
+    const { data: key } = await owner.post('/settings/ssh-keys', { name: 'listed', description: 'for the fleet' });
+    const { data: server } = await owner.post('/servers', { name: 'one', sshKeyId: key.id });
+    expect((await run(['get', 'ssh-keys', 'listed'])).out).toMatch(
+      new RegExp(`^NAME +TYPE +SERVERS +FINGERPRINT +AGE +ID\nlisted +ed25519 +1 +${RegExp.escape(key.fingerprint)} `),
+    );
+    const described = await run(['describe', 'ssh-key', 'listed']);
+    expect(described.out).toContain(server.id);
+    expect(described.out).toContain(key.public_key);
+    const refused = await run(['delete', 'ssh-key', 'listed', '--yes']);
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain('The SSH key is used by one: give these servers another ssh_key_id, or none');
+    await owner.put(`/servers/${server.id}`, { ssh_key_id: null });
+    expect(await run(['delete', 'ssh-key', 'listed', '--yes'])).toEqual({
+      code: 0,
+      out: 'ssh-key listed is deleted\n',
+      err: '',
+    });
+  },
+);

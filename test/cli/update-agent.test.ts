@@ -8,6 +8,7 @@ import type { Printed } from '../harness/command-line.ts';
 import { smallRelease } from '../harness/small-release.ts';
 import type { SmallRelease } from '../harness/small-release.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -46,7 +47,7 @@ async function agentIs(agentVersion: string, capabilities = [...agentCapabilitie
 }
 const asked = async () => (await world.repo.get('server', server))?.desired.agent_update;
 
-it('says why an agent cannot be updated', async () => {
+it('says why an agent cannot be updated', { tags: [longTag] }, async () => {
   const none = await run();
   expect([none.code, none.err]).toEqual([1, expect.stringContaining('No agent has joined')]);
   await agentIs('1.0.0', []);
@@ -76,13 +77,17 @@ it('waits until the new version runs, or says why it does not', async () => {
   expect(await succeeding).toMatchObject({ code: 0, out: expect.stringContaining('It runs version 1.1.0') });
 });
 
-it('does not wait for one version while several agents have the identity of the server', async () => {
-  await agentIs('1.0.0');
-  await world.observe('server', server, { phase: 'active', agent_version: '1.0.0' }, [
-    { type: 'AgentIdentityConflict', status: 'true', reason: 'SeveralMachines', message: 'Stop the copy' },
-  ]);
-  expect(await run()).toMatchObject({ code: 1, err: expect.stringContaining('Stop the copy') });
-});
+it(
+  'does not wait for one version while several agents have the identity of the server',
+  { tags: [longTag] },
+  async () => {
+    await agentIs('1.0.0');
+    await world.observe('server', server, { phase: 'active', agent_version: '1.0.0' }, [
+      { type: 'AgentIdentityConflict', status: 'true', reason: 'SeveralMachines', message: 'Stop the copy' },
+    ]);
+    expect(await run()).toMatchObject({ code: 1, err: expect.stringContaining('Stop the copy') });
+  },
+);
 
 it('tells that an agent that is away takes it up once it is back', async () => {
   await world.store.txn({ if: [], then: [{ delete: keys.agent('default', server) }] });

@@ -7,6 +7,7 @@ import { loadConnection } from '../../cli/credentials.ts';
 import { account, CommandLine, Town } from '../harness/command-line.ts';
 import { freePort } from '../harness/program.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 /** An application of an image; the mock engine runs every one but the tags `missing` and `crashing`. */
 function manifest(name: string, changes: Record<string, unknown> = {}): string {
@@ -112,7 +113,7 @@ describe('after a login', () => {
     expect(code).toBe(0);
   });
 
-  it.concurrent('which ports of a server applications may take is shown and changed', async () => {
+  it.concurrent('which ports of a server applications may take is shown and changed', { tags: [longTag] }, async () => {
     expect((await run('create', 'project', 'harbour')).code).toBe(0);
     expect((await run('create', 'server', 'quay')).code).toBe(0);
     expect(await run('ports', 'quay')).toEqual(
@@ -184,24 +185,28 @@ describe('after a login', () => {
     expect((await run('get', 'projects', 'shpo')).err).toMatch(/^No project is called shpo: there is .*shop/);
   });
 
-  it.concurrent('the audit log is listed, and verified, also with a head that was noted', async () => {
-    const listed = await run('audit', 'list', '--project', 'shop');
-    expect(listed.out).toMatch(/^AT +WHO +FROM +ROUTE +RESULT +OBJECTS\n/);
-    expect(listed.out).toMatch(/owner@example\.test +127\.0\.0\.1 +POST \/projects +ok +project shop/);
-    const verified = /its head is (\d+:[0-9a-f]{64})\n$/;
-    let out = '';
-    await until('the log is chained', async () => verified.test((out = (await run('audit', 'verify')).out)));
-    const [, head = ''] = verified.exec(out) ?? [];
-    expect((await run('audit', 'verify', '--known', head)).out).toMatch(verified);
-    const other = head.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
-    expect(await run('audit', 'verify', '--known', other)).toEqual({
-      code: 1,
-      out: '',
-      err: `The audit log is not as it was written, from record ${head.split(':')[0]} on: The record is not the one that was noted. Compare it with a backup of the store from before\n`,
-    });
-    expect((await run('audit', 'verify', '--known', 'nonsense')).err).toMatch(/^A head is a number and a hash/);
-    expect((await run('audit', 'burn')).err).toBe('Cannot burn the audit log: list or verify it\n');
-  });
+  it.concurrent(
+    'the audit log is listed, and verified, also with a head that was noted',
+    { tags: [longTag] },
+    async () => {
+      const listed = await run('audit', 'list', '--project', 'shop');
+      expect(listed.out).toMatch(/^AT +WHO +FROM +ROUTE +RESULT +OBJECTS\n/);
+      expect(listed.out).toMatch(/owner@example\.test +127\.0\.0\.1 +POST \/projects +ok +project shop/);
+      const verified = /its head is (\d+:[0-9a-f]{64})\n$/;
+      let out = '';
+      await until('the log is chained', async () => verified.test((out = (await run('audit', 'verify')).out)));
+      const [, head = ''] = verified.exec(out) ?? [];
+      expect((await run('audit', 'verify', '--known', head)).out).toMatch(verified);
+      const other = head.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+      expect(await run('audit', 'verify', '--known', other)).toEqual({
+        code: 1,
+        out: '',
+        err: `The audit log is not as it was written, from record ${head.split(':')[0]} on: The record is not the one that was noted. Compare it with a backup of the store from before\n`,
+      });
+      expect((await run('audit', 'verify', '--known', 'nonsense')).err).toMatch(/^A head is a number and a hash/);
+      expect((await run('audit', 'burn')).err).toBe('Cannot burn the audit log: list or verify it\n');
+    },
+  );
 
   it.concurrent('a file is applied once, shows what changes, and changes nothing when it is applied again', async () => {
     const env = { GREETING: 'a hidden greeting' };
@@ -276,19 +281,23 @@ describe('after a login', () => {
     expect(await run('deploy', 'shop-sill')).toMatchObject({ code: 0, out: expect.stringMatching(/succeeded\n$/) });
   });
 
-  it.concurrent('what a file changes is said once it is so, and of what is refused that nothing is', async () => {
-    expect((await applied('shop-door')).code).toBe(0);
-    expect(await applied('shop-door', { image_url: 'other.test/web:1', memory_limit: '256m' })).toMatchObject({
-      code: 1,
-      out: '',
-      err: expect.stringMatching(
-        /^application shop-door is not changed: Images of registry other\.test are not allowed/,
-      ),
-    });
-    expect(await applied('shop-door', {}, '--dry-run')).toEqual(output('^application shop-door unchanged\n$'));
-  });
+  it.concurrent(
+    'what a file changes is said once it is so, and of what is refused that nothing is',
+    { tags: [longTag] },
+    async () => {
+      expect((await applied('shop-door')).code).toBe(0);
+      expect(await applied('shop-door', { image_url: 'other.test/web:1', memory_limit: '256m' })).toMatchObject({
+        code: 1,
+        out: '',
+        err: expect.stringMatching(
+          /^application shop-door is not changed: Images of registry other\.test are not allowed/,
+        ),
+      });
+      expect(await applied('shop-door', {}, '--dry-run')).toEqual(output('^application shop-door unchanged\n$'));
+    },
+  );
 
-  it.concurrent('of several that bear a name each is shown with its place', async () => {
+  it.concurrent('of several that bear a name each is shown with its place', { tags: [longTag] }, async () => {
     expect((await run('create', 'environment', 'twin', '--project', 'shop')).code).toBe(0);
     expect((await applied('shop-twin', {}, '--no-wait')).code).toBe(0);
     expect((await applied('shop-twin', { environment: 'twin' }, '--no-wait')).code).toBe(0);
@@ -303,7 +312,7 @@ describe('after a login', () => {
     expect(listed).toMatch(/^shop-twin +shop +production /m);
   });
 
-  it.concurrent('variables that are changed are followed until they are rolled out', async () => {
+  it.concurrent('variables that are changed are followed until they are rolled out', { tags: [longTag] }, async () => {
     expect((await applied('shop-bell')).code).toBe(0);
     const rolledOut = (number: number) => `Deployment ${number} of shop-bell: (queued\n)?(deploying\n)?succeeded\n$`;
     const sets = ['env', 'set', 'shop-bell', 'TONE=high'];
@@ -331,7 +340,7 @@ describe('after a login', () => {
     expect(await run('restart', 'shop-sign')).toEqual(output('^shop-sign is running, 2 of 2 ready\n$'));
   });
 
-  it.concurrent('a volume is created, bound, shown, unbound and deleted', async () => {
+  it.concurrent('a volume is created, bound, shown, unbound and deleted', { tags: [longTag] }, async () => {
     expect((await applied('shop-safe')).code).toBe(0);
     expect(await run('create', 'volume', 'coins', '--project', 'shop', '--on', 'one')).toEqual(
       output('^volume coins is created\n$'),

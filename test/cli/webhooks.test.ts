@@ -8,6 +8,7 @@ import { CommandLine } from '../harness/command-line.ts';
 import * as hosts from '../harness/git-hosts.ts';
 import { lead } from '../harness/leading.ts';
 import { noInstallation, noMachines } from '../harness/no-machines.ts';
+import { longTag } from '../layer-report.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -161,7 +162,7 @@ it('shows what a git host sent with each decision, and has one decided again', a
   expect((await run(['replay', 'calls', createHmac('sha256', 'x').digest('hex')])).code).toBe(1);
 });
 
-it('shows the request that a delivery is about', async () => {
+it('shows the request that a delivery is about', { tags: [longTag] }, async () => {
   const { url } = entryIn((await create('requests')).out);
   await run(['set', 'git-webhook', 'requests', '--secret'], `${secret}\n`);
   const of = { ref: 'feature', sha: serves, repo: { clone_url: repository } };

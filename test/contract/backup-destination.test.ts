@@ -12,6 +12,7 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { s3Gateway } from '../harness/s3-gateway.ts';
 import type { S3Gateway, S3Keys } from '../harness/s3-gateway.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 /** The first run on an engine makes the image. */
 const makeMs = 10 * 60_000;
@@ -119,16 +120,20 @@ describe('a bucket of the real gateway', () => {
     expect((await probe({ bucket: 'small', ...keys })).trouble).toMatchObject({ code: 'no_space' });
   });
 
-  it('does not answer in time while the gateway is frozen, and can be used afterwards', async () => {
-    // a gateway that goes on carries out what it was asked before, so that this probe may leave its object
-    const bucket = 'frozen';
-    await gateway.client().send(new CreateBucketCommand({ Bucket: bucket }));
-    await gateway.freeze();
-    const { trouble } = await probe({ bucket });
-    await gateway.thaw();
-    expect(trouble).toMatchObject({ code: 'timeout', isPassing: true });
-    await until('the bucket can be used', async () => (await probe({ bucket })).trouble === undefined);
-  });
+  it(
+    'does not answer in time while the gateway is frozen, and can be used afterwards',
+    { tags: [longTag] },
+    async () => {
+      // a gateway that goes on carries out what it was asked before, so that this probe may leave its object
+      const bucket = 'frozen';
+      await gateway.client().send(new CreateBucketCommand({ Bucket: bucket }));
+      await gateway.freeze();
+      const { trouble } = await probe({ bucket });
+      await gateway.thaw();
+      expect(trouble).toMatchObject({ code: 'timeout', isPassing: true });
+      await until('the bucket can be used', async () => (await probe({ bucket })).trouble === undefined);
+    },
+  );
 });
 
 describe('a destination at the real gateway', () => {

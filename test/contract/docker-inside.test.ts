@@ -9,6 +9,7 @@ import { labels, type ContainerSpec, type NetworkPlace } from '../../agent/runti
 import { engineCall, testDocker, type TestDocker } from '../harness/docker.ts';
 import { ensureRichImage, ensureTestImages, type TestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 const MiB = 1024 * 1024;
@@ -216,7 +217,7 @@ describe('what a container on Docker has inside', () => {
     });
   });
 
-  test('is reported by probes of all kinds', async () => {
+  test('is reported by probes of all kinds', { tags: [longTag] }, async () => {
     const asking = prober({ clock: systemClock, runtime: docker.runtime });
     const container = await start({ image: await ensureRichImage(), command: ['/bin/sleep', '600'] });
     const command = (...argv: string[]) => ({ type: 'command', container, command: argv, timeoutMs: 20_000 }) as const;

@@ -37,6 +37,7 @@ import { s3Gateway } from '../harness/s3-gateway.ts';
 import type { S3Gateway } from '../harness/s3-gateway.ts';
 import { TcpProxy } from '../harness/tcp-proxy.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 /** The first run on an engine makes the image. */
 const makeMs = 10 * 60_000;
@@ -159,7 +160,7 @@ describe('an upload', () => {
     expect((await buffer(read(sent))).equals(bytes)).toBe(true);
   });
 
-  test('goes on after its connections were cut', async () => {
+  test('goes on after its connections were cut', { tags: [longTag] }, async () => {
     const bytes = randomBytes(40 * mebibyte);
     let tries = 0;
     const random = (): number => {
@@ -261,18 +262,22 @@ describe('an upload', () => {
     });
   });
 
-  test('of which an attempt before it left parts with higher numbers is refused by this gateway, in plain words', async () => {
-    const before = await upload(chunked(randomBytes(3 * minPartBytes)), options(), signal());
-    expect(before.parts).toBe(3);
-    const sent = await upload(chunked(randomBytes(minPartBytes + 100)), options(), signal());
-    expect((await listParts(bucket, { key, id }, signal())).map(({ number }) => number)).toEqual([1, 2, 3]);
-    await expect(complete(sent)).rejects.toMatchObject({
-      code: 'parts_differ',
-      message: expect.stringContaining('from an attempt that was interrupted'),
-    });
-    expect(await statObject(bucket, key, signal())).toBeUndefined();
-    await abortUpload(bucket, { key, id }, signal());
-  });
+  test(
+    'of which an attempt before it left parts with higher numbers is refused by this gateway, in plain words',
+    { tags: [longTag] },
+    async () => {
+      const before = await upload(chunked(randomBytes(3 * minPartBytes)), options(), signal());
+      expect(before.parts).toBe(3);
+      const sent = await upload(chunked(randomBytes(minPartBytes + 100)), options(), signal());
+      expect((await listParts(bucket, { key, id }, signal())).map(({ number }) => number)).toEqual([1, 2, 3]);
+      await expect(complete(sent)).rejects.toMatchObject({
+        code: 'parts_differ',
+        message: expect.stringContaining('from an attempt that was interrupted'),
+      });
+      expect(await statObject(bucket, key, signal())).toBeUndefined();
+      await abortUpload(bucket, { key, id }, signal());
+    },
+  );
 
   test('of which the bucket has other parts than were sent is not completed', async () => {
     const sent = await upload(chunked(randomBytes(100)), options(), signal());

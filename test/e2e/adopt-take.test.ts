@@ -7,6 +7,7 @@ import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 const tag = randomUUID().slice(0, 8);
 const secret = `hunter2-${randomUUID()}`;
@@ -119,21 +120,25 @@ describe('a container that was made by docker run', () => {
     for (const [place, text] of await whereASecretCouldBe()) expect(text.includes(secret), place).toBe(false);
   });
 
-  it('runs on with the image that it ran, though its name is that of another one since', async () => {
-    const name = `moved-${tag}`;
-    const image = `setpoint-test/${name}:1`;
-    const port = await freePort();
-    images.push(image);
-    const source = await docker('create', http);
-    const commit = (version: string) => docker('commit', '--change', `ENV VERSION=${version}`, source, image);
-    await commit('one');
-    await run(name, port, image);
-    await commit('two');
-    await docker('rm', source);
-    const { out } = await setpoint(...place(), '--take', name, '--deploy', '--wait');
-    await town.deployment(madeIn(out, name).deployment, 'succeeded');
-    expect(await (await fetch(`http://127.0.0.1:${port}/env/VERSION`)).text()).toBe('one');
-  });
+  it(
+    'runs on with the image that it ran, though its name is that of another one since',
+    { tags: [longTag] },
+    async () => {
+      const name = `moved-${tag}`;
+      const image = `setpoint-test/${name}:1`;
+      const port = await freePort();
+      images.push(image);
+      const source = await docker('create', http);
+      const commit = (version: string) => docker('commit', '--change', `ENV VERSION=${version}`, source, image);
+      await commit('one');
+      await run(name, port, image);
+      await commit('two');
+      await docker('rm', source);
+      const { out } = await setpoint(...place(), '--take', name, '--deploy', '--wait');
+      await town.deployment(madeIn(out, name).deployment, 'succeeded');
+      expect(await (await fetch(`http://127.0.0.1:${port}/env/VERSION`)).text()).toBe('one');
+    },
+  );
 
   it('is taken over with its volume by the steps that the command prints, with all that it wrote before its stop', async () => {
     const [name, rows] = [`files-${tag}`, `rows-${tag}`];

@@ -6,6 +6,7 @@ import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 const tag = randomUUID().slice(0, 8);
 const project = `shop-${tag}`;
@@ -62,7 +63,7 @@ afterAll(async () => {
   await docker('network', 'rm', `${project}_default`).catch(() => undefined);
 });
 
-describe('containers that others made on a real engine', () => {
+describe('containers that others made on a real engine', { tags: [longTag] }, () => {
   it('are found with a plan, without the value of any variable, and nothing of them changes', async () => {
     const limits = ['--memory', '64m', '--cpus', '0.5', '--restart', 'unless-stopped'];
     await run(`web-${tag}`, ...limits, '--env', `PORT=${port}`, '--env', `TOKEN=${secret}`, http);

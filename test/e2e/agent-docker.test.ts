@@ -27,6 +27,7 @@ import { ensureTestImages } from '../harness/test-image.ts';
 import { until } from '../harness/until.ts';
 import { joinToken } from '../harness/join-token.ts';
 import { probeTimes, wireService } from '../harness/wire-items.ts';
+import { longTag } from '../layer-report.ts';
 
 let docker: TestDocker;
 let images: TestImages;
@@ -138,7 +139,7 @@ async function inside(container: Container, ...command: string[]): Promise<strin
   return `${exitCode} ${output.trim()}`;
 }
 
-describe('an agent on a real engine', () => {
+describe('an agent on a real engine', { tags: [longTag] }, () => {
   test('runs a service with all that can be asked of it', async () => {
     const second = `${docker.network}-2`;
     const script = `trap 'echo ended as asked; exit 0' INT; while true; do sleep 0.1; done`;

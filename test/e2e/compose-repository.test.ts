@@ -6,9 +6,10 @@ import type { GitFiles, GitServer } from '../harness/git-server.ts';
 import { Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 /** A compose file in a repository on a real engine: one service is built of it, one is given its files. */
-describe('an application of a compose file in a repository', () => {
+describe('an application of a compose file in a repository', { tags: [longTag] }, () => {
   let town: Installation;
   let git: GitServer;
   let repository: Awaited<ReturnType<GitServer['repository']>>;

@@ -4,7 +4,7 @@ import { brief, Installation } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { longTag } from '../layer-report.ts';
 
-describe('the port of the control plane', () => {
+describe('the port of the control plane', { tags: [longTag] }, () => {
   let town: Installation;
   let image: string;
   let port: number;

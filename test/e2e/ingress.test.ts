@@ -174,7 +174,7 @@ it(
   },
 );
 
-it('leads two domains to two services of a compose file, each at its port', async () => {
+it('leads two domains to two services of a compose file, each at its port', { tags: [longTag] }, async () => {
   const service = (name: string) => [
     `  ${name}:`,
     `    image: ${image}`,
@@ -218,36 +218,40 @@ it('goes on while the agent is away, and comes back when its container is remove
   );
 });
 
-it('carries out the options of a domain: users, headers, limits of a body, another address', async () => {
-  const app = await served('options', [
-    {
-      host: 'options.example.test',
-      tls: 'internal',
-      basic_auth: [{ username: 'ann', password: 'correct horse' }],
-      headers: { set: { 'X-Frame-Options': 'DENY' }, remove: ['Content-Type'] },
-      max_body_bytes: 10,
-      timeout_seconds: 1,
-    },
-    { host: 'former.example.test', tls: 'off', redirect_to: 'https://options.example.test/new' },
-  ]);
-  const authorization = `Basic ${Buffer.from('ann:correct horse').toString('base64')}`;
-  const ask = (path: string, asking = {}) =>
-    https(`https://options.example.test${path}`, { headers: { authorization }, ...asking });
-  expect((await https('https://options.example.test/env/APP')).status).toBe(401);
-  const answer = await ask('/env/APP');
-  expect(answer).toMatchObject({ status: 200, body: 'options' });
-  expect(answer.headers).toMatchObject({ 'x-frame-options': 'DENY' });
-  expect((await ask('/', { method: 'POST', body: 'longer than ten' })).status).toBe(413);
-  expect((await ask('/slow/3000')).status).toBe(503);
-  expect((await http('http://former.example.test/')).headers.location).toBe('https://options.example.test/new');
+it(
+  'carries out the options of a domain: users, headers, limits of a body, another address',
+  { tags: [longTag] },
+  async () => {
+    const app = await served('options', [
+      {
+        host: 'options.example.test',
+        tls: 'internal',
+        basic_auth: [{ username: 'ann', password: 'correct horse' }],
+        headers: { set: { 'X-Frame-Options': 'DENY' }, remove: ['Content-Type'] },
+        max_body_bytes: 10,
+        timeout_seconds: 1,
+      },
+      { host: 'former.example.test', tls: 'off', redirect_to: 'https://options.example.test/new' },
+    ]);
+    const authorization = `Basic ${Buffer.from('ann:correct horse').toString('base64')}`;
+    const ask = (path: string, asking = {}) =>
+      https(`https://options.example.test${path}`, { headers: { authorization }, ...asking });
+    expect((await https('https://options.example.test/env/APP')).status).toBe(401);
+    const answer = await ask('/env/APP');
+    expect(answer).toMatchObject({ status: 200, body: 'options' });
+    expect(answer.headers).toMatchObject({ 'x-frame-options': 'DENY' });
+    expect((await ask('/', { method: 'POST', body: 'longer than ten' })).status).toBe(413);
+    expect((await ask('/slow/3000')).status).toBe(503);
+    expect((await http('http://former.example.test/')).headers.location).toBe('https://options.example.test/new');
 
-  const shown = await town.application(app.id);
-  expect(JSON.stringify(shown)).not.toContain('argon2');
-  // what is shown can be sent back: the password stays
-  await town.client.object('PUT', `/api/v1/applications/${app.id}`, { domains: shown['domains'] });
-  await routed(app.id);
-  expect((await ask('/env/APP')).body).toBe('options');
-});
+    const shown = await town.application(app.id);
+    expect(JSON.stringify(shown)).not.toContain('argon2');
+    // what is shown can be sent back: the password stays
+    await town.client.object('PUT', `/api/v1/applications/${app.id}`, { domains: shown['domains'] });
+    await routed(app.id);
+    expect((await ask('/env/APP')).body).toBe('options');
+  },
+);
 
 it('leaves no container, network, image, volume or route of a deleted application, and shows nothing of its output', async () => {
   await using git = await startGitServer();

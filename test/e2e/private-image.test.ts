@@ -7,6 +7,7 @@ import { docker, instancesOf } from '../harness/engine.ts';
 import { Installation } from '../harness/installation.ts';
 import { privateRegistry, type PrivateRegistry } from '../harness/private-registry.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 const built = 'setpoint-e2e-private:1';
 let town: Installation;
@@ -77,31 +78,39 @@ it('the log of a deployment has the pull of a private image, while it happens an
   expect(ofProgram).toMatchObject({ lines: [] });
 });
 
-it('a start pulls an image again by its digest that was removed while its application was stopped', async () => {
-  const path = `/api/v1/applications/${app.id}`;
-  await town.client.request('POST', `${path}/stop?wait=60`, {});
-  await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);
-  const serving = String((await town.application(app.id))['current_deployment_id']);
-  const { image_digest: pinned } = await town.client.object('GET', `/api/v1/deployments/${serving}`);
-  await docker('rmi', await docker('image', 'ls', '--quiet', `${registry.address}/team/web`));
-  await town.client.request('POST', `${path}/start`, {});
-  await town.until('it runs again', async () => (await town.application(app.id)).status === 'running');
-  const digests = await docker('image', 'ls', '--digests', '--format', '{{.Digest}}', `${registry.address}/team/web`);
-  expect(String(pinned)).toContain(digests);
-});
+it(
+  'a start pulls an image again by its digest that was removed while its application was stopped',
+  { tags: [longTag] },
+  async () => {
+    const path = `/api/v1/applications/${app.id}`;
+    await town.client.request('POST', `${path}/stop?wait=60`, {});
+    await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);
+    const serving = String((await town.application(app.id))['current_deployment_id']);
+    const { image_digest: pinned } = await town.client.object('GET', `/api/v1/deployments/${serving}`);
+    await docker('rmi', await docker('image', 'ls', '--quiet', `${registry.address}/team/web`));
+    await town.client.request('POST', `${path}/start`, {});
+    await town.until('it runs again', async () => (await town.application(app.id)).status === 'running');
+    const digests = await docker('image', 'ls', '--digests', '--format', '{{.Digest}}', `${registry.address}/team/web`);
+    expect(String(pinned)).toContain(digests);
+  },
+);
 
-it('a command pulls the private image with the login of its application, and its log has the pull', async () => {
-  await town.client.request('POST', `/api/v1/applications/${app.id}/stop`, {});
-  await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);
-  await docker('rmi', await docker('image', 'ls', '--quiet', `${registry.address}/team/web`));
-  const { id } = await town.client.object('POST', `/api/v1/applications/${app.id}/run`, {
-    command: ['/bin/cat', '/words'],
-  });
-  const lines = await linesOf(`/ws/runs/${id}/logs`);
-  expect(lines.find(({ stream }) => stream === 'stdout')).toEqual({ stream: 'stdout', message: 'read 1' });
-  const told = lines.filter(({ stream }) => stream === 'system').map(({ message }) => message);
-  expect([told[0], told.at(-1)]).toEqual([expect.stringContaining('Pulling image'), expect.stringContaining('4.')]);
-});
+it(
+  'a command pulls the private image with the login of its application, and its log has the pull',
+  { tags: [longTag] },
+  async () => {
+    await town.client.request('POST', `/api/v1/applications/${app.id}/stop`, {});
+    await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);
+    await docker('rmi', await docker('image', 'ls', '--quiet', `${registry.address}/team/web`));
+    const { id } = await town.client.object('POST', `/api/v1/applications/${app.id}/run`, {
+      command: ['/bin/cat', '/words'],
+    });
+    const lines = await linesOf(`/ws/runs/${id}/logs`);
+    expect(lines.find(({ stream }) => stream === 'stdout')).toEqual({ stream: 'stdout', message: 'read 1' });
+    const told = lines.filter(({ stream }) => stream === 'system').map(({ message }) => message);
+    expect([told[0], told.at(-1)]).toEqual([expect.stringContaining('Pulling image'), expect.stringContaining('4.')]);
+  },
+);
 
 it('a pull that fails names registry and image, and what to do, in the log and as the error', async () => {
   const failed = async (fields: object): Promise<{ message: string; last: string | undefined }> => {

@@ -5,6 +5,7 @@ import { containersWith, docker } from '../harness/engine.ts';
 import { brief, Installation } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
 import { labels } from '../../agent/runtime/runtime.ts';
+import { longTag } from '../layer-report.ts';
 
 let town: Installation;
 let app: ApiObject;
@@ -97,18 +98,22 @@ it('5000 lines of a command come complete and in order', async () => {
   expect(await over(id)).toMatchObject({ status: 'succeeded', exit_code: 0 });
 });
 
-it('what cannot be run says so: a program that is not there, too much memory, too much time', async () => {
-  const [missing, greedy, slow] = await Promise.all([
-    request(['/no/such/program']),
-    request(node('const all = []; for (;;) all.push(Buffer.alloc(16 * 1024 * 1024, 1))')),
-    request(['/bin/sleep', '600'], { timeout_seconds: 3 }),
-  ]);
-  expect(await over(missing.id)).toMatchObject({ status: 'failed', exit_code: null });
-  const ended = await over(slow.id);
-  expect(ended).toMatchObject({ status: 'failed', error: { code: 'run_timeout' } });
-  expect(await over(greedy.id)).toMatchObject({ status: 'failed', exit_code: 137, error: { code: 'out_of_memory' } });
-  for (const { id } of [missing, greedy, slow]) expect(await containersWith(labels.workload, id)).toEqual([]);
-});
+it(
+  'what cannot be run says so: a program that is not there, too much memory, too much time',
+  { tags: [longTag] },
+  async () => {
+    const [missing, greedy, slow] = await Promise.all([
+      request(['/no/such/program']),
+      request(node('const all = []; for (;;) all.push(Buffer.alloc(16 * 1024 * 1024, 1))')),
+      request(['/bin/sleep', '600'], { timeout_seconds: 3 }),
+    ]);
+    expect(await over(missing.id)).toMatchObject({ status: 'failed', exit_code: null });
+    const ended = await over(slow.id);
+    expect(ended).toMatchObject({ status: 'failed', error: { code: 'run_timeout' } });
+    expect(await over(greedy.id)).toMatchObject({ status: 'failed', exit_code: 137, error: { code: 'out_of_memory' } });
+    for (const { id } of [missing, greedy, slow]) expect(await containersWith(labels.workload, id)).toEqual([]);
+  },
+);
 
 it('the agent is killed while a command runs: it is lost, its process is ended, and nothing begins it again', async () => {
   const { id } = await request(['/bin/sleep', '600']);

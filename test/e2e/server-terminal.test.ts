@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Installation } from '../harness/installation.ts';
+import type { InstallationOptions } from '../harness/installation.ts';
 import { memoryOf, processesWith, writtenBy } from '../harness/processes.ts';
 import { openTerminal } from '../harness/server-terminal.ts';
 import { standsStill, until } from '../harness/until.ts';
@@ -12,10 +13,13 @@ import { longTag } from '../layer-report.ts';
 const escape = '\u001b';
 
 /** A terminal of a server, from the socket of a user to a shell of this machine. */
-describe.each([
-  ['', { store: 'sqlite' }],
-  [', by another replica than that of its agent', { store: 'etcd', replicas: 2 }],
-] as const)('a terminal of a server%s', (_, options) => {
+const places = [
+  ['a terminal of a server', { store: 'sqlite' }, []],
+  ['a terminal of a server, by another replica than that of its agent', { store: 'etcd', replicas: 2 }, [longTag]],
+] as const;
+for (const [name, options, tags] of places) describe(name, { tags: [...tags] }, () => live(options));
+
+function live(options: InstallationOptions): void {
   let town: Installation;
   let folder: string;
 
@@ -126,7 +130,7 @@ describe.each([
     expect(user.bytes()).toBeGreaterThan(20_000_000);
     expect((await memoryOf(town.agent.pid)) - before).toBeLessThan(40_000_000);
   });
-});
+}
 
 /** Starts two programs that outlive a hang-up: one in the session of the terminal, one in its own. */
 function leftBehind(mark: string): string {

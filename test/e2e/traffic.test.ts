@@ -176,17 +176,21 @@ it(
   },
 );
 
-it('counts what no instance answered, and says why an application without a domain has no figures', async () => {
-  const app = await served('stopped', [{ host: 'stopped.example.test', tls: 'off' }], { drain_seconds: 0 });
-  await town.client.request('POST', `/api/v1/applications/${app.id}/stop`);
-  await town.until('no instance is left', async () => (await instancesOf(app.id)).length === 0, 60_000);
-  for (let n = 0; n < 4; n++) expect((await askHost('http://stopped.example.test/', port)).status).toBe(503);
-  expect(await counted(app.id, 4)).toMatchObject({
-    requests: 4,
-    status: { '5xx': 4 },
-    refused: { unavailable: 4 },
-    instances: [],
-  });
-  await town.client.object('PUT', `/api/v1/applications/${app.id}`, { domains: [] });
-  expect(await read(app.id)).toMatchObject({ available: false, reason: 'NoDomain', total: null });
-});
+it(
+  'counts what no instance answered, and says why an application without a domain has no figures',
+  { tags: [longTag] },
+  async () => {
+    const app = await served('stopped', [{ host: 'stopped.example.test', tls: 'off' }], { drain_seconds: 0 });
+    await town.client.request('POST', `/api/v1/applications/${app.id}/stop`);
+    await town.until('no instance is left', async () => (await instancesOf(app.id)).length === 0, 60_000);
+    for (let n = 0; n < 4; n++) expect((await askHost('http://stopped.example.test/', port)).status).toBe(503);
+    expect(await counted(app.id, 4)).toMatchObject({
+      requests: 4,
+      status: { '5xx': 4 },
+      refused: { unavailable: 4 },
+      instances: [],
+    });
+    await town.client.object('PUT', `/api/v1/applications/${app.id}`, { domains: [] });
+    expect(await read(app.id)).toMatchObject({ available: false, reason: 'NoDomain', total: null });
+  },
+);

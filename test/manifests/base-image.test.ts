@@ -3,6 +3,7 @@ import { extract } from 'tar-stream';
 import { expect, test } from 'vitest';
 import { baseImageTag, ensureBaseImage } from '../../manifests/base-image.ts';
 import type { ImageBuilder } from '../../manifests/base-image.ts';
+import { longTag } from '../layer-report.ts';
 
 interface Engine extends ImageBuilder {
   tags: Map<string, string>;
@@ -61,16 +62,20 @@ test('it is built once', async () => {
   expect(docker.contexts).toHaveLength(1);
 });
 
-test('it is built again when the tag is gone, or stands for an image made from other files', async () => {
-  const docker = engine();
-  await ensureBaseImage(docker, AbortSignal.timeout(30_000));
-  docker.tags.clear();
-  await ensureBaseImage(docker, AbortSignal.timeout(30_000));
-  expect(docker.contexts).toHaveLength(2);
-  docker.tags.set(baseImageTag, 'sha256:other');
-  await ensureBaseImage(docker, AbortSignal.timeout(30_000));
-  expect(docker.contexts).toHaveLength(3);
-});
+test(
+  'it is built again when the tag is gone, or stands for an image made from other files',
+  { tags: [longTag] },
+  async () => {
+    const docker = engine();
+    await ensureBaseImage(docker, AbortSignal.timeout(30_000));
+    docker.tags.clear();
+    await ensureBaseImage(docker, AbortSignal.timeout(30_000));
+    expect(docker.contexts).toHaveLength(2);
+    docker.tags.set(baseImageTag, 'sha256:other');
+    await ensureBaseImage(docker, AbortSignal.timeout(30_000));
+    expect(docker.contexts).toHaveLength(3);
+  },
+);
 
 test('an aborted call builds nothing', async () => {
   const docker = engine();

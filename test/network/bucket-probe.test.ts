@@ -6,6 +6,7 @@ import { createAuthority } from '../harness/certificates.ts';
 import type { Authority, Certificate } from '../harness/certificates.ts';
 import { smallS3 } from '../harness/small-s3.ts';
 import type { Instead, S3Call, SmallS3 } from '../harness/small-s3.ts';
+import { longTag } from '../layer-report.ts';
 
 let s3: SmallS3;
 let authority: Authority;
@@ -170,7 +171,7 @@ describe('a probe of a bucket', () => {
     expect(first?.message).toContain('set region to us-west-2');
   });
 
-  it('ends at the deadline of a call that is not answered, or answered without end', async () => {
+  it('ends at the deadline of a call that is not answered, or answered without end', { tags: [longTag] }, async () => {
     await using silent = await smallS3();
     await using slow = await smallS3();
     silent.instead = (call) => (call === 'GetObject' ? 'hang' : undefined);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { scenarioNamed, simulate } from './simulate.ts';
 import { sweep } from './sweep.ts';
 
-sweep('freeze-leader', { every: 96, from: 1 });
+sweep('freeze-leader', { every: 96, from: 1, turn: 1 });
 
 test('a leader that wakes after its term writes nothing more: its fence stops it', async () => {
   let fenced = 0;

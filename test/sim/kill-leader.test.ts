@@ -1,3 +1,3 @@
 import { sweep } from './sweep.ts';
 
-sweep('kill-leader', { every: 96, from: 5 });
+sweep('kill-leader', { every: 96, from: 5, turn: 1 });

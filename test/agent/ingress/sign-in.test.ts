@@ -7,6 +7,7 @@ import { createPasswords } from '../../../api/auth/passwords.ts';
 import { startHostProxy } from '../../harness/host-proxy.ts';
 import type { HostProxy } from '../../harness/host-proxy.ts';
 import { askHost } from '../../harness/through-proxy.ts';
+import { longTag } from '../../layer-report.ts';
 
 const host = 'open.test';
 const password = 'correct horse';
@@ -68,7 +69,7 @@ it('keeps its memory and serves the others while many passwords are tried at onc
   expect((await ask('one.test', `ann:${password}`)).status).toBe(200);
 });
 
-it('keeps its memory while passwords of many applications are tried at once', async () => {
+it('keeps its memory while passwords of many applications are tried at once', { tags: [longTag] }, async () => {
   const tried = Array.from({ length: 200 }, (_, n) => ask(`${n % 12}.test`, `user-${n}:wrong-${n}`));
   for (const { status } of await Promise.all(tried)) expect([401, 503]).toContain(status);
   expect(await peakKiB()).toBeLessThan(mostKiB);

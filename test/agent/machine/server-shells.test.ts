@@ -7,6 +7,7 @@ import { serverShells } from '../../../agent/machine/server-shells.ts';
 import type { ExecProcess } from '../../../agent/runtime/exec.ts';
 import { pino } from 'pino';
 import { standsStill, until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 /** Shells of this machine, as children of this process: the units of systemd are in a test of their own. */
 const owner = `/test/${randomUUID()}`;
@@ -186,7 +187,7 @@ describe('a shell of the server', () => {
     expect(await processesWith(mark)).toEqual([]);
   });
 
-  test('ends although a program that cannot be found keeps the terminal open', async () => {
+  test('ends although a program that cannot be found keeps the terminal open', { tags: [longTag] }, async () => {
     const mark = `mark-${randomUUID()}`;
     const shell = await open('/bin/sh');
     const read = reading(shell);

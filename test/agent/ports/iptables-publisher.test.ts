@@ -132,24 +132,28 @@ test('a port leads to its instance from other networks, from its own and from it
   expect(await hostSeenBy(blue, outside)).toBe(blue.host);
 });
 
-test('a port leads to its instance from other networks also once the engine has made another network', async () => {
-  await publish(blue);
-  const forward = async () =>
-    (await exec('iptables-save')).stdout.split('\n').filter((line) => line.startsWith('-A FORWARD -j '));
-  const before = (await forward()).findIndex((line) => line.endsWith('-j DOCKER-ISOLATION-STAGE-1'));
-  await elsewhere.runtime.ensureNetwork(
-    `sp-${randomUUID().slice(0, 8)}`,
-    { [labels.server]: elsewhere.server },
-    signal(),
-  );
-  expect(await hostSeenBy(stranger, outside)).toBe(blue.host);
-  // The engine has put its isolation of networks first, so that the test is one.
-  const after = await forward();
-  expect(before).toBeGreaterThan(0);
-  expect(after.findIndex((line) => line.endsWith(chainsOf(docker.server).pass))).toBeGreaterThan(
-    after.findIndex((line) => line.endsWith('-j DOCKER-ISOLATION-STAGE-1')),
-  );
-});
+test(
+  'a port leads to its instance from other networks also once the engine has made another network',
+  { tags: [longTag] },
+  async () => {
+    await publish(blue);
+    const forward = async () =>
+      (await exec('iptables-save')).stdout.split('\n').filter((line) => line.startsWith('-A FORWARD -j '));
+    const before = (await forward()).findIndex((line) => line.endsWith('-j DOCKER-ISOLATION-STAGE-1'));
+    await elsewhere.runtime.ensureNetwork(
+      `sp-${randomUUID().slice(0, 8)}`,
+      { [labels.server]: elsewhere.server },
+      signal(),
+    );
+    expect(await hostSeenBy(stranger, outside)).toBe(blue.host);
+    // The engine has put its isolation of networks first, so that the test is one.
+    const after = await forward();
+    expect(before).toBeGreaterThan(0);
+    expect(after.findIndex((line) => line.endsWith(chainsOf(docker.server).pass))).toBeGreaterThan(
+      after.findIndex((line) => line.endsWith('-j DOCKER-ISOLATION-STAGE-1')),
+    );
+  },
+);
 
 test.each(['before the port is published', 'afterwards'])('what an operator refuses %s stays refused', async (when) => {
   const rule = ['DOCKER-USER', '-d', blue.address, '-p', 'tcp', '-j', 'DROP'];
@@ -297,7 +301,7 @@ test('a port that another program has is reported with that program, and the oth
   expect(await hostAt('127.0.0.1')).toBe(blue.host);
 });
 
-test('two agents of one machine do not have the same port', async () => {
+test('two agents of one machine do not have the same port', { tags: [longTag] }, async () => {
   const other = new IptablesPublisher(elsewhere.server, { clock: systemClock, log: silent, takeOver: false });
   try {
     await publish(blue);
@@ -359,7 +363,7 @@ describe('a port that the rules of an agent lead away which is gone', () => {
     expect(await hostAt('127.0.0.1')).toBe(blue.host);
   });
 
-  test('is taken over where the agent was asked to, and its other ports stay', async () => {
+  test('is taken over where the agent was asked to, and its other ports stay', { tags: [longTag] }, async () => {
     publisher = new IptablesPublisher(docker.server, { clock: systemClock, log: silent, takeOver: true });
     expect(await publish(blue)).toEqual(new Map());
     for (const address of ['127.0.0.1', outside]) expect(await hostAt(address)).toBe(blue.host);
@@ -402,7 +406,7 @@ describe('a port that does not lead to its instance', () => {
     expect(await publish(blue)).toEqual(new Map());
   });
 
-  test('is reported where the instance is gone', async () => {
+  test('is reported where the instance is gone', { tags: [longTag] }, async () => {
     const gone = { ...blue, address: blue.address.replace(/\d+$/, '254') };
     const problems = await publish(gone);
     expect(problems.get(port)?.code).toBe('runtime_unavailable');

@@ -11,6 +11,7 @@ import { engineCall, engineSocket, testBuilds, testDocker, type TestDocker } fro
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
 import { ensureTestImages, type TestImages } from '../../harness/test-image.ts';
 import { until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 
@@ -117,17 +118,20 @@ describe('containers on Docker', () => {
     expect(ended).toMatchObject({ oomKilled: true, exitCode: 137 });
   });
 
-  test('have networks beyond the ranges that the engine gives out', async () => {
+  test('have networks beyond the ranges that the engine gives out', { tags: [longTag], timeout: 120_000 }, async () => {
     const names = Array.from({ length: 34 }, (_, n) => `sp-${docker.server.slice(0, 8)}${n}`);
     const own = { [labels.server]: docker.server, 'setpoint.test': 'many' };
     for (const name of names) await docker.runtime.ensureNetwork(name, own, signal());
     expect((await docker.runtime.networks(own, signal())).toSorted()).toEqual(names.toSorted());
-    const listed = (await engineCall('GET', '/networks')) as { Name: string; IPAM: { Config: { Subnet: string }[] } }[];
+    const listed = (await engineCall('GET', '/networks')) as {
+      Name: string;
+      IPAM: { Config: { Subnet: string }[] };
+    }[];
     const subnets = listed.filter(({ Name }) => names.includes(Name)).map(({ IPAM }) => IPAM.Config[0]!.Subnet);
     expect(new Set(subnets).size).toBe(names.length);
     expect(subnets.some((subnet) => subnet.startsWith('10.2'))).toBe(true);
     for (const name of names) await docker.runtime.removeNetwork(name, signal());
-  }, 120_000);
+  });
 
   test('SEC-02 are addressed by nothing but their id or name', async () => {
     for (const id of ['../networks', 'a/../../version', 'x?force=1', '%2e%2e/version']) {

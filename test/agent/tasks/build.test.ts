@@ -322,7 +322,7 @@ test('a build reports what it does: it clones, looks for images, and carries out
   ]);
 });
 
-test('a build that is repeated takes everything but its labels from the cache', async () => {
+test('a build that is repeated takes everything but its labels from the cache', { tags: [longTag] }, async () => {
   const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nCOPY . /app\nRUN echo ${randomUUID()}` });
   const wanted = item(fileUrl);
   await build(wanted);
@@ -421,7 +421,7 @@ describe('what the classic builder leaves beside its image', () => {
     expect([...(await left(mark)).keys()]).toEqual(before);
   });
 
-  test('BuildKit leaves nothing', async () => {
+  test('BuildKit leaves nothing', { tags: [longTag] }, async () => {
     const mark = randomUUID();
     const { fileUrl } = await repository({ Dockerfile: twoStages(mark, 'one') });
     const wanted = item(fileUrl);
@@ -454,7 +454,7 @@ describe('what the classic builder leaves beside its image', () => {
   });
 });
 
-test('a build of another project takes nothing from the cache', async () => {
+test('a build of another project takes nothing from the cache', { tags: [longTag] }, async () => {
   const { fileUrl } = await repository({ Dockerfile: `FROM ${base}\nRUN echo ${randomUUID()}` });
   for (const by of [deps]) {
     await build(item(fileUrl), undefined, by);
@@ -477,7 +477,7 @@ test('a Dockerfile whose last instruction is open gets its labels after it', asy
   expect(image.Config.Cmd.at(-1)).not.toContain('LABEL');
 });
 
-test('a Dockerfile may lie beside its context, or be named by its path in it', async () => {
+test('a Dockerfile may lie beside its context, or be named by its path in it', { tags: [longTag] }, async () => {
   const made = await repository({
     'docker/web.Dockerfile': `FROM ${base}\nCOPY name /name\nCMD ["/bin/cat", "/name"]`,
     'app/Dockerfile': `FROM ${base}\nCMD ["/bin/echo", "inner"]`,
@@ -856,7 +856,7 @@ describe('a mount of a step', () => {
     expect(said(lines)).toContain('does without');
   });
 
-  test('keeps a cache for the project, and for no other one', async () => {
+  test('keeps a cache for the project, and for no other one', { tags: [longTag] }, async () => {
     const project = randomUUID();
     const of = async (project_id: string): Promise<string[]> => {
       const step = `echo "was: $(cat /cache/id 2>/dev/null)"; echo ${project} > /cache/id; echo ${randomUUID()}`;

@@ -14,6 +14,7 @@ import {
   type TestGitServer,
   type TestRepositories,
 } from '../../harness/git-server.ts';
+import { longTag } from '../../layer-report.ts';
 
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 
@@ -87,7 +88,7 @@ describe('submodules', () => {
       });
   });
 
-  test('come with their own, three deep and no deeper', async () => {
+  test('come with their own, three deep and no deeper', { tags: [longTag] }, async () => {
     let below = library;
     let last = '../library.git';
     for (const name of ['deep-1', 'deep-2', 'deep-3']) {
@@ -107,7 +108,7 @@ describe('submodules', () => {
     });
   });
 
-  test('SEC-08 are bounded in number, and with the repository in size', async () => {
+  test('SEC-08 are bounded in number, and with the repository in size', { tags: [longTag] }, async () => {
     const many = await repositories.create('many');
     const paths = Array.from({ length: 21 }, (_, n) => `lib-${n}`);
     await many.commit({
@@ -126,7 +127,7 @@ describe('submodules', () => {
     expect(await filesOf(open({ maxFiles: 5 }), url, true)).toMatchObject({ 'vendor/lib/more': 'more' });
   });
 
-  test('that cannot be read fail with their path, their address and the cause', async () => {
+  test('that cannot be read fail with their path, their address and the cause', { tags: [longTag] }, async () => {
     const lost = await naming('lost', '../library.git', 'a'.repeat(40));
     await expect(filesOf(open(), lost, true)).rejects.toMatchObject({
       code: 'invalid_source',

@@ -23,6 +23,7 @@ import {
   type TestRepository,
 } from '../../harness/git-server.ts';
 import { until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 const exec = promisify(execFile);
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
@@ -122,7 +123,7 @@ describe('a repository', () => {
     ).toMatchObject(missing);
   });
 
-  test('is read at a tag, with a message or without one, and at the id of a commit', async () => {
+  test('is read at a tag, with a message or without one, and at the id of a commit', { tags: [longTag] }, async () => {
     await using http = await gitHttpServer(repositories);
     const made = await repositories.create('tagged');
     const first = await made.commit({ version: 'one' });
@@ -226,25 +227,29 @@ describe('a repository', () => {
 });
 
 describe('SEC-08 a repository', () => {
-  test('whose pack is small, and whose files are not, is read within the bound of memory or refused', async () => {
-    await using http = await gitHttpServer(repositories);
-    const large = await repositories.create('large');
-    const zeros = '\0'.repeat(24 * 1024 * 1024);
-    await large.commit({ one: zeros, two: `${zeros}2` });
-    const url = `${http.url}/large.git`;
-    const source = { url, branch: 'main', withinMs: 60_000 };
-    await using folder = await work.make();
-    const small = open({ maxMemoryBytes: 40 * 1024 * 1024 });
-    expect(await fails(small.checkout(source, folder.path, signal()))).toMatchObject({
-      code: 'invalid_source',
-      retryable: false,
-      message: expect.stringContaining(`Repository ${url} cannot be read with 40 MiB of memory`),
-    });
-    expect(await processesNaming(url)).toEqual([]);
-    await using other = await work.make();
-    await open({ maxMemoryBytes: 256 * 1024 * 1024 }).checkout(source, other.path, signal());
-    expect((await stat(join(other.path, 'tree/two'))).size).toBe(zeros.length + 1);
-  });
+  test(
+    'whose pack is small, and whose files are not, is read within the bound of memory or refused',
+    { tags: [longTag] },
+    async () => {
+      await using http = await gitHttpServer(repositories);
+      const large = await repositories.create('large');
+      const zeros = '\0'.repeat(24 * 1024 * 1024);
+      await large.commit({ one: zeros, two: `${zeros}2` });
+      const url = `${http.url}/large.git`;
+      const source = { url, branch: 'main', withinMs: 60_000 };
+      await using folder = await work.make();
+      const small = open({ maxMemoryBytes: 40 * 1024 * 1024 });
+      expect(await fails(small.checkout(source, folder.path, signal()))).toMatchObject({
+        code: 'invalid_source',
+        retryable: false,
+        message: expect.stringContaining(`Repository ${url} cannot be read with 40 MiB of memory`),
+      });
+      expect(await processesNaming(url)).toEqual([]);
+      await using other = await work.make();
+      await open({ maxMemoryBytes: 256 * 1024 * 1024 }).checkout(source, other.path, signal());
+      expect((await stat(join(other.path, 'tree/two'))).size).toBe(zeros.length + 1);
+    },
+  );
 
   test('whose commit has an endless first line is refused with the cause', async () => {
     const talker = await repositories.create('talker');
@@ -358,7 +363,7 @@ describe('the files between two commits', () => {
     }
   });
 
-  test('are found with a host that ignores that files are not wanted', async () => {
+  test('are found with a host that ignores that files are not wanted', { tags: [longTag] }, async () => {
     await using http = await gitHttpServer(repositories);
     const { since, commit } = await moved('unfiltered', { 'uploadpack.allowFilter': 'false' });
     await using folder = await work.make();
@@ -416,7 +421,7 @@ describe('the files between two commits', () => {
     expect((await failing).message).toBe('Enough');
   });
 
-  test('are listed as far as their limits go', async () => {
+  test('are listed as far as their limits go', { tags: [longTag] }, async () => {
     const many = await repositories.create('many');
     const since = await many.commit({});
     const all = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${String(n).padStart(4, '0')}`, 'x']));
@@ -450,7 +455,7 @@ describe('the files between two commits', () => {
     expect(changes?.files.toSorted()).toEqual(['$(id)', 'a\uFFFD[2Jb', 'line\uFFFDbreak', 'right\uFFFDleft']);
   });
 
-  test('come with the head when they are asked for, and the head comes without them', async () => {
+  test('come with the head when they are asked for, and the head comes without them', { tags: [longTag] }, async () => {
     const { since, commit, fileUrl } = await moved('asked');
     const read = headReader({ git: open(), folder: work });
     const query = { url: fileUrl, branch: 'main' };

@@ -15,6 +15,7 @@ import { lead as leadWith } from '../../harness/leading.ts';
 import { startSshd } from '../../harness/sshd.ts';
 import type { TestSshd } from '../../harness/sshd.ts';
 import { until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 let world: ApiWorld;
 let store: InterruptibleStore;
@@ -174,7 +175,7 @@ describe('the validation of a server', () => {
     }
   });
 
-  it('tells nothing of what listens where there is no SSH server', async () => {
+  it('tells nothing of what listens where there is no SSH server', { tags: [longTag] }, async () => {
     await lead();
     const server = await serverOn({ port: await freePort(), username: 'root', privateKey: await aPrivateKey() });
     let isOver = false;
@@ -211,7 +212,7 @@ describe('the validation of a server', () => {
     expect([answer.status, answer.body.error?.message]).toEqual([409, expect.stringContaining('ip_address')]);
   });
 
-  it('is possible five times within a minute', async () => {
+  it('is possible five times within a minute', { tags: [longTag] }, async () => {
     await using sshd = await startSshd();
     await lead();
     const server = await serverOn(sshd);

@@ -10,6 +10,7 @@ import { jobStateOf, looksAt, packagesScript, starts } from '../../../controller
 import type { JobState } from '../../../controllers/provision/job.ts';
 import { uuidv5 } from '../../../store/uuid.ts';
 import { until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 const execute = promisify(execFile);
 const token = `sj_${'a'.repeat(76)}`;
@@ -52,7 +53,7 @@ describe('a job', () => {
     expect(await readFile(join(folder, 'ran'), 'utf8')).toBe(`--server https://setpoint.test/default ${token}\n`);
   });
 
-  it('passes on that plain http is allowed', async () => {
+  it('passes on that plain http is allowed', { tags: [longTag] }, async () => {
     const payload = { script: `echo "$*" >"${folder}/ran"\n`, server: 'http://setpoint.test/default', token };
     await run(starts({ id: idOf('plain'), name: 'agent' }, { ...payload, plainHttp: true }));
     expect(await readFile(join(folder, 'ran'), 'utf8')).toBe(
@@ -101,7 +102,7 @@ describe('a job', () => {
     expect(await start('two', 'echo two\n')).toMatchObject({ says: 'two' });
   });
 
-  it('is not held by what it starts and leaves behind', async () => {
+  it('is not held by what it starts and leaves behind', { tags: [longTag] }, async () => {
     const left = join(folder, 'left');
     await start(
       'one',
@@ -126,7 +127,7 @@ describe('a job', () => {
     expect(await start('one', 'echo again\n')).toMatchObject({ state: 'ended', says: 'again' });
   });
 
-  it('that is sent twice at once runs once', async () => {
+  it('that is sent twice at once runs once', { tags: [longTag] }, async () => {
     const script = `echo ran >>"${folder}/ran"; sleep 1\n`;
     await Promise.all([start('one', script, 0), start('one', script, 0), start('one', script, 0)]);
     await hasEnded('one');

@@ -5,6 +5,7 @@ import { after, changesUpTo, failureOf, put, write } from '../../contract/store-
 import { startEtcdCluster } from '../../harness/etcd.ts';
 import { TcpProxy } from '../../harness/tcp-proxy.ts';
 import { until } from '../../harness/until.ts';
+import { longTag } from '../../layer-report.ts';
 
 test('a store outlives a member of its cluster, and is unavailable without a majority', async () => {
   const members = await startEtcdCluster(3);
@@ -62,22 +63,26 @@ test('the health of a cluster shows each member, its leader and who does not ans
   expect(left.members.filter(({ status }) => status !== undefined)).toHaveLength(2);
 });
 
-test('a transaction that a member took and did not answer in time is unknown, and is not sent to another one', async () => {
-  const members = await startEtcdCluster(3);
-  await using stack = new AsyncDisposableStack();
-  for (const member of members) stack.use(member);
-  const [first, ...others] = members;
-  const proxy = stack.use(await TcpProxy.start(first!.port));
-  await using near = await openEtcd({ hosts: others.map((member) => member.host) });
-  await using far = await openEtcd({ hosts: [proxy.host, ...others.map((member) => member.host)] });
-  const from = after(await near.revision());
-  proxy.holdAnswers();
-  const create = { if: [{ key: 'a', is: 'absent' as const }], then: [{ put: 'a', value: 'far' }] };
-  const lost = failureOf(far.txn(create));
-  await changesUpTo(near, { prefix: 'a' }, from, from);
-  await first?.freeze();
-  expect(mayBeWritten(await lost)).toBe(true);
-  // the calls that follow go elsewhere at once
-  expect(await far.txn(create)).toMatchObject({ committed: false, failed: [{ current: { value: 'far' } }] });
-  first?.thaw();
-});
+test(
+  'a transaction that a member took and did not answer in time is unknown, and is not sent to another one',
+  { tags: [longTag] },
+  async () => {
+    const members = await startEtcdCluster(3);
+    await using stack = new AsyncDisposableStack();
+    for (const member of members) stack.use(member);
+    const [first, ...others] = members;
+    const proxy = stack.use(await TcpProxy.start(first!.port));
+    await using near = await openEtcd({ hosts: others.map((member) => member.host) });
+    await using far = await openEtcd({ hosts: [proxy.host, ...others.map((member) => member.host)] });
+    const from = after(await near.revision());
+    proxy.holdAnswers();
+    const create = { if: [{ key: 'a', is: 'absent' as const }], then: [{ put: 'a', value: 'far' }] };
+    const lost = failureOf(far.txn(create));
+    await changesUpTo(near, { prefix: 'a' }, from, from);
+    await first?.freeze();
+    expect(mayBeWritten(await lost)).toBe(true);
+    // the calls that follow go elsewhere at once
+    expect(await far.txn(create)).toMatchObject({ committed: false, failed: [{ current: { value: 'far' } }] });
+    first?.thaw();
+  },
+);

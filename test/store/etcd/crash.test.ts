@@ -5,6 +5,7 @@ import type { Change, Store } from '../../../store/store.ts';
 import { after, changesUpTo, committed, failureOf, fill, put, write } from '../../contract/store-steps.ts';
 import { startEtcd } from '../../harness/etcd.ts';
 import { TcpProxy } from '../../harness/tcp-proxy.ts';
+import { longTag } from '../../layer-report.ts';
 
 /** Creates pairs of keys until `isDone`. @returns what became of each: its revision, or nothing if that is unknown. */
 async function createPairs(
@@ -76,7 +77,7 @@ test('a commit whose answer is lost is there once, and its guarded replay does n
   expect(replay).toMatchObject({ committed: false, failed: [{ current: { value: 'far', modRevision: from } }] });
 });
 
-test('a watch cut anywhere on the wire misses and repeats nothing', async () => {
+test('a watch cut anywhere on the wire misses and repeats nothing', { tags: [longTag] }, async () => {
   await using etcd = await startEtcd();
   await using proxy = await TcpProxy.start(etcd.port);
   await using near = await openEtcd({ hosts: [etcd.host] });

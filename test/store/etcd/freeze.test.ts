@@ -5,6 +5,7 @@ import { after, changesUpTo, failureOf, firstOf, put, write } from '../../contra
 import { startEtcd } from '../../harness/etcd.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 import { TcpProxy } from '../../harness/tcp-proxy.ts';
+import { longTag } from '../../layer-report.ts';
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -37,22 +38,26 @@ test('a holder that is cut off knows that its lease is lost before its keys go',
   expect(isUnavailable(lease.lost.reason)).toBe(true);
 });
 
-test('while etcd is frozen leases are lost and calls are unavailable, and afterwards all goes on', async () => {
-  await using etcd = await startEtcd();
-  await using store = await openEtcd({ hosts: [etcd.host] });
-  const lease = await store.lease(2000);
-  const at = await write(store, { put: '/l/a', value: '', lease: lease.id });
-  await etcd.freeze();
-  const [read, written] = [failureOf(store.get('/l/a')), failureOf(put(store, '/l/b', '1'))];
-  await aborted(lease.lost);
-  expect(isUnavailable(await read)).toBe(true);
-  expect(isUnavailable(await written)).toBe(true);
-  etcd.thaw();
-  for (let isBack = false; !isBack;) isBack = await store.revision().then(Boolean, () => false);
-  for await (const batch of store.watch({ prefix: '/l/a' }, after(at), new AbortController().signal))
-    if (batch.events.some((change) => change.value === undefined)) break;
-  expect(await store.get('/l/a')).toBeUndefined();
-});
+test(
+  'while etcd is frozen leases are lost and calls are unavailable, and afterwards all goes on',
+  { tags: [longTag] },
+  async () => {
+    await using etcd = await startEtcd();
+    await using store = await openEtcd({ hosts: [etcd.host] });
+    const lease = await store.lease(2000);
+    const at = await write(store, { put: '/l/a', value: '', lease: lease.id });
+    await etcd.freeze();
+    const [read, written] = [failureOf(store.get('/l/a')), failureOf(put(store, '/l/b', '1'))];
+    await aborted(lease.lost);
+    expect(isUnavailable(await read)).toBe(true);
+    expect(isUnavailable(await written)).toBe(true);
+    etcd.thaw();
+    for (let isBack = false; !isBack;) isBack = await store.revision().then(Boolean, () => false);
+    for await (const batch of store.watch({ prefix: '/l/a' }, after(at), new AbortController().signal))
+      if (batch.events.some((change) => change.value === undefined)) break;
+    expect(await store.get('/l/a')).toBeUndefined();
+  },
+);
 
 test('a watch that hears nothing asks, and then ends as unavailable', async () => {
   const clock = new FakeClock();
