@@ -172,7 +172,7 @@ async function runOnce(
   const seen = attempt === undefined ? routed : { ...routed, view: attempt.view };
   const { it, asked, ...admitted } = admit(services, seen, endpoint, search);
   const { access, caller } = admitted;
-  checkState(seen, endpoint, it);
+  checkState(seen, endpoint, endpoint.ofCaller === true ? caller?.user : it);
   const body = parseBody(endpoint, routed.body);
   const query = queryOf(endpoint, search);
   const key = endpoint.method === 'POST' ? routed.headers['idempotency-key'] : undefined;

@@ -162,6 +162,31 @@ describe('versions', () => {
     expect((await owner.put(path, { description: 'two' }, { 'if-match': '*' })).status).toBe(200);
   });
 
+  it('of an account are held by If-Match, too', async () => {
+    const user = await world.user();
+    const { etag = '' } = Object.fromEntries((await user.get('/auth/me')).headers);
+    expect((await user.put('/auth/me', { first_name: 'One' }, { 'if-match': etag })).status).toBe(200);
+    const late = { 'if-match': etag };
+    expect((await user.put('/auth/me', { first_name: 'Two' }, late)).status).toBe(409);
+    const passwords = { current_password: 'no such one', new_password: 'a long enough one' };
+    expect((await user.put('/auth/me/password', passwords, late)).status).toBe(409);
+    expect((await user.get('/auth/me')).data.first_name).toBe('One');
+  });
+
+  it('of an application are those of its variables', async () => {
+    const { project, server } = await world.place(owner);
+    const fields = { project_id: project, server_id: server, name: 'web', source_type: 'image', image_url: 'web:1' };
+    const made = await owner.post('/applications', fields);
+    const path = `/applications/${made.data.id}/env`;
+    const etag = made.headers.get('etag')!;
+    expect((await owner.get(path)).headers.get('etag')).toBe(etag);
+    const changed = await owner.put(path, { A: '1' }, { 'if-match': etag });
+    const now = (await owner.get(`/applications/${made.data.id}`)).headers.get('etag');
+    expect([changed.status, changed.headers.get('etag'), now === etag]).toEqual([200, now, false]);
+    expect((await owner.patch(path, { B: '2' }, { 'if-match': etag })).status).toBe(409);
+    expect((await owner.patch(path, { B: '2' }, { 'if-match': now! })).data.env).toEqual({ A: '1', B: '2' });
+  });
+
   it('do not move when nothing changes', async () => {
     const made = (await owner.post('/projects', { name: aName(), color: '#1f6feb' })).data;
     const before = await world.store.revision();

@@ -12,7 +12,12 @@ import { EnvValues } from '../../resources/fields.ts';
 import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
 
 const Env = z
-  .object({ env: z.record(z.string(), z.string()), masked: z.boolean(), deployment_id: z.string().nullable() })
+  .object({
+    env: z.record(z.string(), z.string()),
+    masked: z.boolean(),
+    deployment_id: z.string().nullable(),
+    resource_version: z.string().meta({ description: 'Of the application, whose variables these are' }),
+  })
   .meta({ id: 'Env' });
 
 /** The variables in a body: `{ "env": { … } }`, or the map itself. */
@@ -30,6 +35,21 @@ function unwrapped(body: unknown): unknown {
   return Object.keys(body).every((name) => envelopeOfEnv.has(name)) ? body.env : body;
 }
 
+function envOf(
+  { meta, desired }: ReadonlyResource<'application'>,
+  env: Record<string, string>,
+  masked = false,
+): z.output<typeof Env> {
+  const { deployment_id = null } = desired;
+  return { env, masked, deployment_id, resource_version: String(meta.desiredRevision) };
+}
+
+/** Variables are settled once the deployment with them has ended; they stay what they are in the answer. */
+const settleEnv: Settle<z.output<typeof Env>> = {
+  isSettled: (view, id) => applications.settle?.isSettled(view, id) !== false,
+  answer: () => undefined,
+};
+
 export const getEnv = defineEndpoint({
   method: 'GET',
   path: '/applications/:id/env',
@@ -40,11 +60,7 @@ export const getEnv = defineEndpoint({
   handle: async (ctx, { it }) => {
     const { env } = it.desired.config;
     const masked = ctx.access.grant === 'm';
-    return {
-      env: masked ? maskEnv(env) : unsealEnv(ctx, it.meta.id, env),
-      masked,
-      deployment_id: it.desired.deployment_id ?? null,
-    };
+    return envOf(it, masked ? maskEnv(env) : unsealEnv(ctx, it.meta.id, env), masked);
   },
 });
 
@@ -86,9 +102,5 @@ async function writeEnv(ctx: RequestContext, it: ReadonlyResource<'application'>
   });
   requireServerRoom(ctx.view, [{ server: it.desired.server_id, desired: changed.desired, before: it.desired }], 'env');
   if (changed.desired.run === 'running') await addConfigDeployment(ctx, unit, it, changed.desired.config);
-  return ctx.commit(unit, () => ({
-    env: values,
-    masked: false,
-    deployment_id: changed.desired.deployment_id ?? null,
-  }));
+  return ctx.commit(unit, () => envOf(changed, values));
 }
