@@ -3,7 +3,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from './context.ts';
 import type { Kept, ListMeta, Reply } from '../ground/cached-json.ts';
 import type { RouteName } from '../rights/permissions.ts';
-import type { Settle } from '../resources/resource.ts';
+import type { Settle, SettleEach } from '../resources/resource.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

@@ -393,7 +393,7 @@ function changes(it: ReadonlyResource<ResourceKind> | undefined, json: string): 
 }
 
 /**
- * Waits until the answer's object is settled or failed, and returns its state at that time. The change itself is stored
+ * Waits until the objects of the answer are settled or failed, and returns their state at that time. The change itself is stored
  * already: a replica that can no longer follow the store returns the answer as it was.
  */
 async function settle(
@@ -406,15 +406,24 @@ async function settle(
   const { settle: by } = endpoint;
   if (by === undefined || answer === undefined) return answer;
   const value: unknown = JSON.parse(answer.json);
-  if (typeof value !== 'object' || value === null || !('id' in value) || typeof value.id !== 'string') return answer;
-  const { id } = value;
-  const { view, tenant } = routed;
+  const { view, tenant, params } = routed;
+  const ids = Array.isArray(value) ? value.flatMap(idOf) : idOf(value);
+  const named = endpoint.on && params.get(endpoint.on[1]);
+  if (ids.length === 0 && named !== undefined) ids.push(named.toLowerCase());
+  if (ids.length === 0) return answer;
   try {
     await services.fresh();
   } catch (error) {
     if (toApiError(error)?.status !== 503) throw error;
     return answer;
   }
-  await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, routed.signal());
-  return by.answer({ view, keep: services.keep }, id) ?? answer;
+  const isSettled = (): boolean => ids.every((id) => by.isSettled(view, id));
+  await untilSettled(services, tenant, isSettled, seconds * 1000, routed.signal());
+  const settled = ids.flatMap((id) => by.answer({ view, keep: services.keep }, id) ?? []);
+  if (settled.length < ids.length) return answer;
+  return Array.isArray(value) ? serialise(settled.map(({ json }): unknown => JSON.parse(json))) : settled[0];
+}
+
+function idOf(value: unknown): string[] {
+  return typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string' ? [value.id] : [];
 }

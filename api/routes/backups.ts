@@ -92,6 +92,7 @@ export const createBackupsOfApplication = defineEndpoint({
   body: BackupCreate,
   response: z.array(Backup),
   status: 201,
+  settle: backups.settle,
   handle: async (ctx, { it, body }) => {
     const ids = [...new Set(it.desired.mounts.map(({ volume_id }) => volume_id))];
     const volumes = ids.flatMap((id) => {

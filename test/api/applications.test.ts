@@ -421,6 +421,15 @@ describe('deploy', () => {
     await deploymentIs(deployment_id, 'succeeded');
     await applicationIs(id, { current_deployment_id: deployment_id });
     expect((await waiting).data).toMatchObject({ id: deployment_id, status: 'succeeded', is_current: true });
+    const before = deployment_id;
+    let isAnswered = false;
+    const changing = owner.put(`/applications/${id}/env?wait=20`, { A: '1' }).finally(() => (isAnswered = true));
+    await expect.poll(async () => (await get(id)).deployment_id).not.toBe(before);
+    const next = (await get(id)).deployment_id;
+    expect(isAnswered).toBe(false);
+    await deploymentIs(next, 'succeeded');
+    await applicationIs(id, { current_deployment_id: next });
+    expect((await changing).data).toMatchObject({ env: { A: '1' }, deployment_id: next });
     expect((await owner.post(`/applications/${id}/deploy?wait=301`)).status).toBe(400);
     expect((await owner.post(`/applications/${id}/deploy?wait=0`)).data.status).toBe('queued');
   });

@@ -177,6 +177,25 @@ describe('a recovery', () => {
     expect((await world.repo.get('restore', data.id))?.desired.switch_requested).toBe(true);
   });
 
+  it('is switched to, for one who waits, once nothing of it is under way', async () => {
+    const id = await archived();
+    const { data } = await owner.post(`/databases/${id}/pitr`, { target_time: within });
+    await world.observe('restore', data.id, { phase: 'ready_to_switch' });
+    let isAnswered = false;
+    const answered = owner.post(`/databases/${id}/switch?wait=20`, {}).finally(() => (isAnswered = true));
+    const isRequested = async () => (await world.repo.get('restore', data.id))?.desired.switch_requested;
+    await expect.poll(isRequested).toBe(true);
+    await world.observe('restore', data.id, { phase: 'switching' });
+    const { data_volume_id: former } = (await owner.get(`/databases/${id}`)).data;
+    expect(isAnswered).toBe(false);
+    await world.repo.change('database', id, (draft) => void (draft.data_volume_id = data.volume_id));
+    await world.observe('restore', data.id, { phase: 'completed', former_volume_id: former });
+    expect((await owner.get(`/databases/${id}`)).data.data_volume_id).toBe(data.volume_id);
+    expect(isAnswered).toBe(false);
+    await world.observe('database', id, { phase: 'running' });
+    expect(await answered).toMatchObject({ status: 200, data: { data_volume_id: data.volume_id, status: 'running' } });
+  });
+
   it('is not possible without an archive', async () => {
     const id = await aDatabase();
     const { data } = await owner.get(`/databases/${id}/recovery-window`);

@@ -107,6 +107,32 @@ describe('a backup of a volume', () => {
     expect((await owner.post(`/volumes/${volume}/backup`, {})).status).toBe(409);
   });
 
+  it('of each volume of an application is answered, to one who waits, once each of them has ended', async () => {
+    const [app, other] = [await anApplication(), await aVolume()];
+    await bind(volume, app);
+    await bind(other, app, '/other');
+    const schedule = await owner.post('/backup-schedules', { application_id: app, cron_expression: '@daily' });
+    const run = `/backup-schedules/${schedule.data.id}/run`;
+    for (const path of [`/applications/${app}/volume-backups`, run]) {
+      let isAnswered = false;
+      const before = new Set((await owner.get('/backups?limit=500')).data.map(({ id }: { id: string }) => id));
+      const answered = owner.post(`${path}?wait=20`).finally(() => (isAnswered = true));
+      const made = async (): Promise<{ id: string }[]> =>
+        (await owner.get('/backups?limit=500')).data.filter(({ id }: { id: string }) => !before.has(id));
+      await expect.poll(made).toHaveLength(2);
+      const ended = { phase: 'completed', finished_at: '2030-01-01T00:00:00.000Z' } as const;
+      const [one, two] = await made();
+      await world.observe('backup', one!.id, ended);
+      const seen = await owner.get(`/backups/${two!.id}`);
+      expect([seen.data.status, isAnswered]).toEqual(['pending', false]);
+      await world.observe('backup', two!.id, ended);
+      const { status, data } = await answered;
+      const all = Array.isArray(data) ? data : [data];
+      expect([status, all.map((it) => it.status)]).toEqual([201, all.map(() => 'completed')]);
+      expect(all).toHaveLength(path === run ? 1 : 2);
+    }
+  });
+
   it('is made of each volume that an application mounts', async () => {
     const app = await anApplication();
     expect((await owner.post(`/applications/${app}/volume-backups`, {})).status).toBe(409);

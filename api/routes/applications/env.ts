@@ -4,7 +4,9 @@ import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badField } from '../../ground/api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../../workloads/application-env.ts';
 import { referencesIn } from '../../workloads/env-references.ts';
+import { applications } from '../../resources/application.ts';
 import { assign } from '../../resources/object-fields.ts';
+import type { Settle } from '../../resources/resource.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -71,6 +73,7 @@ export const replaceEnv = defineEndpoint({
   on: ['application', 'id'],
   body: EnvBody,
   response: Env,
+  settle: settleEnv,
   handle: async (ctx, { it, body }) => writeEnv(ctx, it, body),
 });
 
@@ -82,6 +85,7 @@ export const mergeEnv = defineEndpoint({
   body: EnvMerge,
   givesSecrets: true,
   response: Env,
+  settle: settleEnv,
   handle: async (ctx, { it, body }) => {
     const merged = { ...unsealEnv(ctx, it.meta.id, it.desired.config.env), ...body };
     const values = Object.entries(merged).filter((entry): entry is [string, string] => entry[1] !== null);
