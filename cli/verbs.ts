@@ -634,13 +634,17 @@ export const verbs: readonly Verb[] = [
     run: async (client, [action, name], options) =>
       (await import('./verbs/schedule.ts')).schedule(client, action, name, options),
   }),
-  verb<[backup: string], Waiting & { into?: string; as?: string; for?: string; at?: string; yes?: boolean }>({
+  verb<
+    [backup: string],
+    Waiting & { into?: string; as?: string; for?: string; function?: boolean; at?: string; yes?: boolean }
+  >({
     use: 'restore <backup>',
     text: 'bring a backup back into its database or its volume, beside what is there; asks before it does',
     options: [
       new Option('--into <database>', 'another one of the same type, version and user').conflicts('as'),
       new Option('--as <name>', 'a new database or volume, beside the one that it is of'),
       new Option('--for <application>', 'of a volume: a new one, which this application mounts'),
+      new Option('--function', 'of --for: it names a function'),
       new Option('--at <path>', 'of --for: where it is mounted'),
       yes,
       noWait,
@@ -760,7 +764,7 @@ export const verbs: readonly Verb[] = [
     text: 'delete an object with what belongs to it; asks before it does',
     options: [
       yes,
-      new Option('--force', 'also an environment or a server that is in use'),
+      new Option('--force', 'also what is in use: an environment, a server, an application, a database'),
       new Option('--keep-data', 'of a template instance: its volumes and databases stay'),
       noWait,
     ],

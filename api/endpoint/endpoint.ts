@@ -3,7 +3,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import type { RequestContext } from './context.ts';
 import type { Kept, ListMeta, Reply } from '../ground/cached-json.ts';
 import type { RouteName } from '../rights/permissions.ts';
-import type { Settle } from '../resources/resource.ts';
+import type { Settle, SettleEach } from '../resources/resource.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -69,9 +69,12 @@ export interface EndpointSpec<
   heavy?: true;
   /** The answer contains secrets unless it is masked: it is sent only after the audit log has recorded it. */
   givesSecrets?: true;
+  /** The path names the account of the caller: `If-Match` is judged by that. */
+  ofCaller?: true;
   /** The handler may take long: other writers of the object do not wait for it. */
   waitsForAgent?: true;
-  settle?: Settle<Output<R>> | undefined;
+  /** How `?wait=` looks at the objects of the answer; at the one that the path names, where the answer has no id. */
+  settle?: Settle<Output<R>> | SettleEach<Output<R>> | undefined;
   handle(ctx: RequestContext, input: Input<K, Output<Q>, Output<B>>): Promise<Reply<Output<R>>>;
 }
 
@@ -108,7 +111,14 @@ export type ListEndpoint<
   K extends ResourceKind = ResourceKind,
   Q extends z.ZodType = z.ZodType,
   R extends z.ZodType = z.ZodType,
-> = ListSpec<K, Q, R> & { list: true; method: 'GET'; upload?: never; streamed?: never; raw?: never };
+> = ListSpec<K, Q, R> & {
+  list: true;
+  method: 'GET';
+  upload?: never;
+  streamed?: never;
+  raw?: never;
+  ofCaller?: never;
+};
 
 /** Bytes that are sent as they are, without the envelope. */
 export interface Download {
@@ -137,6 +147,7 @@ type Unused =
   | 'response'
   | 'status'
   | 'heavy'
+  | 'ofCaller'
   | 'settle';
 
 /** An endpoint that answers with bytes. */

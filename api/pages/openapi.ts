@@ -198,7 +198,8 @@ function idOf(param: string): z.ZodType {
 function headersOf(endpoint: AnyEndpoint, isOpen: boolean): (keyof typeof parameters)[] {
   if (isDownload(endpoint)) return ['If-None-Match'];
   if (endpoint.method === 'POST') return isOpen ? [] : ['Idempotency-Key'];
-  return endpoint.method !== 'GET' && endpoint.on !== undefined ? ['If-Match'] : [];
+  const hasVersion = endpoint.on !== undefined || endpoint.ofCaller === true;
+  return endpoint.method !== 'GET' && hasVersion ? ['If-Match'] : [];
 }
 
 /** The schema of a body. That of a PUT also allows the read-only fields of the answer, which have no effect. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isUnavailable } from '../../store/errors.ts';
+import { isTooLarge, isUnavailable } from '../../store/errors.ts';
 import type { CommittableUnit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
@@ -172,7 +172,7 @@ async function runOnce(
   const seen = attempt === undefined ? routed : { ...routed, view: attempt.view };
   const { it, asked, ...admitted } = admit(services, seen, endpoint, search);
   const { access, caller } = admitted;
-  checkState(seen, endpoint, it);
+  checkState(seen, endpoint, endpoint.ofCaller === true ? caller?.user : it);
   const body = parseBody(endpoint, routed.body);
   const query = queryOf(endpoint, search);
   const key = endpoint.method === 'POST' ? routed.headers['idempotency-key'] : undefined;
@@ -197,13 +197,16 @@ async function runOnce(
     if ('answer' in recalled) return serialise(JSON.parse(recalled.answer));
     idempotent = recalled.begin;
   }
-  const audited = { change: false };
+  const done = { audited: false, recorded: false };
   const commit: Commit = async (unit, answer) => {
     const change = services.audit.change(asked, unit);
     attempt?.decided(unit);
     if (idempotent !== undefined) {
       const kept = toKept(answer());
-      if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
+      if (kept !== undefined) {
+        recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
+        done.recorded = true;
+      }
     }
     const sentAt = services.clock.monotonic();
     const revision = await services.budgets.commit({ view: routed.view, caller }, unit);
@@ -212,7 +215,7 @@ async function runOnce(
       attempt?.written();
       progress.hasWritten = true;
     } else if (attempt?.hasWritten === false) throw attempt.unproven('that there is nothing to write');
-    if (change !== undefined) audited.change = true;
+    if (change !== undefined) done.audited = true;
     await change?.committed();
     return answer();
   };
@@ -223,9 +226,31 @@ async function runOnce(
   // nothing is sent that was decided by an attempt without a commit
   if (attempt?.hasWritten === false) return undefined;
   // secrets are not sent without an audit record
-  if (endpoint.givesSecrets === true && access.grant !== 'm' && !audited.change)
+  if (endpoint.givesSecrets === true && access.grant !== 'm' && !done.audited)
     await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
+  if (idempotent !== undefined && !done.recorded && reply !== undefined)
+    await recordAlone(services, routed, caller, { ...idempotent, answer: reply.json });
   return reply;
+}
+
+/**
+ * Records an answer that is of no transaction. One that is too large for a record is not kept: what changes nothing answers much.
+ *
+ * @throws conflict if another request with the key was answered meanwhile: tried again, this one gets the answer of that
+ */
+async function recordAlone(
+  services: Services,
+  { repo, view }: RoutedRequest,
+  caller: Principal | undefined,
+  { answer, ...idempotent }: IdempotentRequest & { answer: string },
+): Promise<void> {
+  const unit = repo.begin();
+  recordAnswer(services, unit, idempotent, answer, false);
+  try {
+    await services.budgets.commit({ view, caller }, unit);
+  } catch (error) {
+    if (!isTooLarge(error)) throw error;
+  }
 }
 
 /** What is downloaded has another address with each version, which browsers may keep. */
@@ -368,7 +393,7 @@ function changes(it: ReadonlyResource<ResourceKind> | undefined, json: string): 
 }
 
 /**
- * Waits until the answer's object is settled or failed, and returns its state at that time. The change itself is stored
+ * Waits until the objects of the answer are settled or failed, and returns their state at that time. The change itself is stored
  * already: a replica that can no longer follow the store returns the answer as it was.
  */
 async function settle(
@@ -381,15 +406,24 @@ async function settle(
   const { settle: by } = endpoint;
   if (by === undefined || answer === undefined) return answer;
   const value: unknown = JSON.parse(answer.json);
-  if (typeof value !== 'object' || value === null || !('id' in value) || typeof value.id !== 'string') return answer;
-  const { id } = value;
-  const { view, tenant } = routed;
+  const { view, tenant, params } = routed;
+  const ids = Array.isArray(value) ? value.flatMap(idOf) : idOf(value);
+  const named = endpoint.on && params.get(endpoint.on[1]);
+  if (ids.length === 0 && named !== undefined) ids.push(named.toLowerCase());
+  if (ids.length === 0) return answer;
   try {
     await services.fresh();
   } catch (error) {
     if (toApiError(error)?.status !== 503) throw error;
     return answer;
   }
-  await untilSettled(services, tenant, () => by.isSettled(view, id), seconds * 1000, routed.signal());
-  return by.answer({ view, keep: services.keep }, id) ?? answer;
+  const isSettled = (): boolean => ids.every((id) => by.isSettled(view, id));
+  await untilSettled(services, tenant, isSettled, seconds * 1000, routed.signal());
+  const settled = ids.flatMap((id) => by.answer({ view, keep: services.keep }, id) ?? []);
+  if (settled.length < ids.length) return answer;
+  return Array.isArray(value) ? serialise(settled.map(({ json }): unknown => JSON.parse(json))) : settled[0];
+}
+
+function idOf(value: unknown): string[] {
+  return typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string' ? [value.id] : [];
 }

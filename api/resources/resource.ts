@@ -78,6 +78,9 @@ export interface Settle<R> {
   answer(by: { view: TenantView; keep: Keep }, id: string): Kept<R> | undefined;
 }
 
+/** How `?wait=` looks at each object of an answer of several. */
+export type SettleEach<A> = A extends readonly (infer One)[] ? Settle<One> : never;
+
 /** A kind as the API shows it. */
 export interface Resource<K extends KindName = KindName, A = unknown, S extends Seen = Seen, M = unknown> extends Omit<
   ResourceSpec<K, A, S, M>,

@@ -3,7 +3,7 @@ import { CopyFrom, dataName, volume, VolumePhase } from '../../store/kinds/volum
 import { plainCopy } from '../../store/plain-copy.ts';
 import { placesOf } from '../../store/population.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { isDeleting } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { scheduleOfVolume } from '../../store/volume-schedule.ts';
 import { minutesOf, mostIntervalMinutes } from '../../time/recurrence.ts';
@@ -56,7 +56,7 @@ const backupFields = {
     .min(1)
     .max(mostIntervalMinutes)
     .nullish()
-    .meta({ description: 'Minutes between two backups; by default 1440' }),
+    .meta({ description: 'Minutes between two backups, at least 5; by default 1440' }),
   backup_destination_id: Reference.nullish().meta({ description: 'By default the only one that there is' }),
   retention_count: z.int().min(1).max(365).nullish().meta({ description: 'Good backups that stay; by default 7' }),
 };
@@ -145,6 +145,15 @@ export function volumeStatus(it: ReadonlyResource<'volume'>): Volume['status'] {
   return isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending');
 }
 
+/** Whether the status tells by now whether something mounts it. */
+function isUseShown(it: ReadonlyResource<'volume'>, view: TenantView): boolean {
+  const status = volumeStatus(it);
+  if (status !== 'available' && status !== 'bound') return true;
+  const { id } = it.meta;
+  const users = [...mountingWorkloads(view, id), ...view.by('database', 'volume', id)];
+  return users.some(isStaying) === (status === 'bound');
+}
+
 export const volumes = defineResource({
   kind: 'volume',
   word: 'Volume',
@@ -172,7 +181,7 @@ export const volumes = defineResource({
     },
   },
   verbs: volumeVerbs,
-  isSettled: isReconciled,
+  isSettled: (it, view) => isReconciled(it) && isUseShown(it, view),
   watch: {
     shows: {
       application: ({ before, after }) =>

@@ -7,6 +7,7 @@ import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
 import { Backup, backups } from '../resources/backup.ts';
 import {
@@ -15,7 +16,7 @@ import {
   backupSchedules,
   BackupScheduleUpdate,
 } from '../resources/backup-schedule.ts';
-import { assign } from '../resources/object-fields.ts';
+import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { destinationFor, requireBackupRoom, requireBackups, requireOwnVolume } from '../workloads/backing-up.ts';
 import { referred } from '../workloads/references.ts';
@@ -74,6 +75,7 @@ export const updateBackupSchedule = defineEndpoint({
   summary: 'Change when a schedule backs up, where to, and how many backups stay',
   on: ['backup_schedule', 'id'],
   body: BackupScheduleUpdate,
+  readOnly: readOnlyFields(BackupSchedule, BackupScheduleUpdate),
   response: BackupSchedule,
   settle: backupSchedules.settle,
   handle: async (ctx, { it, body }) => {
@@ -104,6 +106,17 @@ export const deleteBackupSchedule = defineEndpoint({
   },
 });
 
+/** A run is over once each of its backups is: the answer has the first one. */
+const settleRun: typeof backups.settle = backups.settle && {
+  ...backups.settle,
+  isSettled(view, id) {
+    const { schedule_id, requested_at } = view.get('backup', id)?.desired ?? {};
+    const isOfRun = ({ desired }: ReadonlyResource<'backup'>): boolean => desired.requested_at === requested_at;
+    const others = view.by('backup', 'schedule', schedule_id ?? '').filter(isOfRun);
+    return [id, ...others.map(({ meta }) => meta.id)].every((one) => backups.settle?.isSettled(view, one) !== false);
+  },
+};
+
 export const runBackupSchedule = defineEndpoint({
   method: 'POST',
   path: '/backup-schedules/:id/run',
@@ -112,20 +125,21 @@ export const runBackupSchedule = defineEndpoint({
   heavy: true,
   response: Backup,
   status: 201,
-  settle: backups.settle,
+  settle: settleRun,
   handle: async (ctx, { it }) => {
     const { view } = ctx;
     const targets = targetsOf(it, view);
     if (targets.length === 0) throw conflicting('There is nothing to back up: the application mounts no volume');
     for (const of of targets) requireBackupRoom(view, of);
     const destination = destinationFor(view, it.desired.destination_id);
+    const now = ctx.clock.now();
     const unit = ctx.repo.begin();
     unit.require(it);
     unit.require(destination);
     const made = targets.map((of) => {
       unit.require(of.it);
       return unit.create('backup', ctx.random.id(), {
-        ...newBackup(of, destination, ctx.clock.now()),
+        ...newBackup(of, destination, now),
         schedule_id: it.meta.id,
         requested_by: ctx.principal.user.meta.id,
       });

@@ -235,6 +235,18 @@ describe('an application', () => {
     expect(refused.body.error?.details?.[0]).toMatchObject({ field: 'build_secrets', reason: 'unsupported' });
   });
 
+  it('takes no notice of what clients send of a repository with each source, unless that is to be changed', async () => {
+    const formal = { branch: 'main', dockerfile_path: 'Dockerfile', build_context: '.' };
+    const none = { branch: null, dockerfile_path: null, build_context: null };
+    const image = await owner.post('/applications', fields(formal));
+    expect([image.status, image.data]).toMatchObject([201, none]);
+    const compose_file = 'services: {web: {image: web:1}}';
+    const composed = fields({ source_type: 'compose', image_url: null, compose_file, ...formal });
+    expect((await owner.post('/applications', composed)).data).toMatchObject(none);
+    const changed = await owner.put(`/applications/${image.data.id}`, { branch: 'next' });
+    expect([changed.status, changed.body.error?.details?.[0]?.field]).toEqual([400, 'branch']);
+  });
+
   it('leaves the submodules of its repository out unless they are asked for', async () => {
     const git = {
       source_type: 'git',
@@ -421,6 +433,15 @@ describe('deploy', () => {
     await deploymentIs(deployment_id, 'succeeded');
     await applicationIs(id, { current_deployment_id: deployment_id });
     expect((await waiting).data).toMatchObject({ id: deployment_id, status: 'succeeded', is_current: true });
+    const before = deployment_id;
+    let isAnswered = false;
+    const changing = owner.put(`/applications/${id}/env?wait=20`, { A: '1' }).finally(() => (isAnswered = true));
+    await expect.poll(async () => (await get(id)).deployment_id).not.toBe(before);
+    const next = (await get(id)).deployment_id;
+    expect(isAnswered).toBe(false);
+    await deploymentIs(next, 'succeeded');
+    await applicationIs(id, { current_deployment_id: next });
+    expect((await changing).data).toMatchObject({ env: { A: '1' }, deployment_id: next });
     expect((await owner.post(`/applications/${id}/deploy?wait=301`)).status).toBe(400);
     expect((await owner.post(`/applications/${id}/deploy?wait=0`)).data.status).toBe('queued');
   });

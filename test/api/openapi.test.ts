@@ -61,7 +61,7 @@ describe('the operations of the document', () => {
         route === 'POST /webhooks/git/{id}';
       const expected: Record<string, string[]> = {
         POST: isOpen ? [] : ['Idempotency-Key'],
-        PUT: /\{|^PUT \/settings$/.test(route) ? ['If-Match'] : [],
+        PUT: /\{|^PUT \/(settings|auth\/me|auth\/me\/password)$/.test(route) ? ['If-Match'] : [],
         PATCH: ['If-Match'],
         DELETE: /\{/.test(route) ? ['If-Match'] : [],
         GET: route === 'GET /projects/{id}/icon' ? ['If-None-Match'] : [],

@@ -138,6 +138,12 @@ describe('SEC-62: a body', () => {
     expect(status).toBe(400);
   });
 
+  it('clears labels by null', async () => {
+    const { id } = (await owner.post('/projects', { name: aName(), labels: { team: 'a' } })).data;
+    expect((await owner.put(`/projects/${id}`, { labels: null })).data.labels).toEqual({});
+    expect((await owner.post('/projects', { name: aName(), labels: null })).data.labels).toEqual({});
+  });
+
   it('names every field that is wrong', async () => {
     const answer = await owner.post('/projects', { name: 'x', color: 'red', single_server_mode: 'yes', surprise: 1 });
     const fields = answer.body.error?.details?.map(({ field, reason }) => [field, reason]);
@@ -160,6 +166,31 @@ describe('versions', () => {
     expect((await owner.put(path, { description: 'two' }, { 'if-match': etag })).status).toBe(409);
     expect((await owner.delete(path, { 'if-match': etag })).status).toBe(409);
     expect((await owner.put(path, { description: 'two' }, { 'if-match': '*' })).status).toBe(200);
+  });
+
+  it('of an account are held by If-Match, too', async () => {
+    const user = await world.user();
+    const { etag = '' } = Object.fromEntries((await user.get('/auth/me')).headers);
+    expect((await user.put('/auth/me', { first_name: 'One' }, { 'if-match': etag })).status).toBe(200);
+    const late = { 'if-match': etag };
+    expect((await user.put('/auth/me', { first_name: 'Two' }, late)).status).toBe(409);
+    const passwords = { current_password: 'no such one', new_password: 'a long enough one' };
+    expect((await user.put('/auth/me/password', passwords, late)).status).toBe(409);
+    expect((await user.get('/auth/me')).data.first_name).toBe('One');
+  });
+
+  it('of an application are those of its variables', async () => {
+    const { project, server } = await world.place(owner);
+    const fields = { project_id: project, server_id: server, name: 'web', source_type: 'image', image_url: 'web:1' };
+    const made = await owner.post('/applications', fields);
+    const path = `/applications/${made.data.id}/env`;
+    const etag = made.headers.get('etag')!;
+    expect((await owner.get(path)).headers.get('etag')).toBe(etag);
+    const changed = await owner.put(path, { A: '1' }, { 'if-match': etag });
+    const now = (await owner.get(`/applications/${made.data.id}`)).headers.get('etag');
+    expect([changed.status, changed.headers.get('etag'), now === etag]).toEqual([200, now, false]);
+    expect((await owner.patch(path, { B: '2' }, { 'if-match': etag })).status).toBe(409);
+    expect((await owner.patch(path, { B: '2' }, { 'if-match': now! })).data.env).toEqual({ A: '1', B: '2' });
   });
 
   it('do not move when nothing changes', async () => {
@@ -229,6 +260,21 @@ describe('an Idempotency-Key', () => {
     const again = await world.client().post('/settings/service-keys', { name: 'wide' }, byKey);
     expect(first.status).toBe(201);
     expect(again.status).toBe(403);
+  });
+
+  it('of a request that changes no object gets the first answer again, too', async () => {
+    const { server } = await world.place(owner);
+    let calls = 0;
+    world.agents.answer = () => (calls += 1);
+    const headers = { 'idempotency-key': 'ping' };
+    const ping = () => owner.post(`/servers/${server}/ping`, {}, headers);
+    const first = await ping();
+    expect([first.status, calls]).toEqual([200, 1]);
+    expect([(await ping()).body, calls]).toEqual([first.body, 1]);
+    const invalid = { content: 'resources: 1' };
+    const validated = await owner.post('/templates/validate', invalid, headers);
+    expect((await owner.post('/templates/validate', invalid, headers)).body).toEqual(validated.body);
+    expect((await owner.post('/templates/validate', { content: '' }, headers)).status).toBe(409);
   });
 
   it('must be visible text', async () => {

@@ -116,6 +116,29 @@ describe('the way in which a database is backed up', () => {
     ]);
   });
 
+  it('that is a schedule shows it at once, and changes it where the times, the destination or the count differ', async () => {
+    const asked = { backup_mode: 'scheduled', backup_schedule: '30 3 * * *', backup_retention_count: 3 };
+    const { data } = await create(asked);
+    expect(data).toMatchObject({ ...asked, backup_destination_id: destination });
+    const at = `/databases/${data.id}`;
+    const schedules = async () =>
+      (await owner.get('/backup-schedules')).data.filter((it: { database_id: string }) => it.database_id === data.id);
+    const [first] = await schedules();
+    const changed = { backup_mode: 'scheduled', backup_schedule: '0 4 * * *', backup_retention_count: 5 };
+    expect((await owner.put(at, changed)).data).toMatchObject(changed);
+    expect(await schedules()).toMatchObject([{ id: first.id, cron_expression: '0 4 * * *', retention_count: 5 }]);
+    expect(reason(await owner.put(at, { ...changed, backup_schedule: '61 * * * *' }))).toEqual([
+      400,
+      'backup_schedule',
+      'invalid',
+    ]);
+    const member = await world.user();
+    const role = { project_id: project, user_id: member.id, role: 'member' as const };
+    await world.create('member', randomUUID(), desiredState('member', role));
+    expect((await member.put(at, changed)).status).toBe(200);
+    expect((await member.put(at, { ...changed, backup_retention_count: 1 })).status).toBe(403);
+  });
+
   it.each<[string, object, unknown[]]>([
     ['another engine', { type: 'redis', backup_mode: 'pitr' }, [400, 'backup_mode', 'unsupported']],
     ['a contradiction', { backup_mode: 'pitr', pitr_enabled: false }, [400, 'pitr_enabled', 'conflict']],
@@ -175,6 +198,25 @@ describe('a recovery', () => {
     expect((await owner.get(`/restores/${data.id}`)).data.internal_host).toBe(`${name}-restore`);
     expect((await switchTo()).status).toBe(200);
     expect((await world.repo.get('restore', data.id))?.desired.switch_requested).toBe(true);
+  });
+
+  it('is switched to, for one who waits, once nothing of it is under way', async () => {
+    const id = await archived();
+    const { data } = await owner.post(`/databases/${id}/pitr`, { target_time: within });
+    await world.observe('restore', data.id, { phase: 'ready_to_switch' });
+    let isAnswered = false;
+    const answered = owner.post(`/databases/${id}/switch?wait=20`, {}).finally(() => (isAnswered = true));
+    const isRequested = async () => (await world.repo.get('restore', data.id))?.desired.switch_requested;
+    await expect.poll(isRequested).toBe(true);
+    await world.observe('restore', data.id, { phase: 'switching' });
+    const { data_volume_id: former } = (await owner.get(`/databases/${id}`)).data;
+    expect(isAnswered).toBe(false);
+    await world.repo.change('database', id, (draft) => void (draft.data_volume_id = data.volume_id));
+    await world.observe('restore', data.id, { phase: 'completed', former_volume_id: former });
+    expect((await owner.get(`/databases/${id}`)).data.data_volume_id).toBe(data.volume_id);
+    expect(isAnswered).toBe(false);
+    await world.observe('database', id, { phase: 'running' });
+    expect(await answered).toMatchObject({ status: 200, data: { data_volume_id: data.volume_id, status: 'running' } });
   });
 
   it('is not possible without an archive', async () => {

@@ -107,6 +107,32 @@ describe('a backup of a volume', () => {
     expect((await owner.post(`/volumes/${volume}/backup`, {})).status).toBe(409);
   });
 
+  it('of each volume of an application is answered, to one who waits, once each of them has ended', async () => {
+    const [app, other] = [await anApplication(), await aVolume()];
+    await bind(volume, app);
+    await bind(other, app, '/other');
+    const schedule = await owner.post('/backup-schedules', { application_id: app, cron_expression: '@daily' });
+    const run = `/backup-schedules/${schedule.data.id}/run`;
+    for (const path of [`/applications/${app}/volume-backups`, run]) {
+      let isAnswered = false;
+      const before = new Set((await owner.get('/backups?limit=500')).data.map(({ id }: { id: string }) => id));
+      const answered = owner.post(`${path}?wait=20`).finally(() => (isAnswered = true));
+      const made = async (): Promise<{ id: string }[]> =>
+        (await owner.get('/backups?limit=500')).data.filter(({ id }: { id: string }) => !before.has(id));
+      await expect.poll(made).toHaveLength(2);
+      const ended = { phase: 'completed', finished_at: '2030-01-01T00:00:00.000Z' } as const;
+      const [one, two] = await made();
+      await world.observe('backup', one!.id, ended);
+      const seen = await owner.get(`/backups/${two!.id}`);
+      expect([seen.data.status, isAnswered]).toEqual(['pending', false]);
+      await world.observe('backup', two!.id, ended);
+      const { status, data } = await answered;
+      const all = Array.isArray(data) ? data : [data];
+      expect([status, all.map((it) => it.status)]).toEqual([201, all.map(() => 'completed')]);
+      expect(all).toHaveLength(path === run ? 1 : 2);
+    }
+  });
+
   it('is made of each volume that an application mounts', async () => {
     const app = await anApplication();
     expect((await owner.post(`/applications/${app}/volume-backups`, {})).status).toBe(409);
@@ -193,11 +219,12 @@ describe('the backup fields of a volume', () => {
     const fields = { backup_enabled: false, retention_count: 3 };
     const { data } = await owner.post('/volumes', { project_id: project, name: aName(), ...fields });
     expect(data).toMatchObject(none);
-    expect(reason(await owner.put(`/volumes/${volume}`, { retention_count: 3 }))).toEqual([
-      400,
-      'backup_enabled',
-      'required',
-    ]);
+    const absent = { retention_count: 3 };
+    for (const answer of [
+      await owner.put(`/volumes/${volume}`, absent),
+      await owner.post('/volumes', { project_id: project, name: aName(), ...absent }),
+    ])
+      expect(reason(answer)).toEqual([400, 'backup_enabled', 'required']);
     expect((await owner.put(`/volumes/${volume}`, { backup_enabled: false })).data).toMatchObject(none);
   });
 
@@ -216,6 +243,10 @@ describe('the backup fields of a volume', () => {
       backup_enabled: true,
       ...changed,
     });
+    // more often than the fields of a volume may ask for, and sent back as it is shown
+    await owner.put(`/backup-schedules/${schedule?.['id'] ?? ''}`, { cron_expression: '@every 2m' });
+    expect((await owner.put(path, { backup_interval_minutes: 2 })).status).toBe(200);
+    expect((await owner.put(path, { backup_interval_minutes: 3 })).status).toBe(400);
     await owner.put(`/backup-schedules/${schedule?.['id'] ?? ''}`, { cron_expression: '@daily' });
     expect(await fieldsOf(volume)).toMatchObject({ backup_enabled: true, backup_interval_minutes: null });
     await owner.delete(`/backup-schedules/${schedule?.['id'] ?? ''}`);
@@ -224,6 +255,7 @@ describe('the backup fields of a volume', () => {
 
   it.each([
     [{ backup_interval_minutes: 0 }, 'backup_interval_minutes'],
+    [{ backup_enabled: true, backup_interval_minutes: 4 }, 'backup_interval_minutes'],
     [{ backup_interval_minutes: 525_601 }, 'backup_interval_minutes'],
     [{ retention_count: 366 }, 'retention_count'],
     [{ backup_enabled: 'yes' }, 'backup_enabled'],
@@ -330,6 +362,26 @@ describe('a clone', () => {
       project_id: other,
       bindings: [],
     });
+  });
+
+  it('is mounted by a function of its environment, at a path that the function has free', async () => {
+    const backup = await aBackup(volume);
+    const code = { runtime: 'node20', code: 'export default 1' };
+    const fn = (await owner.post('/functions', { project_id: project, name: aName(), ...code })).data.id;
+    const clone = (fields: object) =>
+      owner.post(`/backups/volume/${backup}/clone`, { name: aName(), workload_id: fn, mount_path: '/data', ...fields });
+    for (const fields of [{}, { workload_type: 'function' }]) {
+      const made = await clone(fields);
+      expect(made.status).toBe(201);
+      expect((await world.repo.get('restore', made.data.id))?.desired.bind).toEqual({
+        application_id: fn,
+        workload_kind: 'function',
+        path: '/data',
+        read_only: false,
+      });
+    }
+    expect((await clone({ mount_path: '/tmp/x' })).status).toBe(409);
+    expect(reason(await clone({ workload_type: 'application' })).slice(0, 2)).toEqual([404, 'workload_id']);
   });
 
   it('needs the right in the project that it goes to, and a path that is free', async () => {

@@ -94,12 +94,21 @@ describe('a volume', () => {
     let isAnswered = false;
     const answered = bind.finally(() => (isAnswered = true));
     await expect.poll(async () => (await owner.get(`/volumes/${id}`)).data.bindings).toHaveLength(1);
-    await world.observe('volume', id, { phase: 'bound' });
-    expect((await owner.get(`/volumes/${id}`)).data.status).toBe('bound');
-    expect(isAnswered).toBe(false);
+    await world.observe('volume', id, { phase: 'available' });
     const counts = { consecutive_failures: 0, ready_replicas: 0, crash_loop_counted: false };
     await world.observe('application', app, { phase: 'running', ...counts });
+    expect((await owner.get(`/volumes/${id}`)).data.status).toBe('available');
+    expect(isAnswered).toBe(false);
+    await world.observe('volume', id, { phase: 'bound' });
     expect(await answered).toMatchObject({ status: 200, data: { id, status: 'bound' } });
+
+    const unbind = owner.post(`/volumes/${id}/unbind?wait=20`, {}).finally(() => (isAnswered = true));
+    isAnswered = false;
+    await expect.poll(async () => (await owner.get(`/volumes/${id}`)).data.bindings).toEqual([]);
+    expect((await owner.get(`/volumes/${id}`)).data.status).toBe('bound');
+    expect(isAnswered).toBe(false);
+    await world.observe('volume', id, { phase: 'available' });
+    expect(await unbind).toMatchObject({ status: 200, data: { id, status: 'available', bindings: [] } });
   });
 
   it('that is to go, as the former data of a restore is, stays once it is mounted', async () => {

@@ -4,7 +4,9 @@ import type { ReadonlyResource } from '../../../store/resource.ts';
 import { badField } from '../../ground/api-error.ts';
 import { maskEnv, sealEnv, unsealEnv } from '../../workloads/application-env.ts';
 import { referencesIn } from '../../workloads/env-references.ts';
+import { applications } from '../../resources/application.ts';
 import { assign } from '../../resources/object-fields.ts';
+import type { Settle } from '../../resources/resource.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { addConfigDeployment } from '../../workloads/deploying.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -12,7 +14,12 @@ import { EnvValues } from '../../resources/fields.ts';
 import { requireEnvRoom, requireServerRoom } from '../../workloads/server-room.ts';
 
 const Env = z
-  .object({ env: z.record(z.string(), z.string()), masked: z.boolean(), deployment_id: z.string().nullable() })
+  .object({
+    env: z.record(z.string(), z.string()),
+    masked: z.boolean(),
+    deployment_id: z.string().nullable(),
+    resource_version: z.string().meta({ description: 'Of the application, whose variables these are' }),
+  })
   .meta({ id: 'Env' });
 
 /** The variables in a body: `{ "env": { … } }`, or the map itself. */
@@ -30,6 +37,21 @@ function unwrapped(body: unknown): unknown {
   return Object.keys(body).every((name) => envelopeOfEnv.has(name)) ? body.env : body;
 }
 
+function envOf(
+  { meta, desired }: ReadonlyResource<'application'>,
+  env: Record<string, string>,
+  masked = false,
+): z.output<typeof Env> {
+  const { deployment_id = null } = desired;
+  return { env, masked, deployment_id, resource_version: String(meta.desiredRevision) };
+}
+
+/** Variables are settled once the deployment with them has ended; they stay what they are in the answer. */
+const settleEnv: Settle<z.output<typeof Env>> = {
+  isSettled: (view, id) => applications.settle?.isSettled(view, id) !== false,
+  answer: () => undefined,
+};
+
 export const getEnv = defineEndpoint({
   method: 'GET',
   path: '/applications/:id/env',
@@ -40,11 +62,7 @@ export const getEnv = defineEndpoint({
   handle: async (ctx, { it }) => {
     const { env } = it.desired.config;
     const masked = ctx.access.grant === 'm';
-    return {
-      env: masked ? maskEnv(env) : unsealEnv(ctx, it.meta.id, env),
-      masked,
-      deployment_id: it.desired.deployment_id ?? null,
-    };
+    return envOf(it, masked ? maskEnv(env) : unsealEnv(ctx, it.meta.id, env), masked);
   },
 });
 
@@ -55,6 +73,7 @@ export const replaceEnv = defineEndpoint({
   on: ['application', 'id'],
   body: EnvBody,
   response: Env,
+  settle: settleEnv,
   handle: async (ctx, { it, body }) => writeEnv(ctx, it, body),
 });
 
@@ -66,6 +85,7 @@ export const mergeEnv = defineEndpoint({
   body: EnvMerge,
   givesSecrets: true,
   response: Env,
+  settle: settleEnv,
   handle: async (ctx, { it, body }) => {
     const merged = { ...unsealEnv(ctx, it.meta.id, it.desired.config.env), ...body };
     const values = Object.entries(merged).filter((entry): entry is [string, string] => entry[1] !== null);
@@ -86,9 +106,5 @@ async function writeEnv(ctx: RequestContext, it: ReadonlyResource<'application'>
   });
   requireServerRoom(ctx.view, [{ server: it.desired.server_id, desired: changed.desired, before: it.desired }], 'env');
   if (changed.desired.run === 'running') await addConfigDeployment(ctx, unit, it, changed.desired.config);
-  return ctx.commit(unit, () => ({
-    env: values,
-    masked: false,
-    deployment_id: changed.desired.deployment_id ?? null,
-  }));
+  return ctx.commit(unit, () => envOf(changed, values));
 }

@@ -93,6 +93,16 @@ export const cloneDatabaseAt = defineEndpoint({
   },
 });
 
+/** A database is switched once nothing of it waits to be switched to, and it serves that. */
+const settleSwitched: typeof databases.settle = databases.settle && {
+  ...databases.settle,
+  isSettled(view, id) {
+    const { restore } = goingOf(view, id);
+    const isUnderWay = restore?.desired.switch_requested === true || restore?.observed?.phase === 'switching';
+    return !isUnderWay && databases.settle?.isSettled(view, id) === true;
+  },
+};
+
 export const switchDatabase = defineEndpoint({
   method: 'POST',
   path: '/databases/:id/switch',
@@ -109,7 +119,7 @@ export const switchDatabase = defineEndpoint({
     })
     .default({}),
   response: Database,
-  settle: databases.settle,
+  settle: settleSwitched,
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
     requireItself(ctx, it, body.target_database_id);
