@@ -38,7 +38,7 @@ export const createDatabase = defineEndpoint({
     const unit = ctx.repo.begin();
     const it = addDatabase(ctx, unit, placeFrom(view, body), body);
     const schedule = comingSchedule(view, unit, it.meta.id);
-    return ctx.commit(unit, () => databases.show(it, { schedule }));
+    return ctx.commit(unit, () => databases.show(it, { ...databases.seen(it, view), schedule }));
   },
 });
 
@@ -52,7 +52,10 @@ export const updateDatabase = updateEndpoint(
   {
     body: DatabaseUpdate,
     change: writeDatabase,
-    seen: ({ view }, unit, { meta }) => ({ schedule: comingSchedule(view, unit, meta.id) }),
+    seen: ({ view }, unit, changed) => ({
+      ...databases.seen(changed, view),
+      schedule: comingSchedule(view, unit, changed.meta.id),
+    }),
     async check(ctx, unit, input) {
       judgeDatabase(ctx, unit, input);
       requireUnpooled(ctx.view, input);
