@@ -83,11 +83,16 @@ export const ChangedTemplateInstance = TemplateInstance.extend({
   plan: Plan.optional().meta({ description: 'Absent of an answer that was waited for' }),
 }).meta({ id: 'ChangedTemplateInstance' });
 
+/** An answer has no values: what it shows of variables can be sent back, and changes none. */
+function unlessShown(value: unknown): unknown {
+  return TemplateInstance.shape.variables.safeParse(value).success ? undefined : value;
+}
+
 export const TemplateInstanceUpdate = z.strictObject({
   template_id: Reference.optional().meta({
     description: 'The template whose present text it gets; absent: it keeps the text that it has',
   }),
-  variables: VariableValues.nullish().meta({
+  variables: z.preprocess(unlessShown, VariableValues.nullish()).meta({
     description: 'Values that change; the others stay, and what was generated does in any case',
   }),
   drift: DriftPolicy.optional(),

@@ -16,7 +16,7 @@ import {
   backupSchedules,
   BackupScheduleUpdate,
 } from '../resources/backup-schedule.ts';
-import { assign } from '../resources/object-fields.ts';
+import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { destinationFor, requireBackupRoom, requireBackups, requireOwnVolume } from '../workloads/backing-up.ts';
 import { referred } from '../workloads/references.ts';
@@ -75,6 +75,7 @@ export const updateBackupSchedule = defineEndpoint({
   summary: 'Change when a schedule backs up, where to, and how many backups stay',
   on: ['backup_schedule', 'id'],
   body: BackupScheduleUpdate,
+  readOnly: readOnlyFields(BackupSchedule, BackupScheduleUpdate),
   response: BackupSchedule,
   settle: backupSchedules.settle,
   handle: async (ctx, { it, body }) => {

@@ -12,7 +12,7 @@ import { conflicting } from '../ground/api-error.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import { Backup, BackupCreate, backups, BackupUpdate } from '../resources/backup.ts';
 import { pageOfResource } from './resource-endpoints.ts';
-import { assign } from '../resources/object-fields.ts';
+import { assign, readOnlyFields } from '../resources/object-fields.ts';
 import { destinationFor, requireBackupRoom } from '../workloads/backing-up.ts';
 import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint, listOfEndpoint } from './resource-endpoints.ts';
 
@@ -140,6 +140,7 @@ export const updateBackup = defineEndpoint({
   summary: 'Keep a backup whatever its schedule says, or change when its time is over',
   on: ['backup', 'id'],
   body: BackupUpdate,
+  readOnly: readOnlyFields(Backup, BackupUpdate),
   response: Backup,
   settle: backups.settle,
   handle: async (ctx, { it, body }) => {

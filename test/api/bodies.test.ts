@@ -130,6 +130,54 @@ async function expectRefused(endpoint: AnyEndpoint, stage: Stage, body: unknown,
   ).toBe(true);
 }
 
+/** Routes to which no answer of a GET is sent back. */
+const takeOtherBodies: Readonly<Record<string, string>> = {
+  'PUT /auth/me/password': 'No answer shows a password',
+  'PUT /applications/:id/capabilities': 'GET /applications/:id shows them as a field',
+};
+/** What another route does with an answer, beside taking it. */
+const doMore: Readonly<Record<string, string>> = {
+  'PUT /template-instances/:id': 'The answer names its template, and the instance gets the present text of that',
+};
+const updates = named.filter(([name, { method }]) => method === 'PUT' && !Object.hasOwn(takeOtherBodies, name));
+
+/** What is to be sent back: by a GET of the path, else from the list that it is in. */
+async function shownAt(stage: Stage, path: string): Promise<unknown> {
+  const read = (at: string) => ask(world, { method: 'GET', path: at }, stage.actor.by.token);
+  const { status, data } = await read(path);
+  if (status === 200) return data;
+  const [, list = '', id = ''] = /^(.*)\/([^/]+)$/.exec(path) ?? [];
+  const found = (await read(list)).data.find((one: { id: string }) => one.id === id);
+  if (found === undefined) throw new Error(`Neither GET ${path} nor GET ${list} shows it`);
+  return found;
+}
+
+/** The fields of an answer that have a value, except its version. */
+function givenIn(shown: unknown): object {
+  const version = new Set(['generation', 'resource_version', 'updated_at']);
+  const fields = Object.entries(typeof shown === 'object' && shown !== null ? shown : {});
+  return Object.fromEntries(fields.filter(([name, value]) => value !== null && !version.has(name)));
+}
+
+describe('what a GET answers', () => {
+  it.each(updates)('can be sent back by %s, and changes nothing', async (name, endpoint) => {
+    const stage = await stageOf(name, endpoint);
+    const path = exampleOf(endpoint).path(stage);
+    const shown = await shownAt(stage, path);
+    const answer = await send(endpoint, stage, shown);
+    expect([answer.status, answer.body.error]).toEqual([200, undefined]);
+    if (Object.hasOwn(doMore, name)) return;
+    // a value that was left to its default may be kept as such, which is a version of its own
+    expect(givenIn(await shownAt(stage, path))).toMatchObject(givenIn(shown));
+  });
+
+  it('is sent back to every other PUT', () => {
+    const puts = named.filter(([, { method }]) => method === 'PUT').map(([name]) => name);
+    expect(puts).toEqual(expect.arrayContaining(Object.keys(takeOtherBodies)));
+    expect(updates.length).toBe(puts.length - Object.keys(takeOtherBodies).length);
+  });
+});
+
 describe.each(writes)('the body of %s', (name, endpoint) => {
   it('is an object, in JSON, not deep, not long, and without __proto__', async () => {
     const stage = await stageOf(name, endpoint);
