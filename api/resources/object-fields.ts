@@ -65,7 +65,7 @@ export function objectFieldsOf(it: ReadonlyResource<KindName>): ObjectFields {
   };
 }
 
-/** Labels that a client may set: at most 32, with keys and values of at most 63 characters. */
+/** Labels that a client may set: at most 32, with keys and values of at most 63 characters. `null`: none. */
 export const Labels = z
   .record(
     z
@@ -74,10 +74,9 @@ export const Labels = z
     z.string().regex(/^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/, 'Must be a label value such as blue'),
   )
   .refine((labels) => Object.keys(labels).length <= 32, 'Must have at most 32 labels')
-  .refine(
-    (labels) => !Object.keys(labels).some((key) => key.startsWith('setpoint')),
-    'Labels of setpoint are reserved',
-  );
+  .refine((labels) => !Object.keys(labels).some((key) => key.startsWith('setpoint')), 'Labels of setpoint are reserved')
+  .nullable()
+  .transform((labels) => labels ?? {});
 
 /** The fields of an answer that a PUT may carry without effect: all that are not writable. */
 export function readOnlyFields(answer: Pick<z.ZodObject, 'shape'>, body: Pick<z.ZodObject, 'shape'>): string[] {

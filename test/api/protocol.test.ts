@@ -138,6 +138,12 @@ describe('SEC-62: a body', () => {
     expect(status).toBe(400);
   });
 
+  it('clears labels by null', async () => {
+    const { id } = (await owner.post('/projects', { name: aName(), labels: { team: 'a' } })).data;
+    expect((await owner.put(`/projects/${id}`, { labels: null })).data.labels).toEqual({});
+    expect((await owner.post('/projects', { name: aName(), labels: null })).data.labels).toEqual({});
+  });
+
   it('names every field that is wrong', async () => {
     const answer = await owner.post('/projects', { name: 'x', color: 'red', single_server_mode: 'yes', surprise: 1 });
     const fields = answer.body.error?.details?.map(({ field, reason }) => [field, reason]);
