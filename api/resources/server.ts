@@ -203,8 +203,9 @@ export const servers = defineResource({
   watch: { shows: {} },
 });
 
-/** The servers of a project: its default server and those of its workloads. */
+/** The servers of a project: its default server and those of its workloads and volumes. */
 function serversOf(projectId: string, view: TenantView): ReadonlySet<string | undefined> {
-  const workloads = view.by('application', 'project', projectId).map((it) => it.desired.server_id);
-  return new Set([view.get('project', projectId)?.desired.default_server_id, ...workloads]);
+  const kinds = ['application', 'database', 'function', 'volume'] as const;
+  const used = kinds.flatMap((kind) => view.by(kind, 'project', projectId).map((it) => it.desired.server_id));
+  return new Set([view.get('project', projectId)?.desired.default_server_id, ...used]);
 }

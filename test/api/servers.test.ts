@@ -100,6 +100,28 @@ describe('a server', () => {
     expect(answer.body.error?.details?.[0]?.field).toBe(field);
   });
 
+  it('is one of a project that has anything on it', async () => {
+    const project = (await owner.post('/projects', { name: 'on several servers' })).data.id;
+    const ofProject = async (): Promise<string[]> =>
+      (await owner.get(`/servers?projectId=${project}`)).data.map(({ id }: { id: string }) => id);
+    expect(await ofProject()).toEqual([]);
+    const made: [string, object][] = [
+      ['/applications', { source_type: 'image', image_url: 'example/web:1' }],
+      ['/databases', { type: 'redis' }],
+      ['/functions', { runtime: 'node20', code: 'export default 1' }],
+      ['/volumes', {}],
+    ];
+    const servers: string[] = [];
+    for (const [path, fields] of made) {
+      const server_id = (await owner.post('/servers', { name: `for ${path.slice(1)}` })).data.id;
+      servers.push(server_id);
+      expect((await owner.post(path, { project_id: project, server_id, name: 'it', ...fields })).status, path).toBe(
+        201,
+      );
+    }
+    expect((await ofProject()).toSorted()).toEqual(servers.toSorted());
+  });
+
   it('changes what is sent', async () => {
     const { id } = (await owner.post('/servers', { name: 'two', ipAddress: '192.0.2.2' })).data;
     const changed = await owner.put(`/servers/${id}`, {
