@@ -634,13 +634,17 @@ export const verbs: readonly Verb[] = [
     run: async (client, [action, name], options) =>
       (await import('./verbs/schedule.ts')).schedule(client, action, name, options),
   }),
-  verb<[backup: string], Waiting & { into?: string; as?: string; for?: string; at?: string; yes?: boolean }>({
+  verb<
+    [backup: string],
+    Waiting & { into?: string; as?: string; for?: string; function?: boolean; at?: string; yes?: boolean }
+  >({
     use: 'restore <backup>',
     text: 'bring a backup back into its database or its volume, beside what is there; asks before it does',
     options: [
       new Option('--into <database>', 'another one of the same type, version and user').conflicts('as'),
       new Option('--as <name>', 'a new database or volume, beside the one that it is of'),
       new Option('--for <application>', 'of a volume: a new one, which this application mounts'),
+      new Option('--function', 'of --for: it names a function'),
       new Option('--at <path>', 'of --for: where it is mounted'),
       yes,
       noWait,

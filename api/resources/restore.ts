@@ -123,7 +123,10 @@ export const VolumeClone = z.strictObject({
   name: volume.desired.shape.name
     .nullish()
     .meta({ description: 'Of the new volume; by default that of the former one' }),
-  workload_type: z.enum(['application']).nullish(),
+  workload_type: z
+    .enum(['application', 'function'])
+    .nullish()
+    .meta({ description: 'By default what workload_id is of' }),
   workload_id: Reference.nullish().meta({ description: 'What is to mount it; it is then on the server of that' }),
   mount_path: MountPath.nullish().meta({ description: 'Needed with workload_id' }),
   read_only: z.boolean().nullish(),

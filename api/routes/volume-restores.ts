@@ -9,9 +9,9 @@ import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
 import { Restore, restores, VolumeClone } from '../resources/restore.ts';
 import { volumeStatus } from '../resources/volume.ts';
-import { authorize } from '../rights/authorize.ts';
-import { permissions } from '../rights/permissions.ts';
-import { requireFreePath } from '../workloads/mounting.ts';
+import type { MountingWorkload } from '../resources/volume.ts';
+import { requireInProject } from '../rights/in-project.ts';
+import { requireMountable } from '../workloads/mounting.ts';
 import { requireOwnVolume } from '../workloads/backing-up.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
@@ -59,7 +59,7 @@ export const restoreVolumeBackup = defineEndpoint({
 export const cloneVolumeBackup = defineEndpoint({
   method: 'POST',
   path: '/backups/volume/:id/clone',
-  summary: 'Make a volume of a backup, for an application or for none, on any server of a project',
+  summary: 'Make a volume of a backup, for an application, a function or neither, on any server of a project',
   on: ['backup', 'id'],
   heavy: true,
   body: VolumeClone,
@@ -69,11 +69,11 @@ export const cloneVolumeBackup = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
     requireOfVolume(it);
-    const application = applicationOf(ctx, body);
-    const wantedPlace = application?.it.desired ?? placeOf(it, body);
+    const bound = workloadOf(ctx, body);
+    const wantedPlace = bound?.workload.desired ?? placeOf(it, body);
     const project = referred(view, 'project', wantedPlace.project_id, 'project_id');
     // the right is needed where the data comes from, and where it goes to
-    requireClone(ctx, project);
+    requireInProject(ctx.principal, 'POST /backups/volume/:id/clone', view, project.meta.id);
     const place = placeFrom(view, wantedPlace);
     requireVolumeRoom(view, project.meta.id, { adding: 1 });
     const volumeId = ctx.random.id();
@@ -81,12 +81,15 @@ export const cloneVolumeBackup = defineEndpoint({
     unit.require(it);
     endDrills(unit, view, { server: place.fields.server_id });
     enterPlace(unit, place);
-    if (application !== undefined) unit.require(application.it);
     const desired = { ...place.fields, name: body.name ?? it.desired.name };
-    unit.create('volume', volumeId, desired);
+    const volume = unit.create('volume', volumeId, desired);
+    if (bound !== undefined) {
+      unit.require(bound.workload);
+      await requireMountable(ctx, unit, volume, bound.workload, bound);
+    }
     const wanted = {
       ...restoreOf(ctx, it, { id: volumeId, desired, volumeId, isNew: true }),
-      ...defined({ bind: application?.bind }),
+      ...defined({ bind: bound && bindOf(bound) }),
     };
     const made = unit.create('restore', ctx.random.id(), wanted);
     return ctx.commit(unit, () => restores.answerOf(made, view));
@@ -100,8 +103,20 @@ function requireOfVolume({ desired, observed }: Backup): void {
   throw conflicting(`Cannot restore the backup as it is ${observed?.phase ?? 'pending'}: choose one that is completed`);
 }
 
-/** What is to mount the new volume, if the body names it. @throws ApiError as `referred`; CONFLICT if it cannot */
-function applicationOf(ctx: RequestContext, body: VolumeClone) {
+/** What is to mount a new volume, and where. */
+interface Bound {
+  workload: MountingWorkload;
+  path: string;
+  readOnly: boolean;
+}
+
+function bindOf({ workload: { meta }, path, readOnly }: Bound): DesiredOf<'restore'>['bind'] {
+  const { kind, id } = meta;
+  return { application_id: id, ...(kind === 'function' && { workload_kind: kind }), path, read_only: readOnly };
+}
+
+/** What is to mount the new volume, if the body names it. @throws ApiError as `referred` */
+function workloadOf(ctx: RequestContext, body: VolumeClone): Bound | undefined {
   const { view } = ctx;
   const { workload_id: id, mount_path: path, read_only, project_id, environment_id, server_id } = body;
   const isNamed = typeof id === 'string';
@@ -109,9 +124,12 @@ function applicationOf(ctx: RequestContext, body: VolumeClone) {
     if (typeof path === 'string') throw badField('workload_id', 'required', 'workload_id is required with mount_path');
     return undefined;
   }
-  const it = referred(view, 'application', id, 'workload_id');
-  const project = referred(view, 'project', it.desired.project_id, 'workload_id');
-  requireClone(ctx, project);
+  const kind = body.workload_type ?? (view.get('function', id) === undefined ? 'application' : 'function');
+  const workload: MountingWorkload =
+    kind === 'function'
+      ? referred(view, 'function', id, 'workload_id')
+      : referred(view, 'application', id, 'workload_id');
+  requireInProject(ctx.principal, 'POST /backups/volume/:id/clone', view, workload.desired.project_id);
   if (typeof path !== 'string') throw badField('mount_path', 'required', 'mount_path is required with workload_id');
   const elsewhere = [project_id, environment_id, server_id].some((field) => typeof field === 'string');
   if (elsewhere)
@@ -120,21 +138,7 @@ function applicationOf(ctx: RequestContext, body: VolumeClone) {
       'conflict',
       'Send workload_id, or the place of the volume: it is where its workload is',
     );
-  if (it.desired.source.type === 'compose')
-    throw conflicting('The services of a compose file mount the volumes that it declares: write the volume there');
-  requireFreePath(it, path);
-  if (read_only !== true && it.desired.replicas > 1)
-    throw conflicting(
-      'The application has several instances, and one may write to a volume: scale it to 1, or send read_only',
-    );
-  return { it, bind: { application_id: id, path, read_only: read_only === true } };
-}
-
-/** @throws ApiError FORBIDDEN unless the caller may make volumes of backups in that project, too */
-function requireClone({ view, principal }: RequestContext, project: ReadonlyResource<'project'>): void {
-  const permission = permissions.get('POST /backups/volume/:id/clone');
-  if (permission === undefined) throw new Error('The route that clones volumes has no row');
-  authorize(principal, permission, { tenant: view, project });
+  return { workload, path, readOnly: read_only === true };
 }
 
 function placeOf({ desired }: Backup, { project_id, environment_id, server_id }: VolumeClone) {

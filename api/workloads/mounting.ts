@@ -18,7 +18,7 @@ type Mounted = DesiredOf<'application'>['mounts'];
 const ofFunctions = ['/function', '/tmp'];
 
 /** @throws ApiError CONFLICT if something else is in the workload there, below it, or above it. */
-export function requireFreePath({ meta: { kind }, desired }: MountingWorkload, path: string): void {
+function requireFreePath({ meta: { kind }, desired }: MountingWorkload, path: string): void {
   const meets = (other: string): boolean => `${other}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${other}/`);
   const other = desired.mounts.find((mount) => meets(mount.path));
   if (other !== undefined)

@@ -15,6 +15,8 @@ interface Options {
   as?: string;
   /** Name of an application that is to mount the volume that is made for it. */
   for?: string;
+  /** It is that of a function. */
+  function?: boolean;
   /** Where that one mounts it. */
   at?: string;
 }
@@ -48,11 +50,11 @@ export async function restore(client: Client, name: string, options: Options): P
 
 /** Brings the backup of a volume back into it, or with `as` or `for` into a new one. */
 async function restoreVolume(client: Client, backup: ApiObject, options: Options): Promise<void> {
-  const { as, into, at, project } = options;
+  const { as, into, at } = options;
   if (into !== undefined) throw new Error('--into is of a backup of a database: make a new volume by --as or --for');
   if ((options.for === undefined) !== (at === undefined)) throw new Error('--for and --at belong together');
   const isNew = as !== undefined || options.for !== undefined;
-  const app = options.for === undefined ? undefined : await findObject(client, 'applications', options.for, project);
+  const mount = await mountBy(client, options);
   if (!isNew && options.yes !== true)
     await confirm(
       `Restore volume ${backup.name ?? ''} as it was at ${String(backup['requested_at'])}? What mounts it is replaced, and what was written since is in another volume for a week.`,
@@ -61,7 +63,7 @@ async function restoreVolume(client: Client, backup: ApiObject, options: Options
   const body = isNew
     ? {
         ...(as !== undefined && { name: as }),
-        ...(app !== undefined && { workload_type: 'application', workload_id: app.id, mount_path: at }),
+        ...mount,
       }
     : {};
   const path = `/api/v1/backups/volume/${backup.id}/${isNew ? 'clone' : 'restore'}${query}`;
@@ -74,6 +76,14 @@ async function restoreVolume(client: Client, backup: ApiObject, options: Options
       ? `volume ${made.name ?? ''} has what was restored`
       : `setpoint describe restore ${made.id}`;
   console.log(`restore ${made.id} is ${made.status ?? 'requested'}: ${end}`);
+}
+
+/** The fields that say what mounts the new volume, and where; none without `for`. */
+async function mountBy(client: Client, { for: name, function: isFunction, at, project }: Options): Promise<object> {
+  if (name === undefined) return {};
+  const kind = isFunction === true ? 'function' : 'application';
+  const { id } = await findObject(client, `${kind}s`, name, project);
+  return { workload_type: kind, workload_id: id, mount_path: at };
 }
 
 /** The database that there is, and that the backup goes into. */

@@ -4,6 +4,7 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isKind } from '../../store/resource.ts';
 import { retention } from '../../store/retention.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
@@ -113,6 +114,8 @@ function readWorld(it: Restore, ctx: Context): World {
   const backup = view.get('backup', backup_id ?? '');
   const database = of.kind === 'database' ? view.get('database', of.id) : undefined;
   const { bind } = it.desired;
+  const bound = (kind: 'application' | 'function'): string =>
+    bind !== undefined && (bind.workload_kind ?? 'application') === kind ? bind.application_id : '';
   const awaitsTurn = isDrill(it) && isBehind(it, view);
   return {
     restore: it,
@@ -123,8 +126,11 @@ function readWorld(it: Restore, ctx: Context): World {
     mounting:
       bind === undefined
         ? view.by('application', 'volume', of.id)
-        : [view.get('application', bind.application_id)].filter((one) => one !== undefined),
-    functions: view.by('function', 'volume', of.id),
+        : [view.get('application', bound('application'))].filter((one) => one !== undefined),
+    functions:
+      bind === undefined
+        ? view.by('function', 'volume', of.id)
+        : [view.get('function', bound('function'))].filter((one) => one !== undefined),
     volume: view.get('volume', volumeIdOf(it)),
     server: view.get('server', place.server_id),
     side: view.get('assignment', assignmentId.task(it.meta.id, sideRole)),
@@ -237,11 +243,14 @@ async function exchange({ restore, target, volume, mounting, functions }: World,
   await ctx.transact(
     (unit) => {
       if (isNew) {
-        const [app] = mounting;
-        if (bind === undefined || !canMount(app, bind, target)) return;
+        const workload = mounting[0] ?? functions[0];
+        if (bind === undefined || !canMount(workload, bind, target)) return;
         const { path, read_only } = bind;
+        const mount = ({ mounts }: Pick<DesiredOf<'application'>, 'mounts'>): void =>
+          void mounts.push({ volume_id: target.meta.id, path, read_only });
         unit.require(target);
-        unit.change(app, (draft) => void draft.mounts.push({ volume_id: target.meta.id, path, read_only }));
+        if (isKind(workload, 'function')) unit.change(workload, mount);
+        else unit.change(workload, mount);
         return;
       }
       if (!isExchanged) {
@@ -354,14 +363,16 @@ function nextOf(world: World, step: Step, now: Observed): Next {
 /** Between two looks whether the drill before has gone, in milliseconds. */
 const turnLookMs = 60_000;
 
-function doneWords({ restore, mounting, target }: World): string {
+function doneWords({ restore, mounting, functions, target }: World): string {
   const { bind, is_new: isNew } = restore.desired;
   if (isDrill(restore)) return provenWords;
   if (!isNew) return 'It has what was restored; its former data stays for a week';
-  const isMounted = mounting.some(({ desired }) => desired.mounts.some((it) => it.volume_id === target?.meta.id));
+  const users = [...mounting, ...functions];
+  const isMounted = users.some(({ desired }) => desired.mounts.some((it) => it.volume_id === target?.meta.id));
+  const kind = bind?.workload_kind ?? 'application';
   return bind === undefined || isMounted
     ? 'It has what was restored'
-    : `It has what was restored, and its application cannot mount it at ${bind.path} any more: bind it`;
+    : `It has what was restored, and its ${kind} cannot mount it at ${bind.path} any more: bind it`;
 }
 
 /** Records how a restore ended, and tells those who may see the database. */

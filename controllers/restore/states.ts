@@ -6,7 +6,7 @@ import { volumeName } from '../../store/kinds/volume.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { isDrill } from '../../store/new-drill.ts';
-import { isDeleting, isStaying } from '../../store/resource.ts';
+import { isDeleting, isKind, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { agentTooOld, failureOf } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
@@ -43,9 +43,9 @@ export interface World {
   destination: ReadonlyResource<'backup_destination'> | undefined;
   /** The one whose data is restored. */
   target: ReadonlyResource<'volume'> | undefined;
-  /** What mounts that one, or is to mount it. */
+  /** Applications that mount that one, or are to mount it. */
   mounting: readonly ReadonlyResource<'application'>[];
-  /** Functions that mount it. */
+  /** Functions that mount it, or are to mount it. */
   functions: readonly ReadonlyResource<'function'>[];
   /** The new one of this attempt. */
   volume: ReadonlyResource<'volume'> | undefined;
@@ -271,7 +271,7 @@ function switching(world: World, former: string): Step {
 /** The volume has what was restored, and all that mounts it mounts that. */
 function isInPlace({ restore, target, mounting, functions }: World): boolean {
   const { bind, is_new: isNew } = restore.desired;
-  if (isNew) return bind === undefined || !canMount(mounting[0], bind, target);
+  if (isNew) return bind === undefined || !canMount(mounting[0] ?? functions[0], bind, target);
   // the new one goes at once where it got what was lost
   const users = [...mounting, ...functions];
   return target?.desired.data_id === volumeIdOf(restore) && users.every((it) => isMountedRight(it, target));
@@ -284,16 +284,17 @@ function isMountedRight(
   return desired.mounts.every((mount) => mount.volume_id !== meta.id || mount.data_id === data_id);
 }
 
-/** Whether an application can mount a volume there that it does not mount yet. */
+/** Whether a workload can mount a volume there that it does not mount yet. */
 export function canMount(
-  app: ReadonlyResource<'application'> | undefined,
+  workload: ReadonlyResource<'application'> | ReadonlyResource<'function'> | undefined,
   { path, read_only: readOnly }: { path: string; read_only: boolean },
   volume: Volume | undefined,
-): app is ReadonlyResource<'application'> {
-  if (!isStaying(app) || !isStaying(volume)) return false;
-  const { mounts, replicas, server_id } = app.desired;
+): workload is ReadonlyResource<'application'> | ReadonlyResource<'function'> {
+  if (!isStaying(workload) || !isStaying(volume)) return false;
+  const { mounts, server_id } = workload.desired;
+  const isShared = isKind(workload, 'application') && workload.desired.replicas > 1;
   const isTaken = mounts.some((it) => `${it.path}/`.startsWith(`${path}/`) || `${path}/`.startsWith(`${it.path}/`));
-  return !isTaken && server_id === volume.desired.server_id && (readOnly || replicas <= 1);
+  return !isTaken && server_id === volume.desired.server_id && (readOnly || !isShared);
 }
 
 function isReady(instance: Assignment | undefined): boolean {

@@ -58,7 +58,16 @@ export const restore = defineKind({
     /** It is a drill: what was restored is thrown away once all of it was read. */
     is_drill: z.literal(true).optional(),
     /** What mounts the volume that was made for this restore, once it has all. */
-    bind: z.object({ application_id: Id, path: z.string(), read_only: z.boolean() }).optional(),
+    bind: z
+      .object({
+        /** Of the workload. An earlier release finds no application of the id of a function, and leaves the volume unmounted. */
+        application_id: Id,
+        /** Absent: an application. */
+        workload_kind: z.literal('function').optional(),
+        path: z.string(),
+        read_only: z.boolean(),
+      })
+      .optional(),
     /** The backup is a physical one, and is brought to an instant by these segments of an archive. */
     recovery: z
       .object({

@@ -358,6 +358,26 @@ describe('a clone', () => {
     });
   });
 
+  it('is mounted by a function of its environment, at a path that the function has free', async () => {
+    const backup = await aBackup(volume);
+    const code = { runtime: 'node20', code: 'export default 1' };
+    const fn = (await owner.post('/functions', { project_id: project, name: aName(), ...code })).data.id;
+    const clone = (fields: object) =>
+      owner.post(`/backups/volume/${backup}/clone`, { name: aName(), workload_id: fn, mount_path: '/data', ...fields });
+    for (const fields of [{}, { workload_type: 'function' }]) {
+      const made = await clone(fields);
+      expect(made.status).toBe(201);
+      expect((await world.repo.get('restore', made.data.id))?.desired.bind).toEqual({
+        application_id: fn,
+        workload_kind: 'function',
+        path: '/data',
+        read_only: false,
+      });
+    }
+    expect((await clone({ mount_path: '/tmp/x' })).status).toBe(409);
+    expect(reason(await clone({ workload_type: 'application' })).slice(0, 2)).toEqual([404, 'workload_id']);
+  });
+
   it('needs the right in the project that it goes to, and a path that is free', async () => {
     const backup = await aBackup(volume);
     const clerk = await world.user();

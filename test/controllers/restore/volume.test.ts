@@ -144,6 +144,26 @@ test('a volume that was made for it is mounted once it has all', async () => {
   expect(it.volume('fresh')?.expires_at).toBeUndefined();
 });
 
+test('a volume that was made for it is mounted by a function', async () => {
+  await using rig = await openRig({ controllers });
+  const place = { project_id: id('shop'), environment_id: id('environment'), server_id: id('server') };
+  const unit = rig.repo.begin();
+  unit.create('function', id('hello'), desiredState('function', place));
+  await commit(unit);
+  const bind = {
+    application_id: id('hello'),
+    workload_kind: 'function' as const,
+    path: '/copy',
+    read_only: false,
+  };
+  const it = await asked(rig, { restore: { is_new: true, of: { kind: 'volume', id: id('fresh') }, bind } });
+  await it.report(done);
+  expect(it.phase()).toBe('completed');
+  const mounts = it.view.get('function', id('hello'))?.desired.mounts;
+  expect(mounts).toEqual([{ volume_id: id('fresh'), path: '/copy', read_only: false }]);
+  expect(it.mounts()).toHaveLength(1);
+});
+
 test('a volume that was made for it stays unmounted if its path is taken meanwhile', async () => {
   await using rig = await openRig({ controllers });
   const bind = { application_id: id('web'), path: '/data/below', read_only: true };
