@@ -56,7 +56,7 @@ const backupFields = {
     .min(1)
     .max(mostIntervalMinutes)
     .nullish()
-    .meta({ description: 'Minutes between two backups; by default 1440' }),
+    .meta({ description: 'Minutes between two backups, at least 5; by default 1440' }),
   backup_destination_id: Reference.nullish().meta({ description: 'By default the only one that there is' }),
   retention_count: z.int().min(1).max(365).nullish().meta({ description: 'Good backups that stay; by default 7' }),
 };

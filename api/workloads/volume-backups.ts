@@ -8,10 +8,8 @@ import type { RequestContext } from '../endpoint/context.ts';
 import { badField } from '../ground/api-error.ts';
 import { seenOf } from '../resources/volume.ts';
 import type { VolumeBackupFields } from '../resources/volume.ts';
-import { authorize } from '../rights/authorize.ts';
-import { permissions } from '../rights/permissions.ts';
+import { requireInProject } from '../rights/in-project.ts';
 import { destinationFor, requireOwnVolume } from './backing-up.ts';
-import { referred } from './references.ts';
 
 type Volume = ReadonlyResource<'volume'>;
 type Schedule = ReadonlyResource<'backup_schedule'>;
@@ -20,11 +18,13 @@ const details = ['backup_interval_minutes', 'backup_destination_id', 'retention_
 
 /** Minutes between two backups unless a request says otherwise. */
 const usualMinutes = 1440;
+/** Fewest minutes between two backups that the fields of a volume may ask for; a schedule may have fewer, and is shown so. */
+const fewestMinutes = 5;
 
 /**
  * Makes the schedule of a new volume that the fields ask for. Returns it as it will be; `undefined`: none is asked for.
  *
- * @throws ApiError as `authorize` and `destinationFor`
+ * @throws ApiError as `requireInProject` and `destinationFor`; BAD_REQUEST for a field of a schedule that is not asked for
  */
 export function beginVolumeBackups(
   ctx: RequestContext,
@@ -32,15 +32,18 @@ export function beginVolumeBackups(
   { meta, desired }: Volume,
   fields: VolumeBackupFields,
 ): Schedule | undefined {
+  requireEnabled(fields);
   if (fields.backup_enabled !== true) return undefined;
-  requireSchedules(ctx, desired.project_id);
+  const { backup_interval_minutes: minutes } = fields;
+  if (typeof minutes === 'number') requireMinutes(minutes);
+  requireInProject(ctx.principal, 'POST /backup-schedules', ctx.view, desired.project_id);
   const destination = destinationFor(ctx.view, fields.backup_destination_id, [], 'backup_destination_id');
   unit.require(destination);
   return unit.create('backup_schedule', scheduleId(ctx, meta.id), {
     project_id: desired.project_id,
     of: { kind: 'volume', id: meta.id },
     destination_id: destination.meta.id,
-    cron_expression: everyMinutes(fields.backup_interval_minutes ?? usualMinutes),
+    cron_expression: everyMinutes(minutes ?? usualMinutes),
     timezone: 'UTC',
     retention_count: fields.retention_count ?? 7,
     is_paused: false,
@@ -74,18 +77,12 @@ export function changeVolumeBackups(
     fields[field] !== undefined && fields[field] !== null && fields[field] !== shown[field];
   if (![...details, 'backup_enabled' as const].some(isSent)) return present;
   if (present === undefined) {
-    const stray = details.find(isSent);
-    if (typeof fields.backup_enabled !== 'boolean' && stray !== undefined)
-      throw badField(
-        'backup_enabled',
-        'required',
-        `backup_enabled is required with ${stray}, as the volume has no schedule`,
-      );
     if (fields.backup_enabled === true) requireOwnVolume(ctx.view, it);
     return beginVolumeBackups(ctx, unit, it, fields);
   }
-  requireSchedules(ctx, it.desired.project_id);
+  requireInProject(ctx.principal, 'POST /backup-schedules', ctx.view, it.desired.project_id);
   const { backup_enabled: enabled, backup_interval_minutes: minutes, retention_count } = fields;
+  if (typeof minutes === 'number' && isSent('backup_interval_minutes')) requireMinutes(minutes);
   const destination = isSent('backup_destination_id')
     ? destinationFor(ctx.view, fields.backup_destination_id, [], 'backup_destination_id')
     : undefined;
@@ -103,9 +100,19 @@ export function changeVolumeBackups(
   });
 }
 
-/** @throws ApiError FORBIDDEN unless the caller may make schedules in the project */
-function requireSchedules({ view, principal }: RequestContext, projectId: string): void {
-  const permission = permissions.get('POST /backup-schedules');
-  if (permission === undefined) throw new Error('The route that makes schedules has no row');
-  authorize(principal, permission, { tenant: view, project: referred(view, 'project', projectId, 'project_id') });
+/** @throws ApiError BAD_REQUEST for a field of a schedule, where the request does not say whether there is to be one */
+function requireEnabled(fields: VolumeBackupFields): void {
+  const stray = details.find((field) => fields[field] !== undefined && fields[field] !== null);
+  if (typeof fields.backup_enabled === 'boolean' || stray === undefined) return;
+  throw badField(
+    'backup_enabled',
+    'required',
+    `backup_enabled is required with ${stray}, as the volume has no schedule`,
+  );
+}
+
+/** @throws ApiError BAD_REQUEST */
+function requireMinutes(minutes: number): void {
+  if (minutes >= fewestMinutes) return;
+  throw badField('backup_interval_minutes', 'too_small', `backup_interval_minutes must be at least ${fewestMinutes}`);
 }
