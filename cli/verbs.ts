@@ -764,7 +764,7 @@ export const verbs: readonly Verb[] = [
     text: 'delete an object with what belongs to it; asks before it does',
     options: [
       yes,
-      new Option('--force', 'also an environment or a server that is in use'),
+      new Option('--force', 'also what is in use: an environment, a server, an application, a database'),
       new Option('--keep-data', 'of a template instance: its volumes and databases stay'),
       noWait,
     ],

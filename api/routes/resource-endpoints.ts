@@ -18,6 +18,7 @@ import { hasIndex } from '../resources/resource.ts';
 import type { Resource, Seen } from '../resources/resource.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { projectIdOf } from '../endpoint/subject.ts';
+import { referralsInWords } from '../workloads/env-references.ts';
 
 /** Where an endpoint is, and what it does in words. */
 interface At {
@@ -84,6 +85,8 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
   resource: Resource<K, A, S, M>,
   at: At,
   options: {
+    /** What the answer shows of other objects, where the unit changes these, too. */
+    seen?: (ctx: RequestContext, unit: Unit, changed: ReadonlyResource<K>) => S;
     body: z.ZodType<B> & Pick<z.ZodObject, 'shape'>;
     /** Counts against the smaller of the two rate limits. */
     heavy?: true;
@@ -95,7 +98,7 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
     ) => Promise<void>;
   },
 ) {
-  const { body: schema, heavy, change, check } = options;
+  const { body: schema, heavy, change, check, seen } = options;
   return defineEndpoint({
     ...at,
     method: 'PUT',
@@ -115,7 +118,10 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
       );
       if (body.labels !== undefined) unit.label(it, body.labels);
       await check?.(ctx, unit, { it, changed, body });
-      return ctx.commit(unit, () => resource.answerOf(changed, ctx.view));
+      const shown = seen?.(ctx, unit, changed);
+      return ctx.commit(unit, () =>
+        shown === undefined ? resource.answerOf(changed, ctx.view) : resource.show(changed, shown),
+      );
     },
   });
 }
@@ -127,6 +133,14 @@ export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
 export function needsForce(obstacle: string): ApiError {
   const message = `${obstacle}: delete them or send force=true`;
   return conflicting(message, [{ field: 'force', reason: 'force_needed', message }]);
+}
+
+/** @throws ApiError CONFLICT naming force, while variables of others refer to the object */
+export function requireUnreferredOrForce(...[view, it]: Parameters<typeof referralsInWords>): void {
+  const lack = referralsInWords(view, it);
+  if (lack === undefined) return;
+  const message = `${lack}: change them, or send force=true`;
+  throw conflicting(message, [{ field: 'force', reason: 'force_needed', message }]);
 }
 
 /** Deletes an object: with `check`, which adds guards to the unit, only if it does not throw. */

@@ -1,13 +1,16 @@
+import { isDeepStrictEqual } from 'node:util';
 import { defined } from '../../store/defined.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
+import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
 import type { DatabaseCreate, DatabaseSettings, DatabaseUpdate } from '../resources/database.ts';
 import { assign } from '../resources/object-fields.ts';
+import { requireInProject } from '../rights/in-project.ts';
 import { requireTimes, setArchive, wantedMode } from './archiving.ts';
 import { destinationFor, requireBackups } from './backing-up.ts';
 import { changedParameters, requireMemory } from './database-parameters.ts';
@@ -106,15 +109,53 @@ function schedule(
   });
 }
 
-/** Makes the schedule of a mode that has one, and requires that there is none with the mode none. @throws ApiError */
+/**
+ * Changes the first schedule of a database, which its fields are of: one that is sent as it is shown changes nothing. The times
+ * stay in the time zone of the schedule. @throws ApiError as `requireInProject` and `destinationFor`; BAD_REQUEST for times that are none
+ */
+function reschedule(
+  ctx: Context & Pick<RequestContext, 'principal'>,
+  unit: Unit,
+  present: ReadonlyResource<'backup_schedule'>,
+  body: DatabaseSettings,
+): void {
+  const { cron_expression: times, destination_id, retention_count } = present.desired;
+  const wanted = {
+    cron_expression: body.backup_schedule ?? times,
+    destination_id: body.backup_destination_id ?? destination_id,
+    retention_count: body.backup_retention_count ?? retention_count,
+  };
+  if (isDeepStrictEqual(wanted, { cron_expression: times, destination_id, retention_count })) return;
+  requireInProject(ctx.principal, 'PUT /backup-schedules/:id', ctx.view, present.desired.project_id);
+  if (wanted.cron_expression !== times) requireTimes(wanted.cron_expression, ctx);
+  if (wanted.destination_id !== destination_id) unit.require(destinationFor(ctx.view, wanted.destination_id));
+  unit.change(present, (draft) => void Object.assign(draft, wanted));
+}
+
+/** The schedule of a database as a unit leaves it, which its answer shows. */
+export function comingSchedule(
+  view: TenantView,
+  unit: Unit,
+  id: string,
+): ReadonlyResource<'backup_schedule'>['desired'] | null {
+  const written = unit.changes().objects.map(({ it }) => it);
+  const one = written.find((it) => isKind(it, 'backup_schedule') && it.desired.of.id === id);
+  const [first] = view.by('backup_schedule', 'of', id);
+  return (one !== undefined && isKind(one, 'backup_schedule') ? one : first)?.desired ?? null;
+}
+
+/**
+ * Makes or changes the schedule of a mode that has one, and requires that there is none with the mode none. @throws ApiError
+ */
 function setSchedule(
-  ctx: Context,
+  ctx: Context & Pick<RequestContext, 'principal'>,
   unit: Unit,
   { it, changed, body }: { it: Stored; changed: Stored; body: DatabaseSettings },
 ): void {
   const mode = wantedMode(body);
   const [first] = ctx.view.by('backup_schedule', 'of', it.meta.id);
   if (mode === 'scheduled' && first === undefined) schedule(ctx, unit, changed, body);
+  if (mode === 'scheduled' && first !== undefined) reschedule(ctx, unit, first, body);
   if (mode === 'none' && body.backup_mode === 'none' && it.desired.archive === undefined && first !== undefined)
     throw conflicting(`The database has backup schedule ${first.meta.id}: delete it, or pause it`);
 }

@@ -860,15 +860,25 @@ describe('a variable that refers to a database', () => {
     });
     const { data } = await owner.get(`/applications/${app.id}/dependencies`);
     expect(data.databases).toEqual([{ id, name }]);
-    const words = `Variables of ${app.name} refer to the database: change them first`;
-    expect(message(await owner.delete(`/databases/${id}`))).toEqual([409, words]);
-    expect(message(await owner.delete(`/databases/${id}?force=true`))[0]).not.toBe(200);
-    expect(message(await owner.put(`/databases/${id}`, { name: aName() }))).toEqual([409, words]);
+    const words = `Variables of ${app.name} refer to the database`;
+    const refused = await owner.delete(`/databases/${id}`);
+    expect(message(refused)).toEqual([409, `${words}: change them, or send force=true`]);
+    expect(refused.body.error?.details?.[0]?.reason).toBe('force_needed');
+    expect(message(await owner.put(`/databases/${id}`, { name: aName() }))).toEqual([
+      409,
+      `${words}: change them first`,
+    ]);
     expect((await owner.put(`/databases/${id}`, { name, memory_limit: '1g' })).status).toBe(200);
     expect((await owner.put(`/applications/${app.id}/env`, { env: { URL: 'none' } })).status).toBe(200);
     expect((await owner.get(`/databases/${id}/dependencies`)).data.applications).toEqual([]);
     expect((await owner.put(`/databases/${id}`, { name: aName() })).status).toBe(200);
     expect((await owner.delete(`/databases/${id}`)).data.status).toBe('deleting');
+  });
+
+  it('does not keep the database from being deleted by force', async () => {
+    const { id, name } = await database();
+    await application({ env: { URL: `\${databases.${name}.url}` } });
+    expect((await owner.delete(`/databases/${id}?force=true`)).data.status).toBe('deleting');
   });
 });
 

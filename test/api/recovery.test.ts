@@ -116,6 +116,29 @@ describe('the way in which a database is backed up', () => {
     ]);
   });
 
+  it('that is a schedule shows it at once, and changes it where the times, the destination or the count differ', async () => {
+    const asked = { backup_mode: 'scheduled', backup_schedule: '30 3 * * *', backup_retention_count: 3 };
+    const { data } = await create(asked);
+    expect(data).toMatchObject({ ...asked, backup_destination_id: destination });
+    const at = `/databases/${data.id}`;
+    const schedules = async () =>
+      (await owner.get('/backup-schedules')).data.filter((it: { database_id: string }) => it.database_id === data.id);
+    const [first] = await schedules();
+    const changed = { backup_mode: 'scheduled', backup_schedule: '0 4 * * *', backup_retention_count: 5 };
+    expect((await owner.put(at, changed)).data).toMatchObject(changed);
+    expect(await schedules()).toMatchObject([{ id: first.id, cron_expression: '0 4 * * *', retention_count: 5 }]);
+    expect(reason(await owner.put(at, { ...changed, backup_schedule: '61 * * * *' }))).toEqual([
+      400,
+      'backup_schedule',
+      'invalid',
+    ]);
+    const member = await world.user();
+    const role = { project_id: project, user_id: member.id, role: 'member' as const };
+    await world.create('member', randomUUID(), desiredState('member', role));
+    expect((await member.put(at, changed)).status).toBe(200);
+    expect((await member.put(at, { ...changed, backup_retention_count: 1 })).status).toBe(403);
+  });
+
   it.each<[string, object, unknown[]]>([
     ['another engine', { type: 'redis', backup_mode: 'pitr' }, [400, 'backup_mode', 'unsupported']],
     ['a contradiction', { backup_mode: 'pitr', pitr_enabled: false }, [400, 'pitr_enabled', 'conflict']],

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { application as kind } from '../../../store/kinds/application.ts';
-import { conflicting, notFound } from '../../ground/api-error.ts';
-import { referralsInWords } from '../../workloads/env-references.ts';
+import { notFound } from '../../ground/api-error.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { placeFrom } from '../../workloads/place.ts';
 import { referred } from '../../workloads/references.ts';
 import { addApplication, changeApplication } from '../../workloads/writing-application.ts';
-import { deleteEndpoint, Force, getEndpoint, listEndpoint } from '../resource-endpoints.ts';
+import { deleteEndpoint, Force, getEndpoint, listEndpoint, requireUnreferredOrForce } from '../resource-endpoints.ts';
 import {
   Application,
   ApplicationCreate,
@@ -100,10 +99,7 @@ export const deleteApplication = deleteEndpoint(
   {
     query: Force,
     async check({ view }, _, { it, query }) {
-      const lack = query.force === 'true' ? undefined : referralsInWords(view, it);
-      if (lack === undefined) return;
-      const message = `${lack}: change them, or send force=true`;
-      throw conflicting(message, [{ field: 'force', reason: 'force_needed', message }]);
+      if (query.force !== 'true') requireUnreferredOrForce(view, it);
     },
   },
 );

@@ -6,8 +6,16 @@ import { Database, DatabaseCreate, databases, DatabaseUpdate } from '../../resou
 import { placeFrom } from '../../workloads/place.ts';
 import { requirePort } from '../../workloads/ports.ts';
 import { requireUnpooled } from '../../workloads/pooling.ts';
-import { addDatabase, judgeDatabase, requireUnreferred, writeDatabase } from '../../workloads/writing-database.ts';
-import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint, updateEndpoint } from '../resource-endpoints.ts';
+import { addDatabase, comingSchedule, judgeDatabase, writeDatabase } from '../../workloads/writing-database.ts';
+import {
+  deleteEndpoint,
+  eventsEndpoint,
+  Force,
+  getEndpoint,
+  listEndpoint,
+  requireUnreferredOrForce,
+  updateEndpoint,
+} from '../resource-endpoints.ts';
 
 export const listDatabases = listEndpoint(databases, { path: '/databases', summary: 'Databases that one may see' });
 
@@ -29,7 +37,8 @@ export const createDatabase = defineEndpoint({
     const { view } = ctx;
     const unit = ctx.repo.begin();
     const it = addDatabase(ctx, unit, placeFrom(view, body), body);
-    return ctx.commit(unit, () => databases.answerOf(it, view));
+    const schedule = comingSchedule(view, unit, it.meta.id);
+    return ctx.commit(unit, () => databases.show(it, { schedule }));
   },
 });
 
@@ -43,6 +52,7 @@ export const updateDatabase = updateEndpoint(
   {
     body: DatabaseUpdate,
     change: writeDatabase,
+    seen: ({ view }, unit, { meta }) => ({ schedule: comingSchedule(view, unit, meta.id) }),
     async check(ctx, unit, input) {
       judgeDatabase(ctx, unit, input);
       requireUnpooled(ctx.view, input);
@@ -54,11 +64,12 @@ export const deleteDatabase = deleteEndpoint(
   databases,
   {
     path: '/databases/:id',
-    summary: 'Delete a database with its data; not while variables of applications refer to it',
+    summary: 'Delete a database with its data; one that variables of applications refer to only with force=true',
   },
   {
-    async check({ view }, _, { it }) {
-      requireUnreferred(view, it);
+    query: Force,
+    async check({ view }, _, { it, query }) {
+      if (query.force !== 'true') requireUnreferredOrForce(view, it);
     },
   },
 );
