@@ -3,12 +3,12 @@ import { utc, UtcTime } from '../../store/kinds/fields.ts';
 import { GlobalRole, KeyScope } from '../../store/kinds/identity.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { Line } from './fields.ts';
-import { Reference } from './object-fields.ts';
+import { objectFields, objectFieldsOf, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 
 export const User = z
   .object({
-    id: z.string(),
+    ...objectFields,
     email: z.string(),
     first_name: z.string(),
     last_name: z.string(),
@@ -16,9 +16,6 @@ export const User = z
     must_reset_password: z.boolean(),
     two_factor_enabled: z.boolean(),
     has_password: z.boolean(),
-    resource_version: z.string(),
-    created_at: z.string(),
-    updated_at: z.string(),
   })
   .meta({ id: 'User' });
 export type User = z.infer<typeof User>;
@@ -108,9 +105,10 @@ export const Email = z
   .max(254)
   .transform((address) => address.trim());
 
-export function toUser({ meta, desired }: ReadonlyResource<'user'>): User {
+export function toUser(it: ReadonlyResource<'user'>): User {
+  const { desired } = it;
   return {
-    id: meta.id,
+    ...objectFieldsOf(it),
     email: desired.email,
     first_name: desired.first_name,
     last_name: desired.last_name,
@@ -118,9 +116,6 @@ export function toUser({ meta, desired }: ReadonlyResource<'user'>): User {
     must_reset_password: desired.must_reset_password,
     two_factor_enabled: desired.two_factor_enabled,
     has_password: desired.password_hash !== undefined,
-    resource_version: String(meta.desiredRevision),
-    created_at: meta.createdAt,
-    updated_at: meta.updatedAt,
   };
 }
 
@@ -131,14 +126,13 @@ export function toLoginUser(user: ReadonlyResource<'user'>): z.infer<typeof Logi
 
 export const ServiceKey = z
   .object({
-    id: z.string(),
+    ...objectFields,
     name: z.string(),
     prefix: z.string(),
     scopes: z.array(KeyScope).nullable(),
     project_id: z.string().nullable(),
     expires_at: z.string().nullable(),
     parent_id: z.string().nullable().meta({ description: 'The key that made it, and with which it ends' }),
-    created_at: z.string(),
     last_used_at: z.string().nullable().meta({ description: 'Exact to ten minutes' }),
   })
   .meta({ id: 'ServiceKey' });
@@ -155,9 +149,12 @@ export const ServiceKeyCreate = z.strictObject({
   project_id: Reference.nullish(),
 });
 
-function toServiceKey({ meta, desired, observed }: ReadonlyResource<'service_key'>): ServiceKey {
+function toServiceKey(it: ReadonlyResource<'service_key'>): ServiceKey {
+  const { desired, observed } = it;
   return {
-    id: meta.id,
+    ...objectFieldsOf(it),
+    // it has no controller: what is observed of it is its use
+    observed_generation: it.meta.generation,
     name: desired.name,
     prefix: desired.prefix,
     scopes: desired.scopes === undefined ? null : [...desired.scopes],
@@ -165,7 +162,6 @@ function toServiceKey({ meta, desired, observed }: ReadonlyResource<'service_key
     // earlier releases stored the time as it was sent
     expires_at: desired.expires_at === undefined ? null : utc(desired.expires_at),
     parent_id: desired.parent_id ?? null,
-    created_at: meta.createdAt,
     last_used_at: observed?.last_used_at ?? null,
   };
 }

@@ -286,8 +286,14 @@ describe('SEC-37: a service key', () => {
         project_id: null,
         expires_at: null,
         parent_id: null,
-        created_at: expect.any(String),
         last_used_at: expect.any(String),
+        generation: 1,
+        observed_generation: 1,
+        resource_version: expect.any(String),
+        labels: {},
+        conditions: [],
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
       },
     ]);
     expect((await owner.delete(`/settings/service-keys/${id}`)).status).toBe(204);

@@ -38,6 +38,25 @@ describe('the users of a tenant', () => {
     expect((await owner.get('/users?status=disabled')).data).toEqual([]);
   });
 
+  it('and their keys carry what every object does', async () => {
+    const owner = await world.owner();
+    const made = await owner.post('/settings/service-keys', { name: 'ci' });
+    const shown = [
+      (await owner.get('/auth/me')).data,
+      (await owner.get('/users')).data[0],
+      (await owner.get('/settings/service-keys')).data[0],
+      made.data,
+    ];
+    const carried = { generation: 1, observed_generation: 1, labels: {}, conditions: [] };
+    for (const it of shown)
+      expect(it).toMatchObject({
+        ...carried,
+        resource_version: expect.stringMatching(/^\d+$/),
+        updated_at: expect.any(String),
+      });
+    expect((await owner.get('/users?labelSelector=team')).data).toEqual([]);
+  });
+
   it('are changed by whoever stands above them', async () => {
     const [owner, admin, other, user] = [
       await world.owner(),
