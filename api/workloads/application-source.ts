@@ -48,6 +48,8 @@ const ofComposeFiles: readonly (keyof Fields)[] = ['compose_file', 'compose_path
 /** What a build needs. Services of a compose file have it in their file. */
 const ofBuilds: readonly (keyof Fields)[] = ['dockerfile_path', 'build_context', 'build_args', 'build_secrets'];
 const ofComposeRepositories: readonly (keyof Fields)[] = ['repository_url', 'branch', 'git_credential_id'];
+/** What clients send with each source as a matter of form. It is not taken where the type has no use for it. */
+const formal: readonly (keyof Fields)[] = ['branch', 'dockerfile_path', 'build_context'];
 /** What each service of a compose file has for itself. */
 const ofServices: readonly (keyof Fields)[] = [
   'start_command',
@@ -115,7 +117,7 @@ function composeText(
 ): NonNullable<ComposeSource['compose_file']> {
   const { compose_file: text } = fields;
   for (const name of ofComposeRepositories)
-    if (fields[name] !== undefined && fields[name] !== null)
+    if (fields[name] !== undefined && fields[name] !== null && !isFormal(fields, name))
       throw badField(name, 'unsupported', `${name} belongs to a compose file in a repository: name it as compose_path`);
   if (typeof text === 'string' && Buffer.byteLength(text) > maxComposeBytes)
     throw badField('compose_file', 'limit', `compose_file must be at most ${maxComposeBytes / 1024} KiB`);
@@ -181,10 +183,15 @@ function needed(field: TextField, fields: Fields, before: string | undefined): s
   throw badField(field, 'required', `${field} is required for this source_type`);
 }
 
+/** A request that names the type says all of a source; one that does not wants to change the field. */
+function isFormal({ source_type }: Fields, name: keyof Fields): boolean {
+  return typeof source_type === 'string' && formal.includes(name);
+}
+
 /** Refuses values for another type of source, which would otherwise be dropped silently. */
 function refuse(fields: Fields, type: string, names: readonly (keyof Fields)[]): void {
   for (const name of names) {
-    if (fields[name] === undefined || fields[name] === null) continue;
+    if (fields[name] === undefined || fields[name] === null || isFormal(fields, name)) continue;
     const message = ofServices.includes(name)
       ? `${name} belongs to a service of the compose file: write it there`
       : `${name} does not belong to a source of type ${type}`;

@@ -235,6 +235,18 @@ describe('an application', () => {
     expect(refused.body.error?.details?.[0]).toMatchObject({ field: 'build_secrets', reason: 'unsupported' });
   });
 
+  it('takes no notice of what clients send of a repository with each source, unless that is to be changed', async () => {
+    const formal = { branch: 'main', dockerfile_path: 'Dockerfile', build_context: '.' };
+    const none = { branch: null, dockerfile_path: null, build_context: null };
+    const image = await owner.post('/applications', fields(formal));
+    expect([image.status, image.data]).toMatchObject([201, none]);
+    const compose_file = 'services: {web: {image: web:1}}';
+    const composed = fields({ source_type: 'compose', image_url: null, compose_file, ...formal });
+    expect((await owner.post('/applications', composed)).data).toMatchObject(none);
+    const changed = await owner.put(`/applications/${image.data.id}`, { branch: 'next' });
+    expect([changed.status, changed.body.error?.details?.[0]?.field]).toEqual([400, 'branch']);
+  });
+
   it('leaves the submodules of its repository out unless they are asked for', async () => {
     const git = {
       source_type: 'git',
