@@ -165,11 +165,12 @@ export const TemplateFromWorkloads = z
     application_ids: z.array(Reference).max(50).optional(),
     database_ids: z.array(Reference).max(50).optional(),
     volume_ids: z.array(Reference).max(50).optional().meta({ description: 'Those that applications mount come along' }),
+    function_ids: z.array(Reference).max(50).optional().meta({ description: 'Those that mount no volume' }),
   })
   .refine(
-    ({ application_ids = [], database_ids = [], volume_ids = [] }) =>
-      application_ids.length + database_ids.length + volume_ids.length > 0,
-    'Must name an application, a database or a volume',
+    ({ application_ids = [], database_ids = [], volume_ids = [], function_ids = [] }) =>
+      application_ids.length + database_ids.length + volume_ids.length + function_ids.length > 0,
+    'Must name an application, a database, a volume or a function',
   );
 
 export const VariableValues = z

@@ -9,19 +9,21 @@ import { unsealBuildArgs, unsealEnv } from '../workloads/application-env.ts';
 import { referred } from '../workloads/references.ts';
 import { escapeExpression, mentionText } from './expression.ts';
 import { printTemplate } from './print.ts';
-import type { Printed, PrintedApplication } from './print.ts';
+import type { Printed, PrintedApplication, PrintedFunction } from './print.ts';
 import { keyOf } from './resource-key.ts';
 import { isSecretName, mayBeSecret, Secrets } from './secrets.ts';
 
 type Context = Pick<RequestContext, 'view' | 'principal' | 'tenant' | 'sealer' | 'unsealer'>;
-type Workload = ReadonlyResource<'application' | 'database' | 'volume'>;
+type Workload = ReadonlyResource<'application' | 'database' | 'function' | 'volume'>;
 type Application = ReadonlyResource<'application'>;
+type Fn = ReadonlyResource<'function'>;
 
 /** Ids of what a template is to be made of. */
 export interface Sources {
   application_ids?: readonly string[] | undefined;
   database_ids?: readonly string[] | undefined;
   volume_ids?: readonly string[] | undefined;
+  function_ids?: readonly string[] | undefined;
 }
 
 /**
@@ -36,17 +38,21 @@ export function textOfWorkloads(ctx: Context, name: string, sources: Sources): s
 class Reverse {
   readonly #ctx: Context;
   readonly #applications: readonly Application[];
+  readonly #functions: readonly Fn[];
   readonly #databases = new Map<string, ReadonlyResource<'database'>>();
   readonly #volumes = new Map<string, ReadonlyResource<'volume'>>();
   readonly #keys = new Map<string, string>();
   readonly #secrets = new Secrets([]);
   readonly #domains: { name: string; type: 'domain'; description: string }[] = [];
 
-  constructor(ctx: Context, { application_ids = [], database_ids = [], volume_ids = [] }: Sources) {
+  constructor(ctx: Context, { application_ids = [], database_ids = [], volume_ids = [], function_ids = [] }: Sources) {
     this.#ctx = ctx;
     const { view } = ctx;
     this.#applications = [...new Set(application_ids)].map((id) =>
       this.#open(referred(view, 'application', id, 'application_ids')),
+    );
+    this.#functions = [...new Set(function_ids)].map((id) =>
+      this.#open(referred(view, 'function', id, 'function_ids')),
     );
     for (const id of database_ids) this.#databases.set(id, this.#open(referred(view, 'database', id, 'database_ids')));
     for (const id of volume_ids) this.#volumes.set(id, this.#open(referred(view, 'volume', id, 'volume_ids')));
@@ -55,7 +61,8 @@ class Reverse {
         this.#volumes.set(id, this.#open(referred(view, 'volume', id, 'application_ids')));
       for (const text of it.desired.config.references ?? []) this.#include(it, text);
     }
-    const all = [...this.#applications, ...this.#databases.values(), ...this.#volumes.values()];
+    for (const it of this.#functions) for (const text of it.desired.config.references ?? []) this.#include(it, text);
+    const all = [...this.#applications, ...this.#functions, ...this.#databases.values(), ...this.#volumes.values()];
     const places = new Set(all.map(({ desired }) => desired.environment_id));
     if (places.size > 1)
       throw badField(
@@ -73,7 +80,7 @@ class Reverse {
   }
 
   /** Takes along what a variable refers to. @throws ApiError CONFLICT for an application that was not named */
-  #include(of: Application, text: string): void {
+  #include(of: Application | Fn, text: string): void {
     const parsed = parseReferences(text);
     const [reference] = 'parts' in parsed ? parsed.parts : [];
     if (typeof reference !== 'object') return;
@@ -102,13 +109,14 @@ class Reverse {
   }
 
   text(name: string): string {
+    const holders: (Application | Fn)[] = [...this.#applications, ...this.#functions];
     const envs = new Map(
-      this.#applications.map(({ meta, desired }) => [meta.id, unsealEnv(this.#ctx, meta.id, desired.config.env)]),
+      holders.map(({ meta: { kind, id }, desired }) => [id, unsealEnv(this.#ctx, id, desired.config.env, kind)]),
     );
     // secrets that have a name of their own are known before texts that hold them
-    for (const [id, env] of envs)
-      for (const [key, value] of Object.entries(env))
-        if (!this.#isRead(id) || !hasReferences(value)) this.#secretIn(key, value);
+    for (const it of holders)
+      for (const [key, value] of Object.entries(envs.get(it.meta.id) ?? {}))
+        if (!isRead(it) || !hasReferences(value)) this.#secretIn(key, value);
     const printed: Omit<Printed, 'variables'> = {
       metadata: { name },
       volumes: [...this.#volumes.keys()].map((id) => ({ name: this.#key(id) })),
@@ -126,6 +134,7 @@ class Reverse {
         }),
       })),
       applications: this.#applications.map((it) => this.#application(it, envs.get(it.meta.id) ?? {})),
+      functions: this.#functions.map((it) => this.#function(it, envs.get(it.meta.id) ?? {})),
     };
     return printTemplate({ ...printed, variables: [...this.#domains, ...this.#secrets.variables()] });
   }
@@ -187,6 +196,36 @@ class Reverse {
     };
   }
 
+  /** @throws ApiError CONFLICT for a function with a volume, or with a secret in its code: a template has neither */
+  #function(it: Fn, values: Readonly<Record<string, string>>): PrintedFunction {
+    const { desired, meta } = it;
+    const { code, dependencies, trigger } = desired;
+    const refuse = (why: string) => conflicting(`Cannot make a template of function ${desired.name} as ${why}`);
+    if (desired.mounts.length > 0) throw refuse('it mounts a volume, which functions of a template cannot');
+    const [hidden] = this.#secrets.hide(code, `${this.#key(meta.id)}_SECRET`).names;
+    if (hidden !== undefined) throw refuse(`its code has a secret (${hidden}): let it read a variable instead`);
+    const env = this.#env(it, values);
+    const plain = defined({
+      dependencies,
+      trigger_type: trigger.type === 'http' ? undefined : trigger.type,
+      schedule: trigger.type === 'cron' ? trigger.schedule : undefined,
+      schedule_config: trigger.type === 'cron' ? { timezone: trigger.timezone } : undefined,
+      memory_limit: desired.memory_limit,
+      cpu_limit: desired.cpu_limit,
+      timeout_seconds: desired.timeout_seconds,
+      min_instances: desired.min_instances,
+      max_instances: desired.max_instances,
+      concurrency: desired.concurrency,
+    });
+    return {
+      name: this.#key(meta.id),
+      runtime: desired.runtime,
+      ...mapped(plain, escapeExpression),
+      code,
+      ...(Object.keys(env).length > 0 && { env }),
+    };
+  }
+
   /** @throws ApiError CONFLICT for a source that a template cannot have */
   #source({ meta, desired: { name, source, registry_id } }: Application): object {
     const refuse = (why: string) => conflicting(`Cannot make a template of application ${name} as ${why}`);
@@ -216,23 +255,17 @@ class Reverse {
     }
   }
 
-  /** Whether values of the application are read for references. */
-  #isRead(id: string): boolean {
-    return this.#ctx.view.get('application', id)?.desired.config.references !== undefined;
-  }
-
-  #env({ meta, desired }: Application, values: Readonly<Record<string, string>>): Record<string, string> {
-    const isRead = this.#isRead(meta.id);
+  #env(it: Application | Fn, values: Readonly<Record<string, string>>): Record<string, string> {
     return Object.fromEntries(
       Object.entries(values).map(([name, value]) => [
         name,
-        isRead ? this.#readValue(desired, name, value) : this.#plain(name, value),
+        isRead(it) ? this.#readValue(it.desired, name, value) : this.#plain(name, value),
       ]),
     );
   }
 
   /** A value with references to other objects. */
-  #readValue({ environment_id }: Application['desired'], name: string, value: string): string {
+  #readValue({ environment_id }: Pick<Application['desired'], 'environment_id'>, name: string, value: string): string {
     const parsed = parseReferences(value);
     if ('fault' in parsed) return this.#plain(name, value);
     if (parsed.parts.every((part) => typeof part === 'string')) return this.#plain(name, parsed.parts.join(''));
@@ -257,6 +290,11 @@ class Reverse {
     if (isSecretName(name)) return this.#secrets.nameOf(value, name);
     return mayBeSecret(name, value) ? this.#secrets.nameOf(value, name, false) : undefined;
   }
+}
+
+/** Whether values of the variables are read for references. */
+function isRead({ desired }: Application | Fn): boolean {
+  return desired.config.references !== undefined;
 }
 
 /** The fields with each text, also within lists and maps, changed by `by`. */

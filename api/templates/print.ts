@@ -6,6 +6,9 @@ import type { Variable } from './variables.ts';
 /** An application as a text has it: the fields of the API, with expressions in their values. */
 export type PrintedApplication = Readonly<Record<string, unknown>> & { readonly name: string };
 
+/** A function as a text has it, in the same way; its code has no expressions. */
+export type PrintedFunction = Readonly<Record<string, unknown>> & { readonly name: string; readonly code: string };
+
 /** A template before it is a text. Lists that are empty are left out. */
 export interface Printed {
   metadata: Readonly<Record<string, unknown>>;
@@ -13,6 +16,7 @@ export interface Printed {
   volumes: readonly Partial<TemplateVolume>[];
   databases: readonly (Partial<TemplateDatabase> & { name: string })[];
   applications: readonly PrintedApplication[];
+  functions?: readonly PrintedFunction[];
 }
 
 /** The text of a template. */

@@ -405,6 +405,48 @@ describe('POST /templates/from-workloads', () => {
     expect(world.keyring.unseal(sealed['GREETING']!, place)).toBe('costs ${5}');
   });
 
+  it('makes one of functions, with their code as it is', async () => {
+    const { project, environment, server } = await world.place(owner);
+    const at = { project_id: project, environment_id: environment, server_id: server };
+    await owner.post('/databases', { ...at, name: 'orders', type: 'redis' });
+    const code = 'export default () => new Response(`costs ${5} and $${databases.orders.url}`)';
+    const cron = { trigger_type: 'cron', schedule: '30 3 * * *', schedule_config: { timezone: 'Europe/Berlin' } };
+    const env = { CACHE: '${databases.orders.url}', API_KEY: 'a-very-secret-value' };
+    const fields = { runtime: 'node20', timeout_seconds: 7, dependencies: '{"left-pad":"1.3.0"}', ...cron };
+    const made = async (more: object): Promise<string> =>
+      (await owner.post('/functions', { ...at, ...fields, name: `Nightly ${randomUUID()}`, ...more })).data.id;
+    const templateOf = (id: string) =>
+      owner.post('/templates/from-workloads', { name: `copy-${randomUUID()}`, function_ids: [id] });
+    const template = await templateOf(await made({ name: 'Nightly', code, env }));
+    expect([template.status, template.body.error]).toEqual([201, undefined]);
+    expect(template.data.content).not.toContain('a-very-secret-value');
+    const other = await world.place(owner);
+    const again = await owner.post(`/templates/${template.data.id}/instantiate`, {
+      project_id: other.project,
+      environment_id: other.environment,
+      server_id: other.server,
+      name: 'copy',
+    });
+    expect([again.status, again.body.error]).toEqual([201, undefined]);
+    const { children } = (await world.repo.get('template_instance', again.data.id))!.desired;
+    expect(children.map(({ kind, key }) => [kind, key])).toEqual([
+      ['database', 'orders'],
+      ['function', 'nightly'],
+    ]);
+    expect(children[1]!.desired).toMatchObject({
+      code,
+      dependencies: fields.dependencies,
+      trigger: { type: 'cron', schedule: cron.schedule, timezone: 'Europe/Berlin' },
+      timeout_seconds: 7,
+      config: { references: ['${databases.copy-orders.url}'] },
+    });
+    const telling = await templateOf(await made({ code: 'export default "a-very-secret-value"', env }));
+    expect([telling.status, telling.body.error?.message]).toEqual([
+      409,
+      expect.stringContaining('its code has a secret'),
+    ]);
+  });
+
   it('shows no secret to those who may not see the application', async () => {
     const { project, environment, server } = await world.place(owner);
     const { data: app } = await owner.post('/applications', {
