@@ -976,7 +976,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a volume of a backup, for an application or for none, on any server of a project */
+        /** Make a volume of a backup, for an application, a function or neither, on any server of a project */
         post: operations["cloneVolumeBackup"];
         delete?: never;
         options?: never;
@@ -2172,7 +2172,7 @@ export interface paths {
         /** Change the name of a database to which no variable refers, its limits or parameters; other ones and another port restart it, its data stays */
         put: operations["updateDatabase"];
         post?: never;
-        /** Delete a database with its data; not while variables of applications refer to it */
+        /** Delete a database with its data; one that variables of applications refer to only with force=true */
         delete: operations["deleteDatabase"];
         options?: never;
         head?: never;
@@ -3067,7 +3067,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a template of applications, databases and volumes that there are; secrets become variables */
+        /** Make a template of applications, databases, volumes and functions that there are; secrets become variables */
         post: operations["templateFromWorkloads"];
         delete?: never;
         options?: never;
@@ -3420,6 +3420,34 @@ export interface components {
             observed_generation: number;
             last_transition_at: string;
         };
+        BackupProgress: {
+            /** @description Of the dump, before it is compressed */
+            done_bytes: number;
+            /** @description Since it began */
+            bytes_per_second: number;
+        };
+        /** @description What the last trial showed; null: it was never restored */
+        BackupVerification: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            restore_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
+        /** @description What the last trial showed; null: there was none yet */
+        ScheduleVerification: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            backup_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
         /** @description Databases and volumes whose data is copied, and of how many it is to come; null: they begin empty */
         ClonedData: {
             total: number;
@@ -3556,6 +3584,16 @@ export interface components {
         };
         User: {
             id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
             email: string;
             first_name: string;
             last_name: string;
@@ -3564,9 +3602,6 @@ export interface components {
             must_reset_password: boolean;
             two_factor_enabled: boolean;
             has_password: boolean;
-            resource_version: string;
-            created_at: string;
-            updated_at: string;
         };
         Login: {
             token: string;
@@ -3603,6 +3638,16 @@ export interface components {
         };
         Account: {
             id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
             email: string;
             first_name: string;
             last_name: string;
@@ -3611,9 +3656,6 @@ export interface components {
             must_reset_password: boolean;
             two_factor_enabled: boolean;
             has_password: boolean;
-            resource_version: string;
-            created_at: string;
-            updated_at: string;
             disabled: boolean;
             /** @description Projects in which a plain user who came by an invite to one may have rights; null: all */
             confined_to: string[] | null;
@@ -3714,6 +3756,16 @@ export interface components {
         };
         NewServiceKey: {
             id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
             name: string;
             prefix: string;
             scopes: ("read" | "deploy" | "write" | "admin")[] | null;
@@ -3721,7 +3773,6 @@ export interface components {
             expires_at: string | null;
             /** @description The key that made it, and with which it ends */
             parent_id: string | null;
-            created_at: string;
             /** @description Exact to ten minutes */
             last_used_at: string | null;
             /** @description Shown in this answer only */
@@ -3729,6 +3780,16 @@ export interface components {
         };
         ServiceKey: {
             id: string;
+            generation: number;
+            /** @description Generation that the controller has seen; 0 before the first; of what has none, `generation` */
+            observed_generation: number;
+            resource_version: string;
+            labels: {
+                [key: string]: string;
+            };
+            conditions: components["schemas"]["ConditionOutput"][];
+            created_at: string;
+            updated_at: string;
             name: string;
             prefix: string;
             scopes: ("read" | "deploy" | "write" | "admin")[] | null;
@@ -3736,7 +3797,6 @@ export interface components {
             expires_at: string | null;
             /** @description The key that made it, and with which it ends */
             parent_id: string | null;
-            created_at: string;
             /** @description Exact to ten minutes */
             last_used_at: string | null;
         };
@@ -3930,7 +3990,7 @@ export interface components {
             /** @enum {string} */
             status: "pending" | "running" | "verifying" | "completed" | "failed" | "expired" | "deleting";
             /** @description null unless its server sends it */
-            progress: components["schemas"]["BackupProgress"] | null;
+            progress: components["schemas"]["BackupProgressOutput"] | null;
             /** @description Of the object in the bucket */
             size_bytes: number | null;
             /** @description Of the dump before it was compressed */
@@ -3956,7 +4016,7 @@ export interface components {
             verified_at: string | null;
             /** @description When all of it was last restored and read */
             proven_at: string | null;
-            verification: components["schemas"]["BackupVerification"];
+            verification: components["schemas"]["BackupVerificationOutput"];
             /** @description From then on its object is removed, unless it is the last good one; null: it stays */
             expires_at: string | null;
             error: {
@@ -3964,23 +4024,6 @@ export interface components {
                 message: string;
             } | null;
         };
-        BackupProgress: {
-            /** @description Of the dump, before it is compressed */
-            done_bytes: number;
-            /** @description Since it began */
-            bytes_per_second: number;
-        };
-        /** @description What the last trial showed; null: it was never restored */
-        BackupVerification: {
-            /** @enum {string} */
-            status: "proven" | "not_proven";
-            at: string;
-            restore_id: string;
-            error: {
-                code: string;
-                message: string;
-            } | null;
-        } | null;
         Events: {
             /** @enum {string} */
             type: "normal" | "warning";
@@ -4029,21 +4072,10 @@ export interface components {
             verify_every: string | null;
             /** @description null: never, or once a backup of it is good */
             next_verify_at: string | null;
-            verification: components["schemas"]["ScheduleVerification"];
+            verification: components["schemas"]["ScheduleVerificationOutput"];
             /** @description Backups that were left out since it was made */
             missed: number;
         };
-        /** @description What the last trial showed; null: there was none yet */
-        ScheduleVerification: {
-            /** @enum {string} */
-            status: "proven" | "not_proven";
-            at: string;
-            backup_id: string;
-            error: {
-                code: string;
-                message: string;
-            } | null;
-        } | null;
         Restore: {
             id: string;
             generation: number;
@@ -4724,6 +4756,8 @@ export interface components {
             };
             masked: boolean;
             deployment_id: string | null;
+            /** @description Of the application, whose variables these are */
+            resource_version: string;
         };
         Deployment: {
             id: string;
@@ -6115,6 +6149,34 @@ export interface components {
             observed_generation: number;
             last_transition_at: string;
         };
+        BackupProgressOutput: {
+            /** @description Of the dump, before it is compressed */
+            done_bytes: number;
+            /** @description Since it began */
+            bytes_per_second: number;
+        };
+        /** @description What the last trial showed; null: it was never restored */
+        BackupVerificationOutput: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            restore_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
+        /** @description What the last trial showed; null: there was none yet */
+        ScheduleVerificationOutput: {
+            /** @enum {string} */
+            status: "proven" | "not_proven";
+            at: string;
+            backup_id: string;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+        } | null;
         /** @description Databases and volumes whose data is copied, and of how many it is to come; null: they begin empty */
         ClonedDataOutput: {
             total: number;
@@ -6278,7 +6340,10 @@ export interface operations {
     changePassword: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -6360,7 +6425,10 @@ export interface operations {
     updateMe: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
+                "If-Match"?: components["parameters"]["If-Match"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -6377,13 +6445,23 @@ export interface operations {
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
-                    has_password?: boolean;
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
                     /** @description Read-only: it may be sent back, and changes nothing */
                     created_at?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    has_password?: boolean;
                 };
             };
         };
@@ -7201,6 +7279,22 @@ export interface operations {
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
                     email?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     must_reset_password?: boolean;
@@ -7208,12 +7302,6 @@ export interface operations {
                     two_factor_enabled?: boolean;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     has_password?: boolean;
-                    /** @description Read-only: it may be sent back, and changes nothing */
-                    resource_version?: string;
-                    /** @description Read-only: it may be sent back, and changes nothing */
-                    created_at?: string;
-                    /** @description Read-only: it may be sent back, and changes nothing */
-                    updated_at?: string;
                 };
             };
         };
@@ -7294,6 +7382,8 @@ export interface operations {
                 /** @description Default -created_at; - in front: from high to low */
                 sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "email" | "-email" | "role" | "-role";
                 status?: ("active" | "disabled")[];
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
             };
             header?: never;
             path?: never;
@@ -7624,6 +7714,8 @@ export interface operations {
                 q?: string;
                 /** @description Default -created_at; - in front: from high to low */
                 sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
                 projectId?: string;
             };
             header?: never;
@@ -7689,6 +7781,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7755,6 +7848,8 @@ export interface operations {
                 q?: string;
                 /** @description Default -created_at; - in front: from high to low */
                 sort?: "created_at" | "-created_at" | "updated_at" | "-updated_at" | "name" | "-name";
+                /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
+                labelSelector?: string;
                 projectId?: string;
             };
             header?: never;
@@ -7866,7 +7961,7 @@ export interface operations {
                     password?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -7966,7 +8061,7 @@ export interface operations {
                     password?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -8151,7 +8246,7 @@ export interface operations {
                     allowed_projects?: ("all" | string[]) | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -8265,7 +8360,7 @@ export interface operations {
                     allowed_projects?: ("all" | string[]) | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -8434,7 +8529,7 @@ export interface operations {
                     untested?: boolean | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -8534,7 +8629,7 @@ export interface operations {
                     untested?: boolean | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -8757,7 +8852,7 @@ export interface operations {
                     secret_key: string;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -8868,7 +8963,7 @@ export interface operations {
                     secret_key?: string;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -9132,7 +9227,7 @@ export interface operations {
                     expires_at?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -9219,7 +9314,10 @@ export interface operations {
     };
     createBackupsOfApplication: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
             header?: {
                 /** @description Names the request: repeated within 24 hours it is answered as the first time */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
@@ -9237,7 +9335,7 @@ export interface operations {
                     expires_at?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -9293,7 +9391,7 @@ export interface operations {
                     expires_at?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -9388,7 +9486,92 @@ export interface operations {
                     expires_at?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    environment_id?: string;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    kind?: "database" | "volume";
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    name?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    type?: ("postgres" | "mysql" | "mariadb" | "redis" | "mongodb") | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    version?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    schedule_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    destination_id?: string;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    method?: "logical" | "physical" | "snapshot";
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    trigger?: "manual" | "schedule";
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "pending" | "running" | "verifying" | "completed" | "failed" | "expired" | "deleting";
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    progress?: components["schemas"]["BackupProgress"] | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    size_bytes?: number | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    dump_bytes?: number | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    changed_files?: number | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    left_out?: number | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    notes?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    checksum_sha256?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    object_key?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    requested_by?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    requested_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    started_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    completed_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    verified_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    proven_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    verification?: components["schemas"]["BackupVerification"];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    error?: {
+                        code: string;
+                        message: string;
+                    } | null;
                 };
             };
         };
@@ -9685,7 +9868,7 @@ export interface operations {
                     verify_every?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -9792,7 +9975,52 @@ export interface operations {
                     verify_every?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    observed_generation?: number;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    resource_version?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    conditions?: components["schemas"]["Condition"][];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    created_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    updated_at?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    project_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    environment_id?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    name?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    database_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    volume_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    application_id?: string | null;
+                    /**
+                     * @description Read-only: it may be sent back, and changes nothing
+                     * @enum {string}
+                     */
+                    status?: "active" | "overdue" | "paused" | "deleting";
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    next_run_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    last_run_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    last_backup_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    last_success_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    next_verify_at?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    verification?: components["schemas"]["ScheduleVerification"];
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    missed?: number;
                 };
             };
         };
@@ -10408,7 +10636,8 @@ export interface operations {
                 "application/json": {
                     /** @description Of the new volume; by default that of the former one */
                     name?: string | null;
-                    workload_type?: "application" | null;
+                    /** @description By default what workload_id is of */
+                    workload_type?: ("application" | "function") | null;
                     /** @description What is to mount it; it is then on the server of that */
                     workload_id?: string | null;
                     /** @description Needed with workload_id */
@@ -10571,7 +10800,7 @@ export interface operations {
                     auto_error_tracking_enabled?: boolean | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -10671,7 +10900,7 @@ export interface operations {
                     auto_error_tracking_enabled?: boolean | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -11610,7 +11839,7 @@ export interface operations {
                     git_branch?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -11711,7 +11940,7 @@ export interface operations {
                     git_branch?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -11953,7 +12182,7 @@ export interface operations {
                     allowed_projects?: ("all" | string[]) | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description The host key of the machine, which is pinned before the first login. Without it the first one shown is */
                     host_key?: {
                         fingerprint: string;
@@ -12074,7 +12303,7 @@ export interface operations {
                     allowed_projects?: ("all" | string[]) | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -13206,7 +13435,7 @@ export interface operations {
                     domains?: components["schemas"]["DomainInput"][] | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     repository_url?: string | null;
                     /** @description A branch, else a tag; or all digits of the id of a commit */
                     branch?: string | null;
@@ -13382,7 +13611,7 @@ export interface operations {
                     domains?: components["schemas"]["DomainInput"][] | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     repository_url?: string | null;
                     /** @description A branch, else a tag; or all digits of the id of a commit */
                     branch?: string | null;
@@ -13683,6 +13912,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13704,7 +13934,10 @@ export interface operations {
     };
     replaceEnv: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
             header?: {
                 /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
                 "If-Match"?: components["parameters"]["If-Match"];
@@ -13730,6 +13963,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13752,7 +13986,10 @@ export interface operations {
     };
     mergeEnv: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Seconds to wait until the answered object has settled or failed */
+                wait?: number;
+            };
             header?: {
                 /** @description The version that is to be changed, quoted as in ETag; another present one is 409 */
                 "If-Match"?: components["parameters"]["If-Match"];
@@ -13778,6 +14015,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15133,7 +15371,7 @@ export interface operations {
                     connection_pooling?: boolean | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     name: string;
                     /** @enum {string} */
                     type: "postgres" | "mysql" | "mariadb" | "redis" | "mongodb";
@@ -15253,7 +15491,7 @@ export interface operations {
                     connection_pooling?: boolean | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     name?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
@@ -15340,6 +15578,7 @@ export interface operations {
     deleteDatabase: {
         parameters: {
             query?: {
+                force?: "true" | "false";
                 /** @description Seconds to wait until the answered object has settled or failed */
                 wait?: number;
             };
@@ -16197,7 +16436,7 @@ export interface operations {
                     } | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     name: string;
                     /** @enum {string} */
                     runtime: "node20" | "python3" | "go" | "bun" | "deno";
@@ -16323,7 +16562,7 @@ export interface operations {
                     } | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     name?: string;
                     /** @enum {string} */
                     runtime?: "node20" | "python3" | "go" | "bun" | "deno";
@@ -17426,7 +17665,7 @@ export interface operations {
                     name: string;
                     /** @description Makes its schedule, or pauses it; the other fields of backups are kept only where there is one */
                     backup_enabled?: boolean | null;
-                    /** @description Minutes between two backups; by default 1440 */
+                    /** @description Minutes between two backups, at least 5; by default 1440 */
                     backup_interval_minutes?: number | null;
                     /** @description By default the only one that there is */
                     backup_destination_id?: string | null;
@@ -17434,7 +17673,7 @@ export interface operations {
                     retention_count?: number | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -17528,7 +17767,7 @@ export interface operations {
                     name?: string;
                     /** @description Makes its schedule, or pauses it; the other fields of backups are kept only where there is one */
                     backup_enabled?: boolean | null;
-                    /** @description Minutes between two backups; by default 1440 */
+                    /** @description Minutes between two backups, at least 5; by default 1440 */
                     backup_interval_minutes?: number | null;
                     /** @description By default the only one that there is */
                     backup_destination_id?: string | null;
@@ -17536,7 +17775,7 @@ export interface operations {
                     retention_count?: number | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -17885,7 +18124,7 @@ export interface operations {
                     from_backup?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -17980,7 +18219,7 @@ export interface operations {
                     ttl_seconds?: number;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -18318,7 +18557,7 @@ export interface operations {
                     tags?: string[] | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description YAML, at most 256 KiB */
                     content: string;
                 };
@@ -18417,7 +18656,7 @@ export interface operations {
                     tags?: string[] | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description null: as it is */
                     content?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -18572,7 +18811,7 @@ export interface operations {
                     tags?: string[] | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @constant */
                     format: "setpoint/template/v1";
                     /** @description YAML, at most 256 KiB */
@@ -18735,11 +18974,13 @@ export interface operations {
                     tags?: string[] | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     application_ids?: string[];
                     database_ids?: string[];
                     /** @description Those that applications mount come along */
                     volume_ids?: string[];
+                    /** @description Those that mount no volume */
+                    function_ids?: string[];
                 };
             };
         };
@@ -19008,7 +19249,7 @@ export interface operations {
                     } | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -19238,7 +19479,7 @@ export interface operations {
                     git_credential_id?: string | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -19365,7 +19606,7 @@ export interface operations {
                     take_over?: boolean;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
@@ -19744,7 +19985,7 @@ export interface operations {
                     } | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                 };
             };
         };
@@ -19847,7 +20088,7 @@ export interface operations {
                     } | null;
                     labels?: {
                         [key: string]: string;
-                    };
+                    } | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     id?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
