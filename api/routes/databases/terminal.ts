@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { engines } from '../../../databases/engines.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
-import { badField } from '../../ground/api-error.ts';
 import { instanceOf } from '../../workloads/database-queries.ts';
 import {
   MadeTerminal,
@@ -19,16 +18,13 @@ export const createDatabaseTerminal = defineEndpoint({
   heavy: true,
   body: z.strictObject({
     shell: TerminalShell.optional().meta({ description: 'A program of the container in place of the client' }),
-    instance_id: z.string().max(200).optional().meta({ description: 'Its only instance' }),
     ...terminalSize,
   }),
   response: MadeTerminal,
   status: 201,
-  handle: async (ctx, { it, body: { shell, instance_id: named, cols, rows } }) => {
+  handle: async (ctx, { it, body: { shell, cols, rows } }) => {
     const { server_id, type } = it.desired;
     const instance_id = instanceOf(ctx.view, it, 'open a terminal');
-    if (named !== undefined && named !== instance_id)
-      throw badField('instance_id', 'unknown', `The database has no instance ${named}: it has ${instance_id} alone`);
     requireTerminals(ctx.view, server_id, 'streams.duplex', 'terminals');
     return makeTerminal(ctx, it, 'POST /databases/:id/terminal', {
       in: 'database',
