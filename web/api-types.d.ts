@@ -16301,8 +16301,6 @@ export interface operations {
                 "application/json": {
                     /** @description A program of the container in place of the client */
                     shell?: string;
-                    /** @description Its only instance */
-                    instance_id?: string;
                     /** @default 80 */
                     cols?: number;
                     /** @default 24 */
