@@ -32,7 +32,12 @@ const whole = liveEngines.filter((type) => type !== 'redis');
 const durabilities: readonly Durability[] = [
   ...whole.map((type) => ({ type, how: 'all that it acknowledged', forgetsMs: 0 })),
   { type: 'redis', how: 'all that it acknowledged two seconds before', forgetsMs: 2_000 },
-  { type: 'redis', how: 'all that it acknowledged', parameters: { appendfsync: 'always' }, forgetsMs: 0 },
+  {
+    type: 'redis',
+    how: 'all that it acknowledged, with appendfsync=always',
+    parameters: { appendfsync: 'always' },
+    forgetsMs: 0,
+  },
 ];
 /** What was acknowledged before a death is read within this time. */
 const onItsWayMs = 1_000;
@@ -46,7 +51,7 @@ describe('a database that is written to and killed', () => {
   afterAll(() => town[Symbol.asyncDispose]());
 
   it.each(durabilities)(
-    'has $how, of type $type with $parameters',
+    'of type $type has $how',
     async ({ type, parameters, forgetsMs }) => {
       const how = numbered[type];
       const database = await LiveDatabase.create(town, type, parameters && { parameters });
