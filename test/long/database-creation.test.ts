@@ -5,7 +5,7 @@ import type { Installation } from '../harness/installation.ts';
 import { databaseTown, LiveDatabase, liveEngines } from '../harness/live-database.ts';
 
 /** When a program is killed, as parts of the time that a creation takes alone. */
-const instants = [0.1, 0.4, 0.8];
+const instants = [0.15, 0.6];
 
 describe('the creation of a database', () => {
   let town: Installation;
