@@ -34,7 +34,7 @@ interface Dialect {
   storage: Question;
   /** By how much the storage may differ, where it changes all the time. */
   storageMargin: number;
-  /** What is typed into a terminal, and what is shown of the answer alone. */
+  /** What is typed into a terminal, as a keyboard sends it, and what is shown of the answer alone. */
   typed: readonly [line: string, shown: string];
   /** What it logs once at each end that is asked for. */
   lastLine: RegExp;
@@ -58,7 +58,7 @@ const ofMysql = (before = ''): Dialect => ({
     /^(\d+)$/,
   ],
   storageMargin: 0,
-  typed: ['select 1;\n', '1 row in set'],
+  typed: ['select 1;\r', '1 row in set'],
   lastLine: /Shutdown complete/,
 });
 const dialects: Readonly<Record<DatabaseEngine, Dialect>> = {
@@ -69,7 +69,7 @@ const dialects: Readonly<Record<DatabaseEngine, Dialect>> = {
     uptime: [['-XqtAc', 'SELECT extract(epoch FROM now() - pg_postmaster_start_time())::int'], /^(\d+)$/],
     storage: [['-XqtAc', 'SELECT sum(pg_database_size(datname)) FROM pg_database WHERE NOT datistemplate'], /^(\d+)$/],
     storageMargin: 0,
-    typed: ['select 1;\n', '(1 row)'],
+    typed: ['select 1;\r', '(1 row)'],
     lastLine: /database system is shut down/,
   },
   mysql: ofMysql('SET SESSION information_schema_stats_expiry = 0; '),
@@ -81,7 +81,7 @@ const dialects: Readonly<Record<DatabaseEngine, Dialect>> = {
     uptime: [['INFO', 'server'], /^uptime_in_seconds:(\d+)/m],
     storage: [['INFO', 'memory'], /^used_memory:(\d+)/m],
     storageMargin: 256 * KiB,
-    typed: ['PING\n', 'PONG'],
+    typed: ['PING\r', 'PONG'],
     lastLine: /bye bye/,
   },
 };
