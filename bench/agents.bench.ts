@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { freePort } from '../test/harness/program.ts';
 import { until } from '../test/harness/until.ts';
+import { comeToRest, revisionOf } from './at-rest.ts';
 import type { Bench } from './bench.ts';
 import { Child } from './child.ts';
 import { logIn } from './control-plane.ts';
@@ -18,8 +18,6 @@ import { startServer } from './server-process.ts';
 const count = 500;
 const perAgent = 10;
 const timeoutMs = 300_000;
-/** After this time without a write, the store is at rest. */
-const quietMs = 12_000;
 const idleMs = 20_000;
 const betweenRequestsMs = 20;
 
@@ -109,30 +107,6 @@ async function measureInstallation(data: string, path: string, agents: AgentsArg
   const { peakMb: peak } = await usageOf(server.pid);
   const idle = { memory: after.memoryMb, cpu, writes };
   return { connectS, deployPerSecond, ...idle, againS, settledS, p99, writeP99, writesAgain, peak };
-}
-
-/** Resolves when nothing was written for `quietMs`. */
-async function comeToRest(path: string): Promise<void> {
-  let last = revisionOf(path);
-  let since = performance.now();
-  await until(
-    'the store is at rest',
-    async () => {
-      const now = revisionOf(path);
-      if (now !== last) since = performance.now();
-      last = now;
-      return performance.now() - since > quietMs;
-    },
-    { timeoutMs, everyMs: 500 },
-  );
-}
-
-/** Reads the revision directly from the file, while another process uses it. */
-function revisionOf(path: string): number {
-  const db = new DatabaseSync(path, { readOnly: true });
-  const row = db.prepare("SELECT v FROM meta WHERE k = 'revision'").get();
-  db.close();
-  return Number(row?.['v']);
 }
 
 const Page = z.object({ data: z.array(z.object({ id: z.string() })), meta: z.object({ total: z.number() }) });

@@ -77,7 +77,10 @@ const known: Parameters = {
 };
 
 /** What MySQL and MariaDB have in common. Their variables differ by a prefix, their programs by name. */
-export function ofMysql(prefix: 'MYSQL' | 'MARIADB', { program, server }: { program: string; server: string }) {
+export function ofMysql(
+  prefix: 'MYSQL' | 'MARIADB',
+  { program, server, beforeSizes = '' }: { program: string; server: string; /** A statement. */ beforeSizes?: string },
+) {
   const asking = [program, `--defaults-file=${clientFile}`, '--connect-timeout=5', '--batch', '--skip-column-names'];
   return {
     port: 3306,
@@ -125,7 +128,7 @@ export function ofMysql(prefix: 'MYSQL' | 'MARIADB', { program, server }: { prog
     storage: {
       command: [
         ...asking,
-        '--execute=SELECT SUM(COALESCE(data_length, 0) + COALESCE(index_length, 0)), table_schema ' +
+        `--execute=${beforeSizes}SELECT SUM(COALESCE(data_length, 0) + COALESCE(index_length, 0)), table_schema ` +
           "FROM information_schema.tables WHERE table_schema NOT IN ('information_schema', 'performance_schema') " +
           'GROUP BY table_schema ORDER BY 1 DESC LIMIT 50',
       ],
@@ -257,7 +260,12 @@ const dialect: Dialect = {
 };
 
 export const mysql: Engine = {
-  ...ofMysql('MYSQL', { program: 'mysql', server: 'mysqld' }),
+  ...ofMysql('MYSQL', {
+    program: 'mysql',
+    server: 'mysqld',
+    // it keeps the sizes of tables for a day otherwise, once somebody has asked for them
+    beforeSizes: 'SET SESSION information_schema_stats_expiry = 0; ',
+  }),
   type: 'mysql',
   word: 'MySQL',
   versions: ['8.4', '9'],

@@ -15,6 +15,8 @@ import { desiredState } from '../harness/states.ts';
 import { serviceSpec } from '../harness/wire-items.ts';
 
 const unlimited = { perMinute: 0, burst: 1 };
+/** What means something to a shell or to statements of SQL. */
+const quoted = ['a b', ' a', "o'brien", 'a"b', 'a`b', String.raw`a\b`, 'a;b', 'a$b', 'a\nb'];
 const printable = Array.from({ length: 0x7f - 0x20 }, (_, at) => String.fromCharCode(0x20 + at)).join('');
 
 let world: ApiWorld;
@@ -163,16 +165,16 @@ describe('a new database', () => {
   });
 
   it.each([
-    ['postgres', 'database_user', ['postgres', 'pg_monitor', '1st', 'a b', "o'brien", 'naïve', '', 'u'.repeat(64)]],
-    ['postgres', 'database_name', ['postgres', 'template0', 'template1', 'a/b', 'a"b', 'd'.repeat(64)]],
-    ['mysql', 'database_user', ['root', 'mysql.sys', 'a@b', 'u'.repeat(33)]],
-    ['mysql', 'database_name', ['mysql', 'sys', 'information_schema', 'performance_schema', 'a`b']],
-    ['mariadb', 'database_user', ['root', 'mariadb.sys', 'u'.repeat(33)]],
-    ['mariadb', 'database_name', ['mysql', 'performance_schema']],
-    ['redis', 'database_user', ['app', 'default2', 'Default']],
-    ['redis', 'database_name', ['16', '-1', 'app', '01']],
-    ['mongodb', 'database_user', ['a.b', '$where', 'a b']],
-    ['mongodb', 'database_name', ['admin', 'local', 'config', 'a.b', '$x']],
+    ['postgres', 'database_user', ['postgres', 'pg_monitor', '1st', ...quoted, 'naïve', '', 'u'.repeat(64)]],
+    ['postgres', 'database_name', ['postgres', 'template0', 'template1', 'a/b', ...quoted, 'd'.repeat(64)]],
+    ['mysql', 'database_user', ['root', 'mysql.sys', 'a@b', ...quoted, 'u'.repeat(33)]],
+    ['mysql', 'database_name', ['mysql', 'sys', 'information_schema', 'performance_schema', ...quoted]],
+    ['mariadb', 'database_user', ['root', 'mariadb.sys', ...quoted, 'u'.repeat(33)]],
+    ['mariadb', 'database_name', ['mysql', 'performance_schema', ...quoted]],
+    ['redis', 'database_user', ['app', 'default2', 'Default', ...quoted]],
+    ['redis', 'database_name', ['16', '-1', 'app', '01', '"0"', ' 0']],
+    ['mongodb', 'database_user', ['a.b', '$where', ...quoted]],
+    ['mongodb', 'database_name', ['admin', 'local', 'config', 'a.b', '$x', ...quoted]],
   ])('of %s has no %s that its engine uses itself or cannot have', async (type, field, values) => {
     for (const value of values)
       expect([value, reasons(await ask({ type, [field]: value }))]).toEqual([value, [400, [field]]]);

@@ -4,6 +4,7 @@ import { routeName } from '../../api/endpoint/endpoint.ts';
 import { permissions } from '../../api/rights/permissions.ts';
 import { resourceOf } from '../../api/resources/resources.ts';
 import { applicationVerbs } from '../../rules/application.ts';
+import { databaseVerbs } from '../../rules/database.ts';
 import { deploymentVerbs } from '../../rules/deployment.ts';
 import { environmentVerbs } from '../../rules/environment.ts';
 import { projectVerbs } from '../../rules/project.ts';
@@ -20,7 +21,7 @@ import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { ask, setStage } from '../harness/stage.ts';
 import type { Stage } from '../harness/stage.ts';
-import { exampleOf } from './examples.ts';
+import { databaseOf, exampleOf } from './examples.ts';
 
 /** Every cell of the tables in `rules/` against the handlers: what the console offers is what the API accepts. */
 let world: ApiWorld;
@@ -34,7 +35,7 @@ afterAll(async () => {
   expect(world.faults).toEqual([]);
 });
 
-type Kind = 'project' | 'environment' | 'server' | 'application' | 'deployment';
+type Kind = 'project' | 'environment' | 'server' | 'application' | 'database' | 'deployment';
 
 interface Situation<K extends Kind> {
   desired?: (draft: DesiredOf<K>, stage: Stage) => void;
@@ -75,6 +76,18 @@ const kinds = [
       ended: { ...application('stopped'), reason: 'Completed' },
       stopping: application('running', true),
       stopped: application('stopped', true),
+      deleting: { isDeleting: true },
+    },
+  }),
+  walked('database', {
+    table: databaseVerbs,
+    id: databaseOf,
+    states: {
+      running: { phase: 'running' },
+      provisioning: { phase: 'provisioning' },
+      error: { phase: 'error' },
+      stopping: { desired: (draft) => void (draft.run = 'stopped'), phase: 'running' },
+      stopped: { desired: (draft) => void (draft.run = 'stopped'), phase: 'stopped' },
       deleting: { isDeleting: true },
     },
   }),
@@ -155,10 +168,10 @@ it.each(cells)('%s: %s while %s', async (kind, verb, state, how) => {
   const { table, query = '' } = how;
   const { route } = table.verbs[verb]!;
   const stage = await setStage(world, permissions.get(route)?.grants.owner === '-' ? 'superadmin' : 'owner');
-  const id = how.id(stage, state);
   const endpoint = endpoints.find((one) => routeName(one) === route)!;
   const example = exampleOf(endpoint);
   await example.before?.(stage);
+  const id = how.id(stage, state);
   await bring(stage, kind, id, how.states[state] as Situation<typeof kind>);
   const before = shown(stage, kind, id);
   expect(table.stateOf(before), 'The stage is in the state').toBe(state);

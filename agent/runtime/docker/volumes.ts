@@ -19,6 +19,12 @@ const Listed = z.object({ Volumes: z.array(z.object({ Name: z.string(), Labels }
 /** Creation and removal write and walk the disk, which can be slow. */
 const slowMs = 120_000;
 
+/**
+ * No limit, as without it. A prune of the engine takes each volume that no container mounts, those of stopped workloads, too,
+ * but none that has an option.
+ */
+const unbounded = { size: '0' };
+
 type Verbs = Pick<
   ContainerRuntime,
   'ensureVolume' | 'openVolume' | 'volume' | 'volumes' | 'removeVolume' | 'volumeUsage'
@@ -28,12 +34,9 @@ type Verbs = Pick<
 export function volumes(engine: Engine): Verbs {
   return {
     async ensureVolume(name, labels, signal) {
-      const body = { Name: name, Driver: 'local', Labels: labels };
-      const call = { method: 'POST', path: ['volumes', 'create'], body, timeoutMs: slowMs } as const;
       const taken = `A volume named ${name} exists already and bears other labels`;
       try {
-        // For a name that exists, the engine answers with what exists, whatever its labels.
-        const { Labels: own, Mountpoint } = Found.parse(await engine.call(call, signal));
+        const { Labels: own, Mountpoint } = await make(engine, name, labels, signal);
         if (bears(own, labels)) return await openToAll(Mountpoint);
       } catch (error) {
         // The volume has another driver.
@@ -86,6 +89,27 @@ export function volumes(engine: Engine): Verbs {
       });
     },
   };
+}
+
+/**
+ * Makes a volume that has an option, where the engine takes it. For a name that exists, the engine answers with what exists,
+ * whatever its labels.
+ */
+async function make(
+  engine: Engine,
+  name: string,
+  labels: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<z.infer<typeof Found>> {
+  const call = (further: object) => {
+    const body = { Name: name, Driver: 'local', Labels: labels, ...further };
+    return engine.call({ method: 'POST', path: ['volumes', 'create'], body, timeoutMs: slowMs }, signal);
+  };
+  const made = call({ DriverOpts: unbounded }).catch((error: unknown) => {
+    if (isStatus(error, 400)) return call({});
+    throw error;
+  });
+  return Found.parse(await made);
 }
 
 /**

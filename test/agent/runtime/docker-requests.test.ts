@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../../time/clock.ts';
 import { defaultContainerLimits, dockerRuntime } from '../../../agent/runtime/docker/docker-runtime.ts';
@@ -332,6 +335,30 @@ test('a volume of another driver has taken the name', async () => {
       await expect(making).rejects.toMatchObject({ code: 'name_taken' });
     },
   );
+});
+
+test('a volume has an option where the engine takes it, so that no prune takes the volume', async () => {
+  const own = { [labels.server]: 'server-1' };
+  const folder = await mkdtemp(join(tmpdir(), 'setpoint-volume-'));
+  const answer = { status: 201, body: { Name: 'data', Labels: own, Mountpoint: folder } };
+  const refusal = { status: 400, body: { message: 'create data: invalid option: "size"' } };
+  try {
+    for (const takes of [true, false]) {
+      const asking: unknown[] = [];
+      await asked(
+        ({ body }) => {
+          asking.push(body);
+          return takes || asking.length > 1 ? answer : refusal;
+        },
+        (runtime) => runtime.ensureVolume('data', own, signal()),
+      );
+      const body = { Name: 'data', Driver: 'local', Labels: own };
+      const withOption = { ...body, DriverOpts: { size: '0' } };
+      expect(asking).toEqual(takes ? [withOption] : [withOption, body]);
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 /** Real time without pauses, and the milliseconds of each; the deadlines of calls never fire. */

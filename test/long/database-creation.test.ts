@@ -1,0 +1,52 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { docker } from '../harness/engine.ts';
+import type { Installation } from '../harness/installation.ts';
+import { databaseTown, LiveDatabase, liveEngines } from '../harness/live-database.ts';
+
+/** When a program is killed, as parts of the time that a creation takes alone. */
+const instants = [0.15, 0.6];
+
+describe('the creation of a database', () => {
+  let town: Installation;
+
+  beforeAll(async () => {
+    town = await databaseTown(liveEngines);
+  }, 600_000);
+  afterAll(() => town[Symbol.asyncDispose]());
+
+  /** All volumes of the engine: also those without a name, which an image declares. */
+  const volumes = async (): Promise<string[]> => (await docker('volume', 'ls', '--quiet')).split('\n').toSorted();
+
+  it.each(liveEngines)(
+    'of %s ends with one container and one volume, whenever agent and control plane are killed',
+    async (type) => {
+      const before = await volumes();
+      const begun = performance.now();
+      const first = await LiveDatabase.create(town, type);
+      await first.is('running');
+      const tookMs = performance.now() - begun;
+      console.log(`${type}: ready after ${(tookMs / 1000).toFixed(1)} s`);
+      await first.delete();
+
+      const programs = { agent: town.agent, 'control plane': town.replicas[0]!.program };
+      for (const [victim, program] of Object.entries(programs))
+        for (const instant of instants) {
+          const where = `the ${victim} was killed after ${Math.round(instant * tookMs)} ms`;
+          const database = await LiveDatabase.create(town, type);
+          await delay(instant * tookMs); // the instant of the kill is the point of the test
+          await program.restart();
+          await town.ready();
+          await database.is('running');
+          const container = await database.container();
+          expect(await volumes(), where).toEqual([...before, database.volume].toSorted());
+          const mounts = await docker('inspect', '--format', '{{range .Mounts}}{{.Name}} {{end}}', container);
+          expect(mounts.split(' '), where).toContain(database.volume);
+          await database.delete();
+          expect(await database.containers(), where).toEqual([]);
+          expect(await volumes(), where).toEqual(before);
+        }
+    },
+    300_000,
+  );
+});
