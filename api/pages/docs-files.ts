@@ -13,10 +13,10 @@ dark.addEventListener('change', follow);
 follow();
 const nothing = () => () => null;
 // a tag is closed at first, and open while a filter has found something in it
-const isShown = (original, { layoutSelectors }) => (state, thing, isUsual) => {
-  const filter = layoutSelectors.currentFilter();
+const isShown = (original) => (state, thing, isUsual) => {
+  const filter = state.get('filter');
   const isFound = thing[0] === 'operations-tag' && typeof filter === 'string' && filter !== '';
-  return original(state, thing, isUsual || isFound);
+  return original(thing, isUsual || isFound);
 };
 SwaggerUIBundle({
   dom_id: '#api',

@@ -25,7 +25,7 @@ export function WorkloadList({
   readonly label: string;
   readonly workloads: readonly Workload[];
 }): VNode {
-  const box = useRef<HTMLUListElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const [hasPointer, setPointer] = useState(false);
   const [hasFocus, setFocus] = useState(false);
   const places = useRef<ReadonlyMap<string, number>>(undefined);
@@ -35,33 +35,33 @@ export function WorkloadList({
   const isVirtual = ordered.length > virtualFrom;
   const window = useVirtualRows(box, ordered.length, isVirtual, cardHeight);
   return (
-    <ul
-      ref={box}
-      class="workloads"
-      aria-label={label}
-      data-virtual={isVirtual ? true : undefined}
-      style={{ paddingTop: `${window.before}px`, paddingBottom: `${window.after}px` }}
-      onPointerEnter={() => setPointer(true)}
-      onPointerLeave={() => {
-        setPointer(false);
-        // a card that scrolled out of the view took the focus with it
-        setFocus(box.current?.contains(document.activeElement) === true);
-      }}
-      onFocusIn={() => setFocus(true)}
-      onFocusOut={() => setFocus(false)}
-    >
-      {ordered.slice(window.start, window.end).map((one, by) => (
-        <li
-          key={one.it.id}
-          ref={window.measure}
-          data-index={window.start + by}
-          aria-setsize={isVirtual ? ordered.length : undefined}
-          aria-posinset={isVirtual ? window.start + by + 1 : undefined}
-        >
-          <Card of={one} />
-        </li>
-      ))}
-    </ul>
+    <div ref={box} class="workload-box" data-virtual={isVirtual ? true : undefined}>
+      <ul
+        class="workloads"
+        aria-label={label}
+        style={{ paddingTop: `${window.before}px`, paddingBottom: `${window.after}px` }}
+        onPointerEnter={() => setPointer(true)}
+        onPointerLeave={() => {
+          setPointer(false);
+          // a card that scrolled out of the view took the focus with it
+          setFocus(box.current?.contains(document.activeElement) === true);
+        }}
+        onFocusIn={() => setFocus(true)}
+        onFocusOut={() => setFocus(false)}
+      >
+        {ordered.slice(window.start, window.end).map((one, by) => (
+          <li
+            key={one.it.id}
+            ref={window.measure}
+            data-index={window.start + by}
+            aria-setsize={isVirtual ? ordered.length : undefined}
+            aria-posinset={isVirtual ? window.start + by + 1 : undefined}
+          >
+            <Card of={one} />
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
