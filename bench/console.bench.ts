@@ -1,5 +1,6 @@
 import type { CDPSession, Page } from 'playwright-core';
 import { openPage } from '../test/harness/browser.ts';
+import { until } from '../test/harness/until.ts';
 import type { Bench } from './bench.ts';
 import { createApplications, owner, startControlPlane } from './control-plane.ts';
 
@@ -46,8 +47,11 @@ async function load(page: Page, session: CDPSession, address: string, selector: 
   });
   try {
     await page.goto(address);
-    const usable = await page.waitForFunction('window.usableAtForBench');
-    return { ms: Number(await usable.jsonValue()), kilobytes: bytes / 1000, requests };
+    const ms = await until('the page can be used', async () => {
+      const at = Number(await page.evaluate('window.usableAtForBench ?? 0'));
+      return at > 0 && at;
+    });
+    return { ms, kilobytes: bytes / 1000, requests };
   } finally {
     await session.send('Page.removeScriptToEvaluateOnNewDocument', { identifier });
     session.off('Network.requestWillBeSent', begun);
