@@ -196,7 +196,12 @@ it('shows a project of 150 applications by the cards that are seen, each at its 
 
   const second = (await owner.get('/applications?q=web-001')).data[0].id;
   await card('web-001').hover();
-  await world.observe('application', second, { phase: 'failed', ready_replicas: 0, consecutive_failures: 1, crash_loop_counted: false });
+  await world.observe('application', second, {
+    phase: 'failed',
+    ready_replicas: 0,
+    consecutive_failures: 1,
+    crash_loop_counted: false,
+  });
   await card('web-001').getByText('Failed').waitFor();
   const first = () => cards.getByRole('listitem').first().innerText();
   expect(await first()).toContain('web-000');

@@ -59,7 +59,9 @@ function Rows({ changes, labels, areBoth, secrets, setBy, caption }: RowsProps):
                 <td class="table-primary">
                   <code>{path}</code>
                 </td>
-                <td data-label={labels.before}>{valueOf(before, isSecret, isEqual ? undefined : areBoth ? 'both' : 'before')}</td>
+                <td data-label={labels.before}>
+                  {valueOf(before, isSecret, isEqual ? undefined : areBoth ? 'both' : 'before')}
+                </td>
                 <td data-label={labels.after}>
                   <span class="status">
                     {!isEqual && <Shape of="warn" />}
