@@ -7,7 +7,8 @@ import type { ApiObject, Client } from '../cli/client.ts';
 import { Child } from './child.ts';
 import type { ControlPlaneArgument, ControlPlaneMethods } from './programs/control-plane.ts';
 
-const owner = { email: 'owner@example.test', password: 'correct horse battery' };
+/** The first user. */
+export const owner = { email: 'owner@example.test', password: 'correct horse battery' };
 const Login = z.object({ token: z.string() });
 
 /** A control plane in its own process, with its first user logged in. */

@@ -7,7 +7,7 @@ export type Goal = ({ atMost: number } | { atLeast: number }) & { of?: 'ours' };
 export interface Figure {
   /** What is measured, in a few words: "deploy of a local image until it answers". */
   what: string;
-  unit: 'ms' | 's' | 'per s' | 'MB' | 'MB per s' | '%' | 'writes' | 'lines' | 'requests';
+  unit: 'ms' | 's' | 'per s' | 'KB' | 'MB' | 'MB per s' | '%' | 'writes' | 'lines' | 'requests';
   /** Absent: the figure is only for information. */
   goal?: Goal;
 }

@@ -67,7 +67,9 @@ function isShared(id: string): boolean {
 async function styleSheet(): Promise<string> {
   const ofPackages = packageStyles.map((name) => readFile(fileURLToPath(import.meta.resolve(name)), 'utf8'));
   const ours = await Promise.all(styleFolders.map(async (folder) => readStyles(folder)));
-  return [...(await Promise.all(ofPackages)), ...ours.flat()].join('\n');
+  const whole = [...(await Promise.all(ofPackages)), ...ours.flat()].join('\n');
+  // nobody reads it as it is sent
+  return whole.replaceAll(/\n\s+/g, '\n');
 }
 
 async function readStyles(folder: string): Promise<string[]> {

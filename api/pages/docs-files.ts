@@ -12,17 +12,24 @@ const follow = () => document.documentElement.classList.toggle('dark-mode', dark
 dark.addEventListener('change', follow);
 follow();
 const nothing = () => () => null;
+// a tag is closed at first, and open while a filter has found something in it
+const isShown = (original) => (state, thing, isUsual) => {
+  const filter = state.get('filter');
+  const isFound = thing[0] === 'operations-tag' && typeof filter === 'string' && filter !== '';
+  return original(thing, isUsual || isFound);
+};
 SwaggerUIBundle({
   dom_id: '#api',
   url: new URL('openapi.json', location.href).href,
   deepLinking: true,
-  docExpansion: 'list',
+  docExpansion: 'none',
   defaultModelsExpandDepth: 0,
   filter: true,
   supportedSubmitMethods: [],
   validatorUrl: null,
   plugins: [
     () => ({ wrapComponents: { authorizeBtn: nothing, authorizeOperationBtn: nothing, ServersContainer: nothing } }),
+    () => ({ statePlugins: { layout: { wrapSelectors: { isShown } } } }),
   ],
 });
 `;

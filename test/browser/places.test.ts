@@ -4,6 +4,7 @@ import { openPage } from '../harness/browser.ts';
 import type { TestPage } from '../harness/browser.ts';
 import { account, Town } from '../harness/command-line.ts';
 import { pixelsBeyond, signIn } from '../harness/console-page.ts';
+import { startPathProxy } from '../harness/path-proxy.ts';
 import { until } from '../harness/until.ts';
 
 let town: Town;
@@ -198,12 +199,17 @@ it('the audit log is filtered, opened and verified', async () => {
   await page.getByRole('heading', { name: 'Nothing was recorded' }).waitFor();
 });
 
-it('the reference of the API shows each operation under the same policy, by a part of its path, also dark', async () => {
+it('the reference of the API begins with its areas, and shows each operation under the same policy, by a part of its path, also dark', async () => {
   const { page, complaints } = browser;
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.goto(`${town.url}/docs`);
   await page.getByRole('heading', { name: /^Setpoint/ }).waitFor();
   expect(await page.locator('html').getAttribute('class')).toBe('dark-mode');
+  const operations = page.locator('.opblock');
+  await page.locator('.opblock-tag').first().waitFor();
+  expect(await operations.count()).toBe(0);
+  await page.getByRole('button', { name: 'Expand operation' }).first().click();
+  await operations.first().waitFor();
   await page.getByPlaceholder('Filter by tag or path').fill('/syncs/{id}/sync');
   await page.getByRole('button', { name: /Read the branch and apply its head now/ }).click();
   await page.getByText('Request body').waitFor();
@@ -254,4 +260,25 @@ describe('a log', () => {
     await page.getByRole('button', { name: '1 new' }).click();
     await log.getByText('one more line').waitFor();
   });
+});
+
+it('the console and the reference of the API work below a path that a proxy takes off', async () => {
+  const { page, complaints } = browser;
+  complaints.length = 0;
+  await using proxy = await startPathProxy('/tools/setpoint', town.url);
+  await page.goto(`${proxy.url}/`);
+  await page.waitForURL(`${proxy.url}/console`);
+  await signIn(page, proxy.url, account);
+  await town.client.object('POST', '/api/v1/projects', { name: 'below-a-path' });
+  const projects = page.getByRole('table', { name: 'Projects' });
+  await projects.getByRole('link', { name: 'below-a-path' }).waitFor();
+  await page.goto(`${proxy.url}/console/#/default/servers`);
+  await page.getByRole('button', { name: 'New server' }).click();
+  const drawer = page.getByRole('dialog', { name: 'New server' });
+  await drawer.getByText('Show as curl').click();
+  await drawer.getByText(`${proxy.url}/default/api/v1/servers`).waitFor();
+  await page.goto(`${proxy.url}/docs/`);
+  await page.getByRole('heading', { name: /^Setpoint/ }).waitFor();
+  expect(proxy.strays).toEqual([]);
+  expect(complaints).toEqual([]);
 });

@@ -5,6 +5,8 @@ import { Shape } from './shape.tsx';
 interface FieldDiffProps {
   readonly changes: readonly FieldChange[];
   readonly labels?: { readonly before: string; readonly after: string };
+  /** Both are there at once: neither has come in place of the other. */
+  readonly areBoth?: boolean;
   /** Fields whose values are not shown, only that they changed. */
   readonly secrets?: readonly string[];
   /** Who set a field, by its path. */
@@ -13,7 +15,7 @@ interface FieldDiffProps {
 
 /** Two objects by field. Equal fields are folded; of a secret it says only that it changed. */
 export function FieldDiff(props: FieldDiffProps): VNode {
-  const { changes, labels = { before: 'Wanted', after: 'Observed' }, secrets = [], setBy } = props;
+  const { changes, labels = { before: 'Wanted', after: 'Observed' }, areBoth = false, secrets = [], setBy } = props;
   const different = changes.filter(({ isEqual }) => !isEqual);
   const equal = changes.filter(({ isEqual }) => isEqual);
   return (
@@ -21,22 +23,22 @@ export function FieldDiff(props: FieldDiffProps): VNode {
       {different.length === 0 ? (
         <p class="quiet">All {equal.length} fields are equal.</p>
       ) : (
-        <Rows changes={different} labels={labels} secrets={secrets} setBy={setBy} caption="Fields that differ" />
+        <Rows {...{ labels, areBoth, secrets, setBy }} changes={different} caption="Fields that differ" />
       )}
       {different.length > 0 && equal.length > 0 && (
         <details class="details">
           <summary>{equal.length} equal</summary>
-          <Rows changes={equal} labels={labels} secrets={secrets} setBy={setBy} caption="Fields that are equal" />
+          <Rows {...{ labels, areBoth, secrets, setBy }} changes={equal} caption="Fields that are equal" />
         </details>
       )}
     </div>
   );
 }
 
-type RowsProps = Required<Pick<FieldDiffProps, 'changes' | 'labels' | 'secrets'>> &
+type RowsProps = Required<Pick<FieldDiffProps, 'changes' | 'labels' | 'areBoth' | 'secrets'>> &
   Pick<FieldDiffProps, 'setBy'> & { readonly caption: string };
 
-function Rows({ changes, labels, secrets, setBy, caption }: RowsProps): VNode {
+function Rows({ changes, labels, areBoth, secrets, setBy, caption }: RowsProps): VNode {
   return (
     <div class="table-box">
       <table class="table field-diff">
@@ -57,11 +59,13 @@ function Rows({ changes, labels, secrets, setBy, caption }: RowsProps): VNode {
                 <td class="table-primary">
                   <code>{path}</code>
                 </td>
-                <td data-label={labels.before}>{valueOf(before, isSecret, isEqual ? undefined : 'before')}</td>
+                <td data-label={labels.before}>
+                  {valueOf(before, isSecret, isEqual ? undefined : areBoth ? 'both' : 'before')}
+                </td>
                 <td data-label={labels.after}>
                   <span class="status">
                     {!isEqual && <Shape of="warn" />}
-                    {valueOf(after, isSecret, isEqual ? undefined : 'after')}
+                    {valueOf(after, isSecret, isEqual ? undefined : areBoth ? 'both' : 'after')}
                   </span>
                 </td>
                 {setBy !== undefined && <td data-label="Set by">{setBy[path] ?? ''}</td>}
@@ -74,7 +78,7 @@ function Rows({ changes, labels, secrets, setBy, caption }: RowsProps): VNode {
   );
 }
 
-function valueOf(value: string | undefined, isSecret: boolean, side: 'before' | 'after' | undefined): VNode {
+function valueOf(value: string | undefined, isSecret: boolean, side: 'before' | 'after' | 'both' | undefined): VNode {
   const text = value === undefined ? 'not set' : isSecret ? (side === undefined ? '••••' : 'changed') : value;
   if (value === undefined) return <span class="quiet">{text}</span>;
   if (side === 'after') return <ins>{text}</ins>;

@@ -241,14 +241,16 @@ function rowFor(key: string, at: number, count: number): number | undefined {
   }
 }
 
+const collator = new Intl.Collator(undefined, { numeric: true });
+
 function sorted<T>(rows: readonly T[], columns: readonly Column<T>[], sort: Sort | undefined): readonly T[] {
   const by = columns.find(({ id }) => id === sort?.column)?.sortBy;
   if (by === undefined || sort === undefined) return rows;
-  const collator = new Intl.Collator(undefined, { numeric: true });
-  const compare = (a: T, b: T): number => {
-    const [one, other] = [by(a), by(b)];
-    if (typeof one === 'number' && typeof other === 'number') return one - other;
-    return collator.compare(String(one), String(other));
-  };
-  return rows.toSorted((a, b) => (sort.isDescending ? compare(b, a) : compare(a, b)));
+  const compare = (one: string | number, other: string | number): number =>
+    typeof one === 'number' && typeof other === 'number' ? one - other : collator.compare(String(one), String(other));
+  const sign = sort.isDescending ? -1 : 1;
+  return rows
+    .map((row) => ({ row, value: by(row) }))
+    .toSorted((a, b) => sign * compare(a.value, b.value))
+    .map(({ row }) => row);
 }

@@ -45,8 +45,12 @@ export function Tooltip({ text, children, id, isName = false }: TooltipProps): V
   const close = (): void => {
     if (tip.current !== null) hide(tip.current);
   };
+  // a dialog that opens by a click gives its first button the focus, whose name would lie over what it says
+  const onFocus = (): void => {
+    if (!isName || box.current?.querySelector(':focus-visible') !== null) open();
+  };
   return (
-    <span class="tooltip-box" ref={box} onMouseEnter={open} onMouseLeave={close} onFocusIn={open} onFocusOut={close}>
+    <span class="tooltip-box" ref={box} onMouseEnter={open} onMouseLeave={close} onFocusIn={onFocus} onFocusOut={close}>
       {children}
       <span ref={tip} id={tipId} class="popover tooltip" role="tooltip" popover="manual">
         {text}

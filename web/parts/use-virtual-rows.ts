@@ -4,7 +4,7 @@ import { useLayoutEffect, useReducer, useState } from 'preact/hooks';
 
 /** Rows beyond both ends of the view that are drawn, so that scrolling shows no hole. */
 const beyond = 12;
-const rowHeight = 41;
+const tableRowHeight = 41;
 
 interface VirtualRows {
   readonly start: number;
@@ -14,17 +14,22 @@ interface VirtualRows {
   readonly before: number;
   readonly after: number;
   /** Measures a row that is drawn. */
-  readonly measure: (row: HTMLTableRowElement | null) => void;
+  readonly measure: (row: HTMLElement | null) => void;
   readonly scrollTo: (row: number) => void;
 }
 
-/** The rows of a list that are seen in its box; all of them while it is not virtual. */
-export function useVirtualRows(box: RefObject<HTMLDivElement | null>, count: number, isVirtual: boolean): VirtualRows {
+/** The rows of a list that are seen in its box; all of them while it is not virtual. `height`: of a row, until it is measured. */
+export function useVirtualRows(
+  box: RefObject<HTMLElement | null>,
+  count: number,
+  isVirtual: boolean,
+  height = tableRowHeight,
+): VirtualRows {
   const [, draw] = useReducer((drawn: number) => drawn + 1, 0);
   const options = {
     count: isVirtual ? count : 0,
     getScrollElement: () => box.current,
-    estimateSize: () => rowHeight,
+    estimateSize: () => height,
     overscan: beyond,
     initialRect: { width: 1000, height: 800 },
     scrollToFn: elementScroll,
@@ -32,7 +37,7 @@ export function useVirtualRows(box: RefObject<HTMLDivElement | null>, count: num
     observeElementOffset,
     onChange: () => draw(undefined),
   };
-  const [virtualizer] = useState(() => new Virtualizer<HTMLDivElement, HTMLTableRowElement>(options));
+  const [virtualizer] = useState(() => new Virtualizer<HTMLElement, HTMLElement>(options));
   virtualizer.setOptions(options);
   useLayoutEffect(() => virtualizer._didMount(), []);
   useLayoutEffect(() => virtualizer._willUpdate());

@@ -90,10 +90,18 @@ describe('a change of an instance', () => {
     expect(changeable(own, [declared('SECRET', { type: 'secret' })])).toEqual([]);
   });
 
-  it('by hand is shown by field, and what is not told as that', () => {
-    const drifted = { kind: 'application' as const, key: 'web', id: '1', field: 'replicas', declared: 1, live: null };
-    expect(driftChanges([drifted])).toEqual([
-      { path: 'replicas', before: '1', after: 'a secret, or nothing', isEqual: false },
+  it('by hand is shown by field: what is not told is not set, or a secret on both sides', () => {
+    const of = { kind: 'application' as const, key: 'web', id: '1' };
+    expect(
+      driftChanges([
+        { ...of, field: 'replicas', declared: 1, live: 2 },
+        { ...of, field: 'memory_limit', declared: '1g', live: null },
+        { ...of, field: 'env.TOKEN', declared: null, live: null },
+      ]),
+    ).toEqual([
+      { path: 'replicas', before: '1', after: '2', isEqual: false },
+      { path: 'memory_limit', before: '1g', isEqual: false },
+      { path: 'env.TOKEN', before: 'a secret', after: 'another secret, or none', isEqual: false },
     ]);
   });
 });

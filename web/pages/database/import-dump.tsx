@@ -233,7 +233,7 @@ function SendingView({
       </p>
       <progress class="progress" aria-label={`Sent of ${name}`} value={sent} max={size} />
       <div class="actions">
-        <Button onClick={onStop}>Stop</Button>
+        <Button onClick={onStop}>Stop sending</Button>
       </div>
     </div>
   );

@@ -136,6 +136,9 @@ export function CloneEnvironment({ environment, onClose }: { environment: Enviro
   );
 }
 
+/** Names of what goes that the dialog shows, at most. */
+const mostNamed = 50;
+
 interface DeleteProps {
   readonly environment: Environment;
   /** Names of what is in it. */
@@ -147,6 +150,7 @@ export function DeleteEnvironment({ environment, contents, onClose }: DeleteProp
   const { login, store } = useConsole();
   const act = useAct();
   const isEmpty = contents.length === 0;
+  const unnamed = contents.length - mostNamed;
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('environment', () =>
@@ -162,7 +166,11 @@ export function DeleteEnvironment({ environment, contents, onClose }: DeleteProp
     <Confirm
       title={`Delete ${environment.name}`}
       verb="Delete environment"
-      goes={[`The environment ${environment.name}`, ...contents]}
+      goes={[
+        `The environment ${environment.name}`,
+        ...contents.slice(0, mostNamed),
+        ...(unnamed > 0 ? [`${unnamed} more that are in it`] : []),
+      ]}
       stays={['The other environments of the project']}
       type={isEmpty ? undefined : environment.name}
       command={`setpoint delete environment ${shellQuoted(environment.name)}${isEmpty ? '' : ' --force'}`}

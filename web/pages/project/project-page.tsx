@@ -33,7 +33,9 @@ import { lookOf, lookOfStatus, shapesByUrgency, statusesOf } from '../../parts/s
 import type { PageProps } from '../page.ts';
 import { CloneEnvironment, DeleteEnvironment, NewEnvironment, useMakeDefault } from './environment-dialogs.tsx';
 import { projectTabs } from './project-tabs.ts';
-import { ApplicationCard, DatabaseCard, FunctionCard, VolumeCard } from './workload.tsx';
+import { byRank } from './places.ts';
+import { WorkloadList } from './workload-list.tsx';
+import type { Workload } from './workload-list.tsx';
 
 /** A project: its environments side by side, with what runs in each. */
 export function ProjectPage({ params, query }: PageProps): VNode {
@@ -213,15 +215,21 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
   const isHere = (it: { environment_id: string; name: string }): boolean =>
     it.environment_id === environment.id && it.name.toLowerCase().includes(filter.toLowerCase());
   const applications = byName(useList(allApplications, 'application').objects.filter((it) => isHere(it)));
-  const shown = applications
-    .filter((it) => status === '' || it.status === status)
-    .toSorted((a, b) => urgency(a) - urgency(b));
+  const shown = byRank(
+    applications.filter((it) => status === '' || it.status === status),
+    urgency,
+  );
   const databases = byName(useList(databasesOf(project.id), 'database').objects.filter((it) => isHere(it)));
   const functions = byName(useList(functionsOf(project.id), 'function').objects.filter((it) => isHere(it)));
   const volumes = byName(
     useList(volumesOf(project.id), 'volume').objects.filter((it) => isHere(it) && it.database_id === null),
   );
-  const others = status === '' ? databases.length + functions.length + volumes.length : 0;
+  const workloads: Workload[] = shown.map((it) => ({ kind: 'application', it }));
+  if (status === '') {
+    for (const it of databases) workloads.push({ kind: 'database', it });
+    for (const it of functions) workloads.push({ kind: 'function', it });
+    for (const it of volumes) workloads.push({ kind: 'volume', it });
+  }
   const isFiltered = filter !== '' || status !== '';
   const title = environment.display_name ?? environment.name;
   const why = (verb: keyof typeof environmentVerbs.verbs): string | undefined =>
@@ -275,17 +283,10 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
           <p>Data of {environment.clone_of.data?.left} databases and volumes is still being copied.</p>
         </Notice>
       )}
-      {shown.length + others === 0 ? (
+      {workloads.length === 0 ? (
         <Nothing project={project} environment={environment} isFiltered={isFiltered} />
       ) : (
-        <ul class="workloads">
-          {shown.map((it) => (
-            <ApplicationCard key={it.id} it={it} />
-          ))}
-          {status === '' && databases.map((it) => <DatabaseCard key={it.id} it={it} />)}
-          {status === '' && functions.map((it) => <FunctionCard key={it.id} it={it} />)}
-          {status === '' && volumes.map((it) => <VolumeCard key={it.id} it={it} />)}
-        </ul>
+        <WorkloadList label={`Workloads of ${environment.name}`} workloads={workloads} />
       )}
       {asked === 'clone' && <CloneEnvironment environment={environment} onClose={() => setAsked(undefined)} />}
       {asked === 'delete' && (

@@ -33,7 +33,7 @@ export function ApplicationCard({ it }: { it: Application }): VNode {
   const cause = waitsFor(it);
   const [url] = it.urls;
   return (
-    <li class="workload">
+    <div class="workload">
       <div class="workload-head">
         <Status kind="application" object={it} />
         <a class="workload-name" href={href(parts(it))}>
@@ -69,7 +69,7 @@ export function ApplicationCard({ it }: { it: Application }): VNode {
           changed <Time at={it.updated_at} />
         </span>
       </p>
-    </li>
+    </div>
   );
 }
 
@@ -81,7 +81,7 @@ export function DatabaseCard({ it }: { it: ObjectOf<'database'> }): VNode {
   const doVerb = useDatabaseVerb();
   const cause = waitsFor(it);
   return (
-    <li class="workload">
+    <div class="workload">
       <div class="workload-head">
         <Status kind="database" object={it} />
         <a class="workload-name" href={href(parts(it))}>
@@ -112,7 +112,7 @@ export function DatabaseCard({ it }: { it: ObjectOf<'database'> }): VNode {
           changed <Time at={it.updated_at} />
         </span>
       </p>
-    </li>
+    </div>
   );
 }
 
@@ -124,7 +124,7 @@ export function FunctionCard({ it }: { it: ObjectOf<'function'> }): VNode {
   const doVerb = useFunctionVerb();
   const cause = waitsFor(it);
   return (
-    <li class="workload">
+    <div class="workload">
       <div class="workload-head">
         <Status kind="function" object={it} />
         <a class="workload-name" href={href(parts(it))}>
@@ -164,13 +164,13 @@ export function FunctionCard({ it }: { it: ObjectOf<'function'> }): VNode {
           changed <Time at={it.updated_at} />
         </span>
       </p>
-    </li>
+    </div>
   );
 }
 
 export function VolumeCard({ it }: { it: ObjectOf<'volume'> }): VNode {
   return (
-    <li class="workload">
+    <div class="workload">
       <div class="workload-head">
         <Status kind="volume" object={it} />
         <span class="workload-name">{it.name}</span>
@@ -184,6 +184,6 @@ export function VolumeCard({ it }: { it: ObjectOf<'volume'> }): VNode {
           </span>
         )}
       </p>
-    </li>
+    </div>
   );
 }

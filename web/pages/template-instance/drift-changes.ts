@@ -3,16 +3,24 @@ import type { TemplateInstance } from './tab-props.ts';
 
 type Drifted = TemplateInstance['drifted'][number];
 
-/** Fields that were changed by hand, as a difference shows them: a value that is not told is a secret, or is not set. */
+/**
+ * Fields that were changed by hand, as a difference shows them. A value that is not told is not set; where neither is told
+ * both are secrets.
+ */
 export function driftChanges(fields: readonly Drifted[]): FieldChange[] {
-  return fields.map(({ field, declared, live }) => ({
-    path: field,
-    before: textOf(declared),
-    after: textOf(live),
-    isEqual: false,
-  }));
+  return fields.map(({ field, declared, live }) => {
+    const isSecret = declared === null && live === null;
+    const before = isSecret ? 'a secret' : textOf(declared);
+    const after = isSecret ? 'another secret, or none' : textOf(live);
+    return {
+      path: field,
+      ...(before !== undefined && { before }),
+      ...(after !== undefined && { after }),
+      isEqual: false,
+    };
+  });
 }
 
-function textOf(value: Drifted['live']): string {
-  return value === null ? 'a secret, or nothing' : String(value);
+function textOf(value: Drifted['live']): string | undefined {
+  return value === null ? undefined : String(value);
 }

@@ -62,7 +62,7 @@ export function DriftTab({ it }: TabProps): VNode {
                     </>
                   )}
                 </h3>
-                <FieldDiff changes={driftChanges(fields)} labels={{ before: 'Declared', after: 'Is' }} />
+                <FieldDiff changes={driftChanges(fields)} labels={{ before: 'Declared', after: 'Is' }} areBoth />
               </section>
             );
           })
