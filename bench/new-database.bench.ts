@@ -25,9 +25,8 @@ const ofMysql = (prefix: string, client: string): Raw => ({
     [`${prefix}_USER`]: 'app',
     [`${prefix}_PASSWORD`]: password,
     [`${prefix}_DATABASE`]: 'app',
-    MYSQL_PWD: password,
   },
-  ready: [client, '-h', '127.0.0.1', '-u', 'app', 'app', '-e', 'SELECT 1'],
+  ready: [client, '-h', '127.0.0.1', '-u', 'app', `-p${password}`, 'app', '-e', 'SELECT 1'],
 });
 const raws: Readonly<Record<DatabaseEngine, Raw>> = {
   postgres: {

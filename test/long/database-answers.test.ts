@@ -59,7 +59,7 @@ const ofMysql = (before = ''): Dialect => ({
   ],
   storageMargin: 0,
   typed: ['select 1;\r', '1 row in set'],
-  lastLine: /Shutdown complete/,
+  lastLine: /Shutdown complete\b/,
 });
 const dialects: Readonly<Record<DatabaseEngine, Dialect>> = {
   postgres: {
