@@ -117,7 +117,7 @@ function composeText(
 ): NonNullable<ComposeSource['compose_file']> {
   const { compose_file: text } = fields;
   for (const name of ofComposeRepositories)
-    if (fields[name] !== undefined && fields[name] !== null)
+    if (fields[name] !== undefined && fields[name] !== null && !isFormal(fields, name))
       throw badField(name, 'unsupported', `${name} belongs to a compose file in a repository: name it as compose_path`);
   if (typeof text === 'string' && Buffer.byteLength(text) > maxComposeBytes)
     throw badField('compose_file', 'limit', `compose_file must be at most ${maxComposeBytes / 1024} KiB`);

@@ -296,7 +296,7 @@ describe('an application of a compose file in a repository', () => {
     };
     expect(await refused({ compose_file: file })).toContain('not as both');
     expect(await refused({ branch: undefined })).toContain('branch is required');
-    expect(await refused({ dockerfile_path: 'Dockerfile' })).toContain('dockerfile_path');
+    expect(await refused({ build_args: { A: 'b' } })).toContain('build_args');
     expect(await refused({ compose_path: undefined, compose_file: file })).toContain(
       'belongs to a compose file in a repository',
     );
