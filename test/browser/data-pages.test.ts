@@ -171,44 +171,6 @@ it('shows each page without a violation of accessibility, wide and light as narr
   expect(complaints).toEqual([]);
 });
 
-it('shows a project of 150 applications by the cards that are seen, each at its place under the pointer', async () => {
-  const { page } = browser;
-  const { data: crowd } = await owner.post('/projects', { name: 'crowd', default_server_id: server });
-  const place = { project_id: crowd.id, environment_id: crowd.default_environment_id, server_id: server };
-  const names = Array.from({ length: 150 }, (_, n) => `web-${String(n).padStart(3, '0')}`);
-  for (let from = 0; from < names.length; from += 10) {
-    const unit = world.repo.begin();
-    for (const name of names.slice(from, from + 10))
-      unit.create('application', randomUUID(), desiredState('application', { ...place, name, internal_id: name }));
-    await commit(unit);
-  }
-  await world.settled();
-  await open(`projects/${crowd.id}`, 'crowd');
-  const cards = page.getByRole('list', { name: 'Workloads of production' });
-  const card = (name: string) => cards.getByRole('listitem').filter({ hasText: name });
-  await card('web-000').waitFor();
-  expect(await cards.getByRole('listitem').count()).toBeLessThan(60);
-  expect(await violationsOf(page)).toEqual([]);
-  await cards.hover();
-  await page.mouse.wheel(0, 100_000);
-  await card('web-149').waitFor();
-  await page.mouse.wheel(0, -100_000);
-
-  const second = (await owner.get('/applications?q=web-001')).data[0].id;
-  await card('web-001').hover();
-  await world.observe('application', second, {
-    phase: 'failed',
-    ready_replicas: 0,
-    consecutive_failures: 1,
-    crash_loop_counted: false,
-  });
-  await card('web-001').getByText('Failed').waitFor();
-  const first = () => cards.getByRole('listitem').first().innerText();
-  expect(await first()).toContain('web-000');
-  await page.mouse.move(0, 0);
-  await expect.poll(first).toContain('web-001');
-});
-
 describe('a database', () => {
   it('is made in a project with a version and a parameter, and stands in its column', async () => {
     const { page } = browser;
@@ -586,4 +548,42 @@ it('imports a dump into a database, by its address and by a file that is sent', 
     }),
   );
   expect([sent.kind, sent.size_bytes, bytes]).toEqual(['upload', dumped.length, dumped.length]);
+});
+
+it('shows a project of 150 applications by the cards that are seen, each at its place under the pointer', async () => {
+  const { page } = browser;
+  const { data: crowd } = await owner.post('/projects', { name: 'crowd', default_server_id: server });
+  const place = { project_id: crowd.id, environment_id: crowd.default_environment_id, server_id: server };
+  const names = Array.from({ length: 150 }, (_, n) => `web-${String(n).padStart(3, '0')}`);
+  for (let from = 0; from < names.length; from += 10) {
+    const unit = world.repo.begin();
+    for (const name of names.slice(from, from + 10))
+      unit.create('application', randomUUID(), desiredState('application', { ...place, name, internal_id: name }));
+    await commit(unit);
+  }
+  await world.settled();
+  await open(`projects/${crowd.id}`, 'crowd');
+  const cards = page.getByRole('list', { name: 'Workloads of production' });
+  const card = (name: string) => cards.getByRole('listitem').filter({ hasText: name });
+  await card('web-000').waitFor();
+  expect(await cards.getByRole('listitem').count()).toBeLessThan(60);
+  expect(await violationsOf(page)).toEqual([]);
+  await cards.hover();
+  await page.mouse.wheel(0, 100_000);
+  await card('web-149').waitFor();
+  await page.mouse.wheel(0, -100_000);
+
+  const second = (await owner.get('/applications?q=web-001')).data[0].id;
+  await card('web-001').hover();
+  await world.observe('application', second, {
+    phase: 'failed',
+    ready_replicas: 0,
+    consecutive_failures: 1,
+    crash_loop_counted: false,
+  });
+  await card('web-001').getByText('Failed').waitFor();
+  const first = () => cards.getByRole('listitem').first().innerText();
+  expect(await first()).toContain('web-000');
+  await page.mouse.move(0, 0);
+  await expect.poll(first).toContain('web-001');
 });

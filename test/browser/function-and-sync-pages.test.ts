@@ -271,7 +271,8 @@ it('makes a sync of a project, and follows it from its first look until it is in
 it('shows each part of syncs without a violation of accessibility, also narrow and dark', async () => {
   const { page, complaints } = browser;
   const [{ id }] = (await owner.get('/syncs?q=shop')).data;
-  await world.observe('sync', id, waiting);
+  const generation = (await world.repo.get('sync', id))?.meta.generation ?? 0;
+  await world.observe('sync', id, { ...waiting, planned: { commit: second, generation } });
   const faults: string[] = [];
   const places: [path: string, heading: string, read: string][] = [
     ['syncs', 'Syncs', 'These steps lose data'],
