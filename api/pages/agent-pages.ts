@@ -10,6 +10,7 @@ import { createClientAddress } from '../http/client-address.ts';
 import { errorBody, sendBody } from '../http/respond.ts';
 import type { Headers } from '../http/respond.ts';
 import { installScript } from './install-script.ts';
+import { takesGzip } from '../http/packed.ts';
 
 /** Downloads of executables at once, of all clients and of one address: an office may be behind one. */
 const limits = { downloads: 64, perAddress: 16 } as const;
@@ -106,7 +107,7 @@ function createDownload({ releases, config, clock, log }: Dependencies) {
     const stop = new AbortController();
     const cancel = clock.timer(deadlineMs, () => stop.abort());
     try {
-      await using packed = takesGzip(request) ? await releases.openPacked(file) : undefined;
+      await using packed = takesWholeGzip(request) ? await releases.openPacked(file) : undefined;
       if (packed !== undefined) await sendPacked(packed, { file, request, response, headers }, stop.signal);
       else {
         await using handle = await releases.open(file);
@@ -188,11 +189,8 @@ async function send(
 }
 
 /** Whether the whole file may be sent as gzip; a part of it is always one of the file itself. */
-function takesGzip({ headers }: IncomingMessage): boolean {
-  return (
-    headers.range === undefined &&
-    /(^|[,\s])gzip\s*($|,|;\s*q=(1|0\.[0-9]*[1-9]))/.test(headers['accept-encoding']?.toString() ?? '')
-  );
+function takesWholeGzip({ headers }: IncomingMessage): boolean {
+  return headers.range === undefined && takesGzip(headers);
 }
 
 /** The part of a file that is asked for; `undefined`: all of it, also for forms of the header that are not served. */

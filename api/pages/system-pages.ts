@@ -12,6 +12,7 @@ import { docsFiles } from './docs-files.ts';
 import { endpointsByArea } from '../routes/endpoints.ts';
 import { createMetricsAccess } from './operator-access.ts';
 import { createPageFiles, pagePolicy, pageWithout } from './page-files.ts';
+import { packed, takesGzip } from '../http/packed.ts';
 import { errorBody, sendBody } from '../http/respond.ts';
 import type { Headers } from '../http/respond.ts';
 
@@ -32,11 +33,19 @@ type Page = (response: ServerResponse, headers: Headers, requestId: string) => P
  * path.
  */
 export function createSystemPages(deps: Dependencies): (request: IncomingMessage) => Page | undefined {
-  let document: Promise<string> | undefined;
-  const makeDocument = async (): Promise<string> => {
+  let document: Promise<Buffer> | undefined;
+  const makeDocument = async (): Promise<Buffer> => {
     const { openApiDocument } = await import('./openapi.ts'); // few replicas are asked for it
-    return JSON.stringify(openApiDocument(endpointsByArea, deps.config));
+    return Buffer.from(JSON.stringify(openApiDocument(endpointsByArea, deps.config)));
   };
+  const documentPage =
+    (isPacked: boolean): Page =>
+    async (response, headers) => {
+      const text = await (document ??= makeDocument());
+      const form = isPacked ? await packed(text) : undefined;
+      const encoding = form === undefined ? {} : { 'content-encoding': 'gzip' };
+      sendBody(response, 200, { ...headers, vary: 'accept-encoding', ...encoding }, form ?? text);
+    };
 
   let schemas: Promise<ReadonlyMap<string, string>> | undefined;
   const readSchemas = async (): Promise<ReadonlyMap<string, string>> => {
@@ -64,7 +73,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     onFault: (error) => deps.log.error({ err: error }, 'the reference of the API cannot be made'),
   });
   const filePage =
-    (fileOf: typeof consoleFile, path: string, takesGzip: boolean): Page =>
+    (fileOf: typeof consoleFile, path: string, isPacked: boolean): Page =>
     async (response, headers, requestId) => {
       const file = await fileOf(path);
       if (file === undefined) {
@@ -77,9 +86,9 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
         // the browser asks again each time for what is not named by its content
         'cache-control': file.isNamedByContent ? 'public, max-age=31536000, immutable' : 'no-cache',
         vary: 'accept-encoding',
-        ...(takesGzip ? { 'content-encoding': 'gzip' } : { etag: file.etag }),
+        ...(isPacked ? { 'content-encoding': 'gzip' } : { etag: file.etag }),
       };
-      sendBody(response, 200, all, takesGzip ? file.packed : file.body, file.type);
+      sendBody(response, 200, all, isPacked ? file.packed : file.body, file.type);
     };
 
   const filePages = [
@@ -98,7 +107,6 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
       const { registry } = deps;
       sendBody(response, 200, headers, await registry.metrics(), registry.contentType);
     },
-    '/openapi.json': async (response, headers) => sendBody(response, 200, headers, await (document ??= makeDocument())),
   };
 
   return (request) => {
@@ -108,12 +116,13 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
     const path = at === -1 ? url : url.slice(0, at);
     if (path === '/') return toConsole;
     if (path === '/metrics' && !mayReadMetrics(request)) return refuseMetrics;
-    const takesGzip = /\bgzip\b(?!;q=0\b)/.test(request.headers['accept-encoding'] ?? '');
+    const isPacked = takesGzip(request.headers);
     for (const [name, fileOf] of filePages) {
-      if (path === name) return filePage(fileOf, 'index.html', takesGzip);
+      if (path === name) return filePage(fileOf, 'index.html', isPacked);
       if (path === `${name}/`) return toBeside(name);
-      if (path.startsWith(`${name}/`)) return filePage(fileOf, path.slice(name.length + 1), takesGzip);
+      if (path.startsWith(`${name}/`)) return filePage(fileOf, path.slice(name.length + 1), isPacked);
     }
+    if (path === '/openapi.json') return documentPage(isPacked);
     if (path.startsWith('/schemas/')) return schemaPage(path.slice('/schemas/'.length));
     return Object.hasOwn(pages, path) ? pages[path] : agentPage(path, request);
   };

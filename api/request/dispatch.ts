@@ -11,6 +11,7 @@ import type { RequestInfo } from '../ground/dependencies.ts';
 import { isDownload, routeName } from '../endpoint/endpoint.ts';
 import type { AnsweredRequest } from './http-metrics.ts';
 import { readJsonBody } from '../http/json-body.ts';
+import { packed, takesGzip } from '../http/packed.ts';
 import { knownToLeader } from './known-to-leader.ts';
 import type { PageCache } from './page-cache.ts';
 import type { Quota } from '../http/rate-limit.ts';
@@ -67,7 +68,7 @@ export function createDispatch(
       if (outcome.etag !== undefined) headers['etag'] = outcome.etag;
       Object.assign(headers, outcome.headers);
       if (outcome.body === undefined) sendNothing(response, status, headers);
-      else sendBody(response, status, headers, outcome.body, outcome.type);
+      else sendBody(response, status, headers, await formOf(outcome, outcome.body, request, headers), outcome.type);
     } catch (error) {
       addQuota(headers, progress.quota);
       ({ status } = sendError(deps, request, response, error, info, headers));
@@ -82,6 +83,21 @@ export function createDispatch(
       caller: progress.caller && principalId(progress.caller),
     });
   };
+}
+
+/** The body as it is sent. What has an ETag is sent as it is: that names these bytes. */
+async function formOf(
+  { etag, type }: Outcome,
+  body: string | Buffer,
+  request: IncomingMessage,
+  headers: Headers,
+): Promise<string | Buffer> {
+  if (etag !== undefined || type !== undefined || request.method === 'HEAD' || !takesGzip(request.headers)) return body;
+  const form = await packed(body);
+  if (form === undefined) return body;
+  headers['content-encoding'] = 'gzip';
+  headers['vary'] = 'accept-encoding';
+  return form;
 }
 
 async function answer(

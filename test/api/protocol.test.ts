@@ -1,6 +1,8 @@
 import { request as httpRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../store/keys.ts';
 import { startApi } from '../harness/api.ts';
@@ -346,6 +348,32 @@ describe('a list', () => {
     expect((await owner.get(`/projects?limit=500`)).data.map((it: { id: string }) => it.id)).toContain(id);
     await one.put(`/projects/${id}`, { description: 'changed' });
     expect((await one.get('/projects')).data[0].description).toBe('changed');
+  });
+});
+
+describe('a long answer', () => {
+  /** The answer as it came through the socket, and what it says. */
+  async function sent(path: string, encoding: string): Promise<{ encoding: string | undefined; bytes: Buffer }> {
+    const headers = { 'accept-encoding': encoding, authorization: `Bearer ${owner.token ?? ''}` };
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      httpRequest(`${world.url}${path}`, { headers }, resolve).once('error', reject).end();
+    });
+    return { encoding: response.headers['content-encoding'], bytes: await buffer(response) };
+  }
+
+  it('is compressed for who takes that, and one of an object with its version is not', async () => {
+    const description = 'A text that is said again. '.repeat(60);
+    let id = '';
+    for (let n = 0; n < 12; n += 1) id = (await owner.post('/projects', { name: `long ${n}`, description })).data.id;
+    const path = '/default/api/v1/projects?q=long&limit=50';
+    const plain = await sent(path, 'identity');
+    const packed = await sent(path, 'br, gzip;q=0.8');
+    expect([plain.encoding, packed.encoding]).toEqual([undefined, 'gzip']);
+    expect(gunzipSync(packed.bytes)).toEqual(plain.bytes);
+    expect(packed.bytes.length).toBeLessThan(plain.bytes.length / 5);
+    expect((await sent(path, 'gzip;q=0')).encoding).toBeUndefined();
+    expect((await sent(`/default/api/v1/projects/${id}`, 'gzip')).encoding).toBeUndefined();
+    expect((await sent('/openapi.json', 'gzip')).encoding).toBe('gzip');
   });
 });
 

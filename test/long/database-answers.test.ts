@@ -175,15 +175,25 @@ describe.each(liveEngines)('a database of %s', (type) => {
     const socket = await town.client.socket(`/ws/terminal/${sessionId}`, { output: 'binary' });
     const closed = once(socket, 'close');
     let shown = '';
-    socket.on('message', (data: Buffer, isBinary) => void (isBinary && (shown += data.toString())));
+    const press = (text: string): void => socket.send(JSON.stringify({ type: 'input', data: text }));
+    socket.on('message', (data: Buffer, isBinary) => {
+      if (!isBinary) return;
+      const text = data.toString();
+      shown += text;
+      // a program asks where the cursor is, and each terminal answers
+      for (const _ of text.matchAll(/\u001b\[6n/g)) press('\u001b[1;80R');
+    });
     socket.resume();
     const [line, answer] = dialect.typed;
-    socket.send(JSON.stringify({ type: 'input', data: line }));
-    await town
-      .until('it shows the answer', async () => shown.includes(answer))
-      .catch((cause: unknown) => {
-        throw new Error(`It shows ${shown}`, { cause });
-      });
+    const shows = async (what: string, isShown: () => boolean): Promise<void> =>
+      town
+        .until(`it shows ${what}`, async () => isShown())
+        .catch((cause: unknown) => {
+          throw new Error(`It shows ${shown}`, { cause });
+        });
+    await shows('its prompt', () => /[>#] /.test(shown));
+    press(line);
+    await shows('the answer', () => shown.includes(answer));
     expect(shown).not.toMatch(/password/i);
     socket.close();
     await closed;

@@ -21,6 +21,8 @@ const rules: readonly Rule[] = [
     retryable: false,
   },
   { text: /unauthorized|access .*denied|no basic auth/i, code: 'image_pull_failed', retryable: false },
+  // somebody removed it, as a prune of the engine does: the next try makes it again
+  { text: /\bnetwork \S+ not found/i, code: 'create_failed', retryable: true },
   {
     text: /executable file not found|no such file or directory|permission denied|operation not permitted|exec format error|is a directory|no command specified/i,
     code: 'create_failed',

@@ -53,3 +53,11 @@ test('what fails for another reason gets no such words', () => {
   const text = 'mkdir /srv/x: permission denied';
   expect(failureOf(text, true, fallback).message).toBe(`Cannot create volume x: ${text}`);
 });
+
+test.each(['network sp-env-1 not found', 'failed to set up container networking: network sp-env-1 not found'])(
+  'a network that somebody removed is made again by the next try: %s',
+  (text) => {
+    const fallback = { code: 'create_failed', attempted: 'Cannot start the container', codes: [] } as const;
+    expect(failureOf(text, false, fallback)).toMatchObject({ code: 'create_failed', retryable: true });
+  },
+);
