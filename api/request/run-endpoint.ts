@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isTooLarge, isUnavailable } from '../../store/errors.ts';
+import { isUnavailable } from '../../store/errors.ts';
 import type { CommittableUnit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
@@ -197,16 +197,13 @@ async function runOnce(
     if ('answer' in recalled) return serialise(JSON.parse(recalled.answer));
     idempotent = recalled.begin;
   }
-  const done = { audited: false, recorded: false };
+  const audited = { change: false };
   const commit: Commit = async (unit, answer) => {
     const change = services.audit.change(asked, unit);
     attempt?.decided(unit);
     if (idempotent !== undefined) {
       const kept = toKept(answer());
-      if (kept !== undefined) {
-        recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
-        done.recorded = true;
-      }
+      if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
     }
     const sentAt = services.clock.monotonic();
     const revision = await services.budgets.commit({ view: routed.view, caller }, unit);
@@ -215,7 +212,7 @@ async function runOnce(
       attempt?.written();
       progress.hasWritten = true;
     } else if (attempt?.hasWritten === false) throw attempt.unproven('that there is nothing to write');
-    if (change !== undefined) done.audited = true;
+    if (change !== undefined) audited.change = true;
     await change?.committed();
     return answer();
   };
@@ -226,31 +223,9 @@ async function runOnce(
   // nothing is sent that was decided by an attempt without a commit
   if (attempt?.hasWritten === false) return undefined;
   // secrets are not sent without an audit record
-  if (endpoint.givesSecrets === true && access.grant !== 'm' && !done.audited)
+  if (endpoint.givesSecrets === true && access.grant !== 'm' && !audited.change)
     await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
-  if (idempotent !== undefined && !done.recorded && reply !== undefined)
-    await recordAlone(services, routed, caller, { ...idempotent, answer: reply.json });
   return reply;
-}
-
-/**
- * Records an answer that is of no transaction. One that is too large for a record is not kept: what changes nothing answers much.
- *
- * @throws conflict if another request with the key was answered meanwhile: tried again, this one gets the answer of that
- */
-async function recordAlone(
-  services: Services,
-  { repo, view }: RoutedRequest,
-  caller: Principal | undefined,
-  { answer, ...idempotent }: IdempotentRequest & { answer: string },
-): Promise<void> {
-  const unit = repo.begin();
-  recordAnswer(services, unit, idempotent, answer, false);
-  try {
-    await services.budgets.commit({ view, caller }, unit);
-  } catch (error) {
-    if (!isTooLarge(error)) throw error;
-  }
 }
 
 /** What is downloaded has another address with each version, which browsers may keep. */

@@ -204,6 +204,9 @@ class Reverse {
     if (desired.mounts.length > 0) throw refuse('it mounts a volume, which functions of a template cannot');
     const [hidden] = this.#secrets.hide(code, `${this.#key(meta.id)}_SECRET`).names;
     if (hidden !== undefined) throw refuse(`its code has a secret (${hidden}): let it read a variable instead`);
+    const [within] = this.#secrets.hide(dependencies ?? '', `${this.#key(meta.id)}_SECRET`).names;
+    if (within !== undefined)
+      throw refuse('its dependencies have a secret, which a template would show: name them without a login');
     const env = this.#env(it, values);
     const plain = defined({
       dependencies,

@@ -170,8 +170,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const { signal } = ctx;
     switch (step.do) {
       case 'begin': {
-        const expected_bytes = world.expectedBytes ?? (await usage(world, ctx));
         const now = begun(world, await bucket.begin(place, object, signal));
+        const expected_bytes = world.expectedBytes ?? (await usage(world, ctx));
         return { now: { ...now, ...defined({ expected_bytes }) }, again: 0 };
       }
       case 'adopt': {
@@ -211,7 +211,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const call = { method: 'volume.usage', volume: source } as const;
     try {
       const answer = await agents.call(tenant, backup.desired.place.server_id, call, { timeoutMs: usageMs, signal });
-      return answerOf(VolumeUsage, answer).bytes;
+      const { bytes } = answerOf(VolumeUsage, answer);
+      return bytes === undefined ? undefined : Math.ceil(bytes);
     } catch (error) {
       if (error instanceof CallError) return undefined;
       throw error;

@@ -264,21 +264,6 @@ describe('an Idempotency-Key', () => {
     expect(again.status).toBe(403);
   });
 
-  it('of a request that changes no object gets the first answer again, too', async () => {
-    const { server } = await world.place(owner);
-    let calls = 0;
-    world.agents.answer = () => (calls += 1);
-    const headers = { 'idempotency-key': 'ping' };
-    const ping = () => owner.post(`/servers/${server}/ping`, {}, headers);
-    const first = await ping();
-    expect([first.status, calls]).toEqual([200, 1]);
-    expect([(await ping()).body, calls]).toEqual([first.body, 1]);
-    const invalid = { content: 'resources: 1' };
-    const validated = await owner.post('/templates/validate', invalid, headers);
-    expect((await owner.post('/templates/validate', invalid, headers)).body).toEqual(validated.body);
-    expect((await owner.post('/templates/validate', { content: '' }, headers)).status).toBe(409);
-  });
-
   it('must be visible text', async () => {
     expect((await owner.post('/projects', { name: aName() }, { 'idempotency-key': 'a b' })).status).toBe(400);
   });

@@ -445,6 +445,17 @@ describe('POST /templates/from-workloads', () => {
       409,
       expect.stringContaining('its code has a secret'),
     ]);
+    const imports = { oak: 'https://reader:a-very-secret-value@git.example.com/oak.ts' };
+    const map = {
+      runtime: 'deno',
+      dependencies: JSON.stringify({ imports }),
+      code: 'export default () => new Response()',
+    };
+    const fetching = await templateOf(await made(map));
+    expect([fetching.status, fetching.body.error?.message]).toEqual([
+      409,
+      expect.stringContaining('its dependencies have a secret'),
+    ]);
   });
 
   it('shows no secret to those who may not see the application', async () => {

@@ -117,16 +117,6 @@ async function open(by: Client = owner, body: object = {}): Promise<Frames> {
   return frames;
 }
 
-it('is one for all requests of one key', async () => {
-  const keyed = (body: object = {}) =>
-    owner.post(`/applications/${app}/terminal`, body, { 'idempotency-key': 'terminal' });
-  const all = await Promise.all([keyed(), keyed(), keyed()]);
-  const again = await keyed();
-  expect(again.status).toBe(201);
-  expect(new Set([...all, again].map(({ data }) => data.sessionId)).size).toBe(1);
-  expect((await keyed({ cols: 9 })).status).toBe(409);
-});
-
 const send = (frames: Frames, message: object): void => frames.socket.send(JSON.stringify(message));
 const stored = async () => (await world.store.list({ prefix: keys.terminal('default', '') })).entries;
 
