@@ -71,6 +71,8 @@ export interface EndpointSpec<
   givesSecrets?: true;
   /** The path names the account of the caller: `If-Match` is judged by that. */
   ofCaller?: true;
+  /** It acts without a transaction, such as a call of a function: a repeated `Idempotency-Key` must not act again. */
+  actsOnce?: true;
   /** The handler may take long: other writers of the object do not wait for it. */
   waitsForAgent?: true;
   /** How `?wait=` looks at the objects of the answer; at the one that the path names, where the answer has no id. */

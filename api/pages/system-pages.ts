@@ -7,7 +7,7 @@ import type { AgentReleases } from '../ground/agent-release.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Logger } from 'pino';
 import { createAgentPages } from './agent-pages.ts';
-import { bundleConsole } from './console-bundle.ts';
+import { consoleFiles } from './console-files.ts';
 import { docsFiles } from './docs-files.ts';
 import { endpointsByArea } from '../routes/endpoints.ts';
 import { createMetricsAccess } from './operator-access.ts';
@@ -63,7 +63,7 @@ export function createSystemPages(deps: Dependencies): (request: IncomingMessage
   const mayReadMetrics = createMetricsAccess(deps.config);
   const agentPage = createAgentPages(deps);
   const consoleFile = createPageFiles({
-    make: bundleConsole,
+    make: consoleFiles,
     without: pageWithout('console', 'Everything else works: <code>setpoint get applications</code>'),
     onFault: (error) => deps.log.error({ err: error }, 'the console cannot be made'),
   });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isUnavailable } from '../../store/errors.ts';
+import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { CommittableUnit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
@@ -80,9 +80,13 @@ async function run(
   if (endpoint.list) return runList(services, routed, endpoint, search);
   if (isDownload(endpoint)) return runDownload(services, routed, endpoint, search);
   const patience = endpoint.method === 'GET' ? undefined : parseInput(Wait, search, 'query').wait;
-  const answer = await takeTurn(services, routed, endpoint, (attempt) =>
-    runOnce(services, routed, endpoint, search, progress, attempt),
-  );
+  const act = (): Promise<Kept<unknown> | undefined> =>
+    takeTurn(services, routed, endpoint, (attempt) => runOnce(services, routed, endpoint, search, progress, attempt));
+  const key = endpoint.actsOnce === true ? routed.headers['idempotency-key'] : undefined;
+  // a request that is sent again while the first one acts waits for its answer
+  const answer = await (typeof key === 'string'
+    ? services.inTurn(`${routed.tenant} key ${routed.path} ${key}`, act)
+    : act());
   const settled = patience === undefined ? answer : await settle(services, routed, endpoint, answer, patience);
   if (settled === undefined) return { status: 204 };
   return {
@@ -197,13 +201,16 @@ async function runOnce(
     if ('answer' in recalled) return serialise(JSON.parse(recalled.answer));
     idempotent = recalled.begin;
   }
-  const audited = { change: false };
+  const done = { audited: false, recorded: false };
   const commit: Commit = async (unit, answer) => {
     const change = services.audit.change(asked, unit);
     attempt?.decided(unit);
     if (idempotent !== undefined) {
       const kept = toKept(answer());
-      if (kept !== undefined) recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
+      if (kept !== undefined) {
+        recordAnswer(services, unit, idempotent, kept.json, changes(it, kept.json));
+        done.recorded = true;
+      }
     }
     const sentAt = services.clock.monotonic();
     const revision = await services.budgets.commit({ view: routed.view, caller }, unit);
@@ -212,7 +219,7 @@ async function runOnce(
       attempt?.written();
       progress.hasWritten = true;
     } else if (attempt?.hasWritten === false) throw attempt.unproven('that there is nothing to write');
-    if (change !== undefined) audited.change = true;
+    if (change !== undefined) done.audited = true;
     await change?.committed();
     return answer();
   };
@@ -223,9 +230,36 @@ async function runOnce(
   // nothing is sent that was decided by an attempt without a commit
   if (attempt?.hasWritten === false) return undefined;
   // secrets are not sent without an audit record
-  if (endpoint.givesSecrets === true && access.grant !== 'm' && !audited.change)
+  if (endpoint.givesSecrets === true && access.grant !== 'm' && !done.audited)
     await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
+  if (endpoint.actsOnce === true && idempotent !== undefined && !done.recorded && reply !== undefined)
+    await recordAlone(services, routed, caller, { ...idempotent, answer: reply.json });
   return reply;
+}
+
+/** A longer answer of what acts without a transaction is not kept: its key acts again. */
+const maxAloneBytes = 64 * 1024;
+
+/**
+ * Records an answer that is of no transaction. What was done is done: where it cannot be recorded, the answer is sent all the same.
+ *
+ * @throws conflict if another request with the key was answered meanwhile: tried again, this one gets the answer of that
+ */
+async function recordAlone(
+  services: Services,
+  { repo, view }: RoutedRequest,
+  caller: Principal | undefined,
+  { answer, ...idempotent }: IdempotentRequest & { answer: string },
+): Promise<void> {
+  if (Buffer.byteLength(answer) > maxAloneBytes) return;
+  const unit = repo.begin();
+  recordAnswer(services, unit, idempotent, answer, false);
+  try {
+    await services.budgets.commit({ view, caller }, unit);
+  } catch (error) {
+    if (isConflict(error)) throw error;
+    services.log.warn({ err: error }, 'the answer to an Idempotency-Key could not be kept');
+  }
 }
 
 /** What is downloaded has another address with each version, which browsers may keep. */

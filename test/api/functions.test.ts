@@ -47,6 +47,22 @@ async function deployed(id: string): Promise<string> {
   return data.version_id;
 }
 
+/** What an agent records of a call. */
+function executionOf(version: string) {
+  return {
+    id: crypto.randomUUID(),
+    version_id: version,
+    trigger: 'manual',
+    status: 'succeeded',
+    started_at: '2030-01-01T00:00:00.000Z',
+    cold_start: true,
+    cold_start_ms: 120,
+    method: 'PUT',
+    path: '/x?y=1',
+    status_code: 201,
+  };
+}
+
 describe('a function', () => {
   it('is stopped until it is deployed, and has usual limits', async () => {
     const { data, status } = await owner.post('/functions', fields({ exposed_port: 8100 }));
@@ -222,18 +238,7 @@ describe('verbs', () => {
     await agentIsThere(world.store, { server }, { capabilities: ['functions'] });
     await world.settled();
     const calls: CallParams[] = [];
-    const execution = {
-      id: crypto.randomUUID(),
-      version_id: version,
-      trigger: 'manual',
-      status: 'succeeded',
-      started_at: '2030-01-01T00:00:00.000Z',
-      cold_start: true,
-      cold_start_ms: 120,
-      method: 'PUT',
-      path: '/x?y=1',
-      status_code: 201,
-    };
+    const execution = executionOf(version);
     world.agents.answer = (_, call) => {
       calls.push(call);
       if (call.method === 'function.executions') return { items: [execution], more: false };
@@ -286,6 +291,26 @@ describe('verbs', () => {
       expect((await owner.get(`/functions/${id}/executions?${wrong}`)).status, wrong).toBe(400);
     expect((await owner.post(`/functions/${id}/invoke`, { path: 'x' })).status).toBe(400);
     expect((await owner.post(`/functions/${id}/invoke`, { body: 'a', body_base64: 'YQ==' })).status).toBe(400);
+  });
+
+  it('is called once by requests with one Idempotency-Key, also when they come at once', async () => {
+    const id = await made();
+    const execution = executionOf(await deployed(id));
+    await agentIsThere(world.store, { server }, { capabilities: ['functions'] });
+    await world.settled();
+    let calls = 0;
+    world.agents.answer = async (_, call) => {
+      if (call.method !== 'function.call') return {};
+      calls += 1;
+      await Promise.resolve();
+      return { execution: { ...execution, id: crypto.randomUUID() } };
+    };
+    const invoke = (path: string) => owner.post(`/functions/${id}/invoke`, { path }, { 'idempotency-key': 'once' });
+    const [one, two] = await Promise.all([invoke('/a'), invoke('/a')]);
+    const three = await invoke('/a');
+    expect([calls, one.status, two.data, three.data]).toEqual([1, 200, one.data, one.data]);
+    expect((await invoke('/b')).status).toBe(409);
+    world.agents.answer = undefined;
   });
 
   it('a database to which a function refers is not deleted, and both show each other', async () => {

@@ -35,6 +35,7 @@ export const syncDeployments = defineEndpoint({
   summary: 'Compare the branch with what serves; deploys a newer commit that matches where autodeploy is on',
   on: ['application', 'appId'],
   heavy: true,
+  actsOnce: true,
   waitsForAgent: true,
   body: z.strictObject({
     dry_run: z.boolean().default(false).meta({ description: 'Only say what would be done: nothing is deployed' }),

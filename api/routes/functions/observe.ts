@@ -130,6 +130,7 @@ export const invokeFunction = defineEndpoint({
   summary: 'Call a function once, as a request to it would, and answer with what it answered',
   on: ['function', 'id'],
   heavy: true,
+  actsOnce: true,
   waitsForAgent: true,
   body: Invocation,
   response: z.object({

@@ -36,6 +36,7 @@ export const healServer = defineEndpoint({
     'Heal what the checks of a server found and the agent may: nothing that runs and nothing with data is removed',
   on: ['server', 'id'],
   heavy: true,
+  actsOnce: true,
   waitsForAgent: true,
   body: z
     .strictObject({

@@ -36,6 +36,7 @@ export const validateServer = defineEndpoint({
   summary: 'Log in to the machine of a server by SSH and look at whether it can be used; changes nothing on it',
   on: ['server', 'id'],
   heavy: true,
+  actsOnce: true,
   waitsForAgent: true,
   response: Report,
   handle: async (ctx, { it }) => {
