@@ -357,6 +357,12 @@ export const verbs: readonly Verb[] = [
     inProject: false,
     run: async (client, [name]) => (await import('./verbs/declare.ts')).exportProject(client, name),
   }),
+  verb<[path?: string]>({
+    use: 'explain [path]',
+    text: 'print which kinds can be declared, the fields of one, or what is below a field, such as application.domains',
+    inProject: false,
+    run: async (client, [path], _options, signal) => (await import('./verbs/explain.ts')).explain(client, path, signal),
+  }),
   verb<[action: 'check', file: string], ComposeOptions>({
     use: 'compose <action> <file>',
     text: 'check: print what a compose file declares, and what of it is refused or means something else',
