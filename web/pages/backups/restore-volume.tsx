@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
-import { allApplications, allServers } from '../../frame/collections.ts';
+import { allApplications, allFunctions, allServers } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { ObjectOf } from '../../model.ts';
@@ -60,26 +60,27 @@ export function RestoreVolume({ backup, onClose }: DialogProps): VNode {
 
 const formId = 'clone-volume';
 
-/** Restores a backup as a new volume: beside its own, on another server, or mounted in an application. */
+/** Restores a backup as a new volume: beside its own, on another server, or mounted in an application or a function. */
 export function CloneVolume({ backup, onClose }: DialogProps): VNode {
   const { login, store, router } = useConsole();
   const href = useHref();
   const act = useAct();
   const [name, setName] = useState(`${backup.name}-before`);
-  const [place, setPlace] = useState<'server' | 'application'>('server');
+  const [place, setPlace] = useState<'server' | 'workload'>('server');
   const [serverId, setServerId] = useState<string>();
   const [workloadId, setWorkloadId] = useState<string>();
   const [path, setPath] = useState('/data');
   const [isReadOnly, setReadOnly] = useState(false);
   const servers = byName(useList(allServers, 'server').objects);
-  const applications = byName(
-    useList(allApplications, 'application').objects.filter(({ project_id: id }) => id === backup.project_id),
-  );
+  const isBeside = ({ project_id: id }: { project_id: string }): boolean => id === backup.project_id;
+  const applications = byName(useList(allApplications, 'application').objects.filter(isBeside));
+  const functions = byName(useList(allFunctions, 'function').objects.filter(isBeside));
+  const isOfFunction = functions.some(({ id }) => id === workloadId);
   const body = {
     name: name.trim(),
-    ...(place === 'application'
+    ...(place === 'workload'
       ? {
-          workload_type: 'application' as const,
+          workload_type: isOfFunction ? ('function' as const) : ('application' as const),
           workload_id: workloadId ?? '',
           mount_path: path.trim(),
           read_only: isReadOnly,
@@ -93,8 +94,8 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
   const why =
     name.trim() === ''
       ? 'Give the volume a name first'
-      : place === 'application' && workloadId === undefined
-        ? 'Choose an application first'
+      : place === 'workload' && workloadId === undefined
+        ? 'Choose what mounts it first'
         : undefined;
   const clone = async (): Promise<void> => {
     let id = '';
@@ -107,7 +108,7 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
   };
   const faultOf = (field: string): string | undefined =>
     act.error?.details?.find((one) => one.field === field)?.message;
-  const application = applications.find(({ id }) => id === workloadId);
+  const workload = [...applications, ...functions].find(({ id }) => id === workloadId);
   return (
     <Dialog
       title={`Restore ${backup.name} as a new volume`}
@@ -140,7 +141,7 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
           name="place"
           options={[
             { value: 'server', label: 'On a server', note: 'mounted by nothing yet' },
-            { value: 'application', label: 'In an application', note: 'on its server, once it has all' },
+            { value: 'workload', label: 'In an application or a function', note: 'on its server, once it has all' },
           ]}
           value={place}
           onChange={(next) => setPlace(next as typeof place)} // one of the options
@@ -159,14 +160,17 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
           </Field>
         ) : (
           <>
-            <Field label="Application" error={faultOf('workload_id')} isRequired>
+            <Field label="Application or function" error={faultOf('workload_id')} isRequired>
               {(control) => (
                 <Combobox
                   control={control}
-                  options={applications.map(({ id, name: own }) => ({ value: id, label: own }))}
+                  options={[
+                    ...applications.map(({ id, name: own }) => ({ value: id, label: own })),
+                    ...functions.map(({ id, name: own }) => ({ value: id, label: `${own} (function)` })),
+                  ]}
                   value={workloadId}
                   onChange={setWorkloadId}
-                  empty="The project has no application"
+                  empty="The project has no application or function"
                 />
               )}
             </Field>
@@ -183,8 +187,8 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
         origin={location.origin}
         request={{ method: 'POST', path: shownPath(login, `/api/v1/backups/volume/${backup.id}/clone`), body }}
         command={
-          place === 'application'
-            ? `setpoint restore ${backup.id} --for ${shellQuoted(application?.name ?? 'APPLICATION')} --at ${shellQuoted(path.trim())}`
+          place === 'workload'
+            ? `setpoint restore ${backup.id} --for ${shellQuoted(workload?.name ?? 'WORKLOAD')}${isOfFunction ? ' --function' : ''} --at ${shellQuoted(path.trim())}`
             : `setpoint restore ${backup.id} --as ${shellQuoted(name.trim())}`
         }
       />
