@@ -232,8 +232,7 @@ async function runOnce(
   // secrets are not sent without an audit record
   if (endpoint.givesSecrets === true && access.grant !== 'm' && !done.audited)
     await services.audit.read(asked, it === undefined ? [] : [mention(it)]);
-  if (endpoint.actsOnce === true && idempotent !== undefined && !done.recorded && reply !== undefined)
-    await recordAlone(services, routed, caller, { ...idempotent, answer: reply.json });
+  if (endpoint.actsOnce === true && !done.recorded) await recordAlone(services, routed, caller, idempotent, reply);
   return reply;
 }
 
@@ -249,11 +248,12 @@ async function recordAlone(
   services: Services,
   { repo, view }: RoutedRequest,
   caller: Principal | undefined,
-  { answer, ...idempotent }: IdempotentRequest & { answer: string },
+  idempotent: IdempotentRequest | undefined,
+  reply: Kept<unknown> | undefined,
 ): Promise<void> {
-  if (Buffer.byteLength(answer) > maxAloneBytes) return;
+  if (idempotent === undefined || reply === undefined || Buffer.byteLength(reply.json) > maxAloneBytes) return;
   const unit = repo.begin();
-  recordAnswer(services, unit, idempotent, answer, false);
+  recordAnswer(services, unit, idempotent, reply.json, false);
   try {
     await services.budgets.commit({ view, caller }, unit);
   } catch (error) {

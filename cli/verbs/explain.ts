@@ -24,7 +24,7 @@ export async function explain(client: Client, path: string | undefined, signal: 
   const whole = await schemaOf(client, `${kind.toLowerCase()}.json`, signal);
   const [first] = names;
   const steps = first !== undefined && beside.includes(first) ? names : ['spec', ...names];
-  console.log(explained(kind, whole, steps, process.stdout.columns ?? usualColumns));
+  console.log(explained(kind, whole, steps, process.stdout.isTTY ? process.stdout.columns : usualColumns));
 }
 
 /** The text about what is at these steps of a kind. @throws Error naming what is there instead */

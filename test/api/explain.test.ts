@@ -28,7 +28,7 @@ it('names the kinds, the fields of one, and what a field takes', async () => {
   expect(database).toContain('  type (required): one of postgres, mysql, mariadb, redis, mongodb\n');
   expect(database).toContain('  password: text of at most 128 characters\n      By default a generated one\n');
   expect(await printed('Database.exposed_port')).toBe('Database.spec.exposed_port: whole number from 1 to 65535');
-  expect(await printed('database.metadata')).toContain('  labels: map of text\n');
+  expect(await printed('database.metadata')).toContain('\n  labels: map of text');
   expect(await printed('application.volumes')).toMatch(/\n {2}volume \(required\): /);
   for (const line of (await printed('database.parameters')).split('\n')) expect(line.length).toBeLessThanOrEqual(100);
 });
