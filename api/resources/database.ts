@@ -166,10 +166,14 @@ function restoringOf({ meta }: ReadonlyResource<'database'>, view: TenantView): 
     if (isDrill(it) || is_new || isDeleting(it) || hasRestoreEnded(it.observed?.phase)) return false;
     return recovery?.holds !== true || switch_requested;
   });
-  if (found === undefined) return null;
+  return found === undefined ? null : restoringBy(found);
+}
+
+/** How a database shows that this restore is to take the place of its data. */
+export function restoringBy({ meta }: Pick<ReadonlyResource<'restore'>, 'meta'>): Restoring {
   return {
-    message: `Restore ${found.meta.id} brings other data. Until that was checked it serves what it served before`,
-    last_transition_at: found.meta.createdAt,
+    message: `Restore ${meta.id} brings other data. Until that was checked it serves what it served before`,
+    last_transition_at: meta.createdAt,
   };
 }
 

@@ -7,7 +7,7 @@ import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { ApiError, badField, conflicting } from '../../ground/api-error.ts';
 import { database } from '../../../store/kinds/database.ts';
-import { Database, databases } from '../../resources/database.ts';
+import { Database, databases, restoringBy } from '../../resources/database.ts';
 import { Reference } from '../../resources/object-fields.ts';
 import { Restore, restores } from '../../resources/restore.ts';
 import { requireRecovery } from '../../workloads/recovering.ts';
@@ -146,7 +146,7 @@ export const switchDatabase = defineEndpoint({
       );
     unit.require(it);
     unit.change(going, (draft) => void (draft.switch_requested = true));
-    return ctx.commit(unit, () => databases.answerOf(it, view));
+    return ctx.commit(unit, () => databases.show(it, { ...databases.seen(it, view), restoring: restoringBy(going) }));
   },
 });
 
