@@ -263,7 +263,7 @@ export const mysql: Engine = {
   ...ofMysql('MYSQL', {
     program: 'mysql',
     server: 'mysqld',
-    // it keeps the sizes of tables for a day otherwise, once somebody has asked for them
+    // MySQL keeps the sizes of tables for a day once a client has asked for them
     beforeSizes: 'SET SESSION information_schema_stats_expiry = 0; ',
   }),
   type: 'mysql',

@@ -5,7 +5,7 @@ export function pinnedTo(commit: string): string {
   return `It is pinned to ${commit.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`;
 }
 
-/** What a sync waits for, or why it failed, and that it is pinned: whoever reads the one has to know the other. */
+/** What a sync waits for, or why it failed, and that it is pinned: a user who reads the one has to know the other. */
 export function withPin(message: string, pinned: string | undefined): string {
   if (pinned === undefined) return message;
   const words = pinnedTo(pinned);

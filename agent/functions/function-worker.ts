@@ -154,7 +154,7 @@ export class FunctionWorker implements Worker {
     // what serves with other volumes may start instances that write to them: nothing of it is left once others may
     if (this.#activator !== undefined && this.#mounts !== mounts) await this.#end();
     this.#mounts = mounts;
-    // what an earlier process of the agent left may hold volumes, and is in the way of none that waits
+    // containers that an earlier process of the agent made may hold volumes that another workload waits for
     if (this.#activator === undefined) await this.#launcher.sweep();
     if (!writers.claim(this.id, writtenVolumes(desired)))
       throw new RuntimeFailure('volume_in_use', othersVolume, { retryable: true });
@@ -168,7 +168,7 @@ export class FunctionWorker implements Worker {
       if (this.#looks.isAsked) return undefined; // another look follows at once
     }
     const left = await this.#launcher.sweep();
-    // whoever waits for a volume that one of them had is told
+    // a workload that waits for a volume of a container that was removed is told
     writers.claim(this.id, writtenVolumes(desired));
     if (left > 0) this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
     const problem = await this.#open(desired);

@@ -141,8 +141,8 @@ export function git(options: GitOptions): Git {
   const tools = { clock: options.clock, call, remote };
 
   /**
-   * Fetches commits to `folder/git`, and looks at them. Resolves with `undefined` where that is not possible: nobody waits for
-   * what it finds. @throws the reason of the signal
+   * Fetches commits to `folder/git`, and looks at them. Resolves with `undefined` where that is not possible: the control
+   * plane waits for the head alone. @throws the reason of the signal
    */
   const fetched = async <T>(
     it: {

@@ -32,7 +32,7 @@ const alwaysAllowed: ReadonlySet<string> = new Set(['session', 'login_code', 'us
 
 /** Whether a transaction may commit without room: it only deletes, or it writes kinds for which room is kept. */
 export function isAlwaysAllowed({ objects, writes }: UnitEffect): boolean {
-  // answers that are kept alone have to find room as what people make has
+  // an answer that is recorded alone needs room, as any object that a user makes
   const isAnswer = objects.length === 0 && writes.some((it) => 'put' in it && keyOf(it)[1]?.area === 'idempotency');
   if (isAnswer) return false;
   return objects.every(({ it, action }) => action === 'delete' || alwaysAllowed.has(it.meta.kind));

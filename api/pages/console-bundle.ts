@@ -68,7 +68,7 @@ async function styleSheet(): Promise<string> {
   const ofPackages = packageStyles.map((name) => readFile(fileURLToPath(import.meta.resolve(name)), 'utf8'));
   const ours = await Promise.all(styleFolders.map(async (folder) => readStyles(folder)));
   const whole = [...(await Promise.all(ofPackages)), ...ours.flat()].join('\n');
-  // nobody reads it as it is sent
+  // a browser has no use for the indentation
   return whole.replaceAll(/\n\s+/g, '\n');
 }
 

@@ -16,8 +16,8 @@ const sources = ['web', 'api/pages/console-bundle.ts', 'package-lock.json'];
 const Files = z.record(z.string(), z.string());
 
 /**
- * The files of the console by their paths: those that were bundled of the same sources before, as by `make deps`, or bundled
- * now. The bundler takes seconds and a hundred megabytes, which a control plane need not hold.
+ * The files of the console by their paths: those that an earlier start bundled of the same sources, or bundled now, which the
+ * first page then waits for.
  *
  * @throws Error as `bundleConsole`
  */

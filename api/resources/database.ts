@@ -143,7 +143,7 @@ function parametersInWords(): string {
 
 /**
  * The status of a database: the last one from its controller, or the one that follows from later requests. While other data
- * is to take the place of its own it is `provisioning`: whoever waits for `running` finds what was restored.
+ * is to take the place of its own it is `provisioning`: a client that waits for `running` finds what was restored.
  */
 export function databaseStatus(it: ReadonlyResource<'database'>, view: TenantView): DatabasePhase {
   return statusWith(it, restoringOf(it, view) !== null);
@@ -169,6 +169,11 @@ function restoringOf({ meta }: ReadonlyResource<'database'>, view: TenantView): 
   return found === undefined ? null : restoringBy(found);
 }
 
+function conditionOf({ observed }: ReadonlyResource<'database'>, restoring: Restoring): Database['conditions'][number] {
+  const observed_generation = observed?.observedGeneration ?? 0;
+  return { type: 'Restoring', status: 'true', reason: 'Restoring', observed_generation, ...restoring };
+}
+
 /** How a database shows that this restore is to take the place of its data. */
 export function restoringBy({ meta }: Pick<ReadonlyResource<'restore'>, 'meta'>): Restoring {
   return {
@@ -187,6 +192,11 @@ function scheduleOf(view: TenantView, id: string): Schedule | null {
   return { destination_id, cron_expression, retention_count };
 }
 
+/** The database that a schedule or a restore is of; none if it is of something else. */
+function databaseOf(desired: { readonly of: { readonly kind: string; readonly id: string } } | undefined): string[] {
+  return desired?.of.kind === 'database' ? [desired.of.id] : [];
+}
+
 export const databases = defineResource({
   kind: 'database',
   word: 'Database',
@@ -197,16 +207,9 @@ export const databases = defineResource({
     const { desired, observed } = it;
     const { archive } = desired;
     const { conditions, ...fields } = objectFieldsOf(it);
-    const isRestoring = restoring !== null && {
-      type: 'Restoring',
-      status: 'true' as const,
-      reason: 'Restoring',
-      observed_generation: observed?.observedGeneration ?? 0,
-      ...restoring,
-    };
     return {
       ...fields,
-      conditions: isRestoring === false ? conditions : [...conditions, isRestoring],
+      conditions: restoring === null ? conditions : [...conditions, conditionOf(it, restoring)],
       project_id: desired.project_id,
       environment_id: desired.environment_id,
       server_id: desired.server_id,
@@ -244,14 +247,8 @@ export const databases = defineResource({
   isSettled: (it, view) => isReconciled(it) && !['provisioning', 'deleting'].includes(databaseStatus(it, view)),
   watch: {
     shows: {
-      backup_schedule({ before, after }) {
-        const of = (after ?? before)?.desired.of;
-        return of?.kind === 'database' ? [of.id] : [];
-      },
-      restore({ before, after }) {
-        const of = (after ?? before)?.desired.of;
-        return of?.kind === 'database' ? [of.id] : [];
-      },
+      backup_schedule: ({ before, after }) => databaseOf((after ?? before)?.desired),
+      restore: ({ before, after }) => databaseOf((after ?? before)?.desired),
     },
   },
 });

@@ -131,7 +131,10 @@ export const Force = z.object({ force: z.enum(['true', 'false']).optional() });
 
 /** Refuses a deletion without `force`, because of what is in the object. */
 export function needsForce(obstacle: string): ApiError {
-  const message = `${obstacle}: delete them or send force=true`;
+  return lacksForce(`${obstacle}: delete them or send force=true`);
+}
+
+function lacksForce(message: string): ApiError {
   return conflicting(message, [{ field: 'force', reason: 'force_needed', message }]);
 }
 
@@ -139,8 +142,7 @@ export function needsForce(obstacle: string): ApiError {
 export function requireUnreferredOrForce(...[view, it]: Parameters<typeof referralsInWords>): void {
   const lack = referralsInWords(view, it);
   if (lack === undefined) return;
-  const message = `${lack}: change them, or send force=true`;
-  throw conflicting(message, [{ field: 'force', reason: 'force_needed', message }]);
+  throw lacksForce(`${lack}: change them, or send force=true`);
 }
 
 /** Deletes an object: with `check`, which adds guards to the unit, only if it does not throw. */

@@ -39,6 +39,10 @@ const outputStreams = ['stdout', 'stderr', 'system'];
 const kinds = ['application', 'database', 'function'] as const;
 type Logging = ReadonlyResource<(typeof kinds)[number]>;
 
+function isLogging(it: ReadonlyResource | undefined): it is Logging {
+  return kinds.some((kind) => isKind(it, kind));
+}
+
 const MergedQuery = LogsQuery.pick({ level: true, search: true, stream: true }).extend({
   projectId: Reference.optional(),
   ids: z
@@ -125,7 +129,7 @@ class Sources {
   changed(change: ObjectChange): void {
     if (change.part !== 'desired' || change.tenant !== this.#ctx.tenant || this.#channel.signal.aborted) return;
     const it = change.after ?? change.before;
-    if (isKind(it, 'application') || isKind(it, 'database') || isKind(it, 'function')) {
+    if (isLogging(it)) {
       const followed = this.#followed.get(change.id);
       const now = this.#ctx.view.get(it.meta.kind, change.id);
       const isWanted = now !== undefined && this.#isWanted(now);

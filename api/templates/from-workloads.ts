@@ -196,16 +196,17 @@ class Reverse {
     };
   }
 
-  /** @throws ApiError CONFLICT for a function with a volume, or with a secret in its code: a template has neither */
+  /** @throws ApiError CONFLICT for a function with a volume, or with a secret in its code or dependencies: a template has neither */
   #function(it: Fn, values: Readonly<Record<string, string>>): PrintedFunction {
     const { desired, meta } = it;
     const { code, dependencies, trigger } = desired;
     const refuse = (why: string) => conflicting(`Cannot make a template of function ${desired.name} as ${why}`);
     if (desired.mounts.length > 0) throw refuse('it mounts a volume, which functions of a template cannot');
-    const [hidden] = this.#secrets.hide(code, `${this.#key(meta.id)}_SECRET`).names;
+    const secretIn = (text: string): string | undefined =>
+      this.#secrets.hide(text, `${this.#key(meta.id)}_SECRET`).names[0];
+    const hidden = secretIn(code);
     if (hidden !== undefined) throw refuse(`its code has a secret (${hidden}): let it read a variable instead`);
-    const [within] = this.#secrets.hide(dependencies ?? '', `${this.#key(meta.id)}_SECRET`).names;
-    if (within !== undefined)
+    if (secretIn(dependencies ?? '') !== undefined)
       throw refuse('its dependencies have a secret, which a template would show: name them without a login');
     const env = this.#env(it, values);
     const plain = defined({

@@ -8,8 +8,8 @@ const usualColumns = 100;
 const beside: readonly string[] = ['apiVersion', 'kind', 'metadata', 'spec'];
 
 /**
- * Prints what can be declared: the kinds, the fields of one, or what is below a field of it, such as `application.ports`. The control
- * plane says it, so that it is what that takes.
+ * Prints what can be declared: the kinds, the fields of one, or what is below a field of it, such as `application.domains`. The
+ * schemas are those of the control plane, so that they are what it takes.
  */
 export async function explain(client: Client, path: string | undefined, signal: AbortSignal): Promise<void> {
   const [word = '', ...names] = (path ?? '').split('.').filter((name) => name !== '');

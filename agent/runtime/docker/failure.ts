@@ -21,7 +21,7 @@ const rules: readonly Rule[] = [
     retryable: false,
   },
   { text: /unauthorized|access .*denied|no basic auth/i, code: 'image_pull_failed', retryable: false },
-  // somebody removed it, as a prune of the engine does: the next try makes it again
+  // a prune of the engine removed the network: the agent makes it again with its next try
   { text: /\bnetwork \S+ not found/i, code: 'create_failed', retryable: true },
   {
     text: /executable file not found|no such file or directory|permission denied|operation not permitted|exec format error|is a directory|no command specified/i,

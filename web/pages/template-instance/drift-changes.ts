@@ -4,8 +4,8 @@ import type { TemplateInstance } from './tab-props.ts';
 type Drifted = TemplateInstance['drifted'][number];
 
 /**
- * Fields that were changed by hand, as a difference shows them. A value that is not told is not set; where neither is told
- * both are secrets.
+ * Fields that a user has changed by hand, as `FieldDiff` shows them. A value that the API leaves out is not set; where it
+ * leaves out both, both are secrets.
  */
 export function driftChanges(fields: readonly Drifted[]): FieldChange[] {
   return fields.map(({ field, declared, live }) => {
