@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { ApiObject } from '../../cli/client.ts';
 import { engines } from '../../databases/engines.ts';
+import { DatabaseType } from '../../store/kinds/database.ts';
 import { Credentials } from './database-client.ts';
 import { ensureDatabaseImage } from './database-images.ts';
 import type { DatabaseEngine } from './database-images.ts';
@@ -14,7 +15,7 @@ const patientMs = 120_000;
 export const liveEngines: readonly DatabaseEngine[] = ['postgres', 'mysql', 'mariadb', 'redis'];
 
 /** An installation whose databases are of these images. */
-export async function databaseTown(types: readonly DatabaseEngine[]): Promise<Installation> {
+export async function databaseTown(types: readonly DatabaseType[]): Promise<Installation> {
   const images: string[] = [];
   for (const type of types) images.push(`${type}=${await ensureDatabaseImage(type)}`);
   return Installation.start({ store: 'sqlite', serverFlags: ['--engine-images', images.join(',')] });
@@ -33,14 +34,14 @@ export class LiveDatabase {
     this.#town = town;
     this.id = id;
     this.path = `/api/v1/databases/${id}`;
-    const made = z.object({ type: z.enum(['postgres', 'mysql', 'mariadb', 'redis']), data_volume_id: z.string() });
+    const made = z.object({ type: DatabaseType, data_volume_id: z.string() });
     const { type, data_volume_id: volume } = made.parse(fields);
     this.volume = `sp-vol-${volume}`;
     this.#client = engines[type].client;
   }
 
   /** Asks for a database, and does not wait for it. */
-  static async create(town: Installation, type: DatabaseEngine, fields: object = {}): Promise<LiveDatabase> {
+  static async create(town: Installation, type: DatabaseType, fields: object = {}): Promise<LiveDatabase> {
     const place = { project_id: town.project.id, server_id: town.server.id };
     return new LiveDatabase(
       town,
