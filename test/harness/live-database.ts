@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { ApiObject } from '../../cli/client.ts';
+import type { DatabaseType } from '../../databases/engine.ts';
 import { engines } from '../../databases/engines.ts';
-import { DatabaseType } from '../../store/kinds/database.ts';
 import { Credentials } from './database-client.ts';
 import { ensureDatabaseImage } from './database-images.ts';
 import type { DatabaseEngine } from './database-images.ts';
@@ -10,6 +10,7 @@ import { containersWith, docker } from './engine.ts';
 import { Installation } from './installation.ts';
 
 const patientMs = 120_000;
+const Made = z.object({ data_volume_id: z.string() });
 
 /** The engines of which there are images. */
 export const liveEngines: readonly DatabaseEngine[] = ['postgres', 'mysql', 'mariadb', 'redis'];
@@ -30,13 +31,11 @@ export class LiveDatabase {
   readonly #town: Installation;
   readonly #client: readonly string[];
 
-  private constructor(town: Installation, { id, ...fields }: ApiObject) {
+  private constructor(town: Installation, type: DatabaseType, { id, ...fields }: ApiObject) {
     this.#town = town;
     this.id = id;
     this.path = `/api/v1/databases/${id}`;
-    const made = z.object({ type: DatabaseType, data_volume_id: z.string() });
-    const { type, data_volume_id: volume } = made.parse(fields);
-    this.volume = `sp-vol-${volume}`;
+    this.volume = `sp-vol-${Made.parse(fields).data_volume_id}`;
     this.#client = engines[type].client;
   }
 
@@ -45,6 +44,7 @@ export class LiveDatabase {
     const place = { project_id: town.project.id, server_id: town.server.id };
     return new LiveDatabase(
       town,
+      type,
       await town.client.object('POST', '/api/v1/databases', { ...place, name: 'orders', type, ...fields }),
     );
   }
