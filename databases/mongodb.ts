@@ -11,7 +11,8 @@ const login = [user, password].map(encodeURIComponent).join(':');
 db = connect('mongodb://' + login + '@127.0.0.1:27017/' + name + '?authSource=admin&serverSelectionTimeoutMS=5000');
 `;
 
-const asking = ['mongosh', '--quiet', '--nodb', '--file', connectFile, '--eval'];
+/** What connects is evaluated, too: mongosh reads what `--file` names after that, whatever their order. */
+const asking = ['mongosh', '--quiet', '--nodb', '--eval', `load('${connectFile}')`, '--eval'];
 
 export const mongodb: Engine = {
   type: 'mongodb',

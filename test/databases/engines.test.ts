@@ -128,6 +128,15 @@ test.each([
   expect(() => engines[type].usage.read('nothing of that kind')).toThrow('Expected a number');
 });
 
+test('of MongoDB each question comes after the file that connects: mongosh takes every --eval before the first --file', () => {
+  const { ready, usage, storage } = engines.mongodb;
+  for (const command of [ready, usage.command, storage.command]) {
+    const evaluated = command.filter((_, at) => command[at - 1] === '--eval');
+    expect(command).not.toContain('--file');
+    expect(evaluated).toEqual(["load('/etc/setpoint/connect.js')", command.at(-1)]);
+  }
+});
+
 test('what an engine says of its storage is read, also of a database with a comma in its name', () => {
   expect(engines.postgres.storage.read('8192,app\n4096,a,b\n')).toEqual([
     { name: 'app', bytes: 8192 },

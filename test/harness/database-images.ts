@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { arch } from 'node:os';
 import { join } from 'node:path';
 import { ensurePackageImage, type PackageImage } from './package-image.ts';
 
@@ -8,6 +9,8 @@ export type DatabaseEngine = 'postgres' | 'mariadb' | 'mysql' | 'redis';
 interface DatabaseImage extends PackageImage {
   /** Name of its entrypoint in `database-images/`. */
   entrypoint: string;
+  /** Further files of that folder that it is made of. */
+  programs?: readonly string[];
 }
 
 /** The account has the number that it has in the official images. */
@@ -42,15 +45,20 @@ const mysqlLines = (command: string, ports: string): string[] => [
 /** Just-in-time compilation, which the server does without where its files are not there: half of the image. */
 const compiler = ['*/libLLVM*', '/llvm-*', '/postgresql/*/lib/llvmjit*', '/postgresql/*/lib/bitcode/*', '*/libz3*'];
 
-const images: Readonly<Record<DatabaseEngine, DatabaseImage>> = {
+/** Installs PostgreSQL without its compiler, and without a cluster. */
+const withoutCluster = [
+  "RUN mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf",
+  `RUN printf '%s\\n' ${compiler.map((it) => `'path-exclude=/usr/lib${it}'`).join(' ')} >/etc/dpkg/dpkg.cfg.d/compiler`,
+];
+
+/** Where what serves the protocol of MongoDB is in its image. */
+const documentServer = '/usr/local/lib/document-server';
+
+const images: Readonly<Record<DatabaseEngine | 'mongodb', DatabaseImage>> = {
   postgres: {
     suite: 'trixie',
     entrypoint: 'postgres.sh',
-    before: [
-      account('postgres', '/var/lib/postgresql'),
-      "RUN mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf",
-      `RUN printf '%s\\n' ${compiler.map((it) => `'path-exclude=/usr/lib${it}'`).join(' ')} >/etc/dpkg/dpkg.cfg.d/compiler`,
-    ],
+    before: [account('postgres', '/var/lib/postgresql'), ...withoutCluster],
     packages: ['postgresql-17', 'xz-utils'],
     lines: [
       'ENV PG_MAJOR=17 PGDATA=/var/lib/postgresql/data LANG=C.UTF-8 PATH=/usr/lib/postgresql/17/bin:$PATH',
@@ -95,6 +103,27 @@ const images: Readonly<Record<DatabaseEngine, DatabaseImage>> = {
       'CMD ["redis-server"]',
     ],
   },
+  mongodb: {
+    suite: 'sid',
+    entrypoint: 'mongodb.sh',
+    programs: ['server', 'wire', 'commands', 'login', 'engine', 'command-error'].map(
+      (it) => `document-server/${it}.mjs`,
+    ),
+    before: [account('mongodb', '/data/db'), ...withoutCluster],
+    packages: ['postgresql-18-documentdb', 'libstdc++6', 'libatomic1'],
+    npm: { node: `node-linux-${arch()}@24.19.0` },
+    modules: { 'document-server': ['mongosh@2.12.0', 'pg@8.23.1', 'bson@7.3.4'] },
+    lines: [
+      'ENV LANG=C.UTF-8 HOME=/data/db PATH=/usr/lib/postgresql/18/bin:$PATH',
+      'COPY node/bin/node /usr/local/bin/',
+      `COPY document-server ${documentServer}`,
+      `RUN ln -s ${documentServer}/server.mjs /usr/local/bin/document-server && ln -s ${documentServer}/node_modules/.bin/mongosh /usr/local/bin/mongosh`,
+      folders('mongodb', '/data/db', '/data/configdb', '/run/postgresql'),
+      'VOLUME /data/db /data/configdb',
+      'EXPOSE 27017',
+      'CMD ["document-server"]',
+    ],
+  },
 };
 
 /**
@@ -106,14 +135,23 @@ const images: Readonly<Record<DatabaseEngine, DatabaseImage>> = {
  * the server runs as, and the tools of the engine beside it, with `zstd`. Other than there, PostgreSQL sorts by bytes
  * (`C.UTF-8`) and has no just-in-time compilation. MariaDB and MySQL take names with quotes, backslashes and `` ` ``, which
  * the entrypoints of the official images do not quote. PostgreSQL refuses these and `$` in the name of its first user.
+ *
+ * That of `mongodb` is no MongoDB: a server of ours speaks its protocol in front of DocumentDB, a document database inside
+ * PostgreSQL 18, of sid. Real in it are `mongosh`, the driver of MongoDB, SCRAM-SHA-256, and what is written and found.
  */
-export async function ensureDatabaseImage(engine: DatabaseEngine): Promise<string> {
-  const { entrypoint, files, lines = [], ...image } = images[engine];
+export async function ensureDatabaseImage(engine: DatabaseEngine | 'mongodb'): Promise<string> {
+  const { entrypoint, programs = [], files, lines = [], ...image } = images[engine];
   const script = (name: string): Promise<string> =>
     readFile(join(import.meta.dirname, 'database-images', name), 'utf8');
+  const further = await Promise.all(programs.map(async (name) => [name, await script(name)] as const));
   return ensurePackageImage(engine, {
     ...image,
-    files: { ...files, 'docker-entrypoint.sh': await script(entrypoint), 'common.sh': await script('common.sh') },
+    files: {
+      ...files,
+      ...Object.fromEntries(further),
+      'docker-entrypoint.sh': await script(entrypoint),
+      'common.sh': await script('common.sh'),
+    },
     lines: [
       ...lines,
       'COPY docker-entrypoint.sh /usr/local/bin/',

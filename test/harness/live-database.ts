@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { labels } from '../../agent/runtime/runtime.ts';
 import type { ApiObject } from '../../cli/client.ts';
+import type { DatabaseType } from '../../databases/engine.ts';
 import { engines } from '../../databases/engines.ts';
 import { Credentials } from './database-client.ts';
 import { ensureDatabaseImage } from './database-images.ts';
@@ -9,12 +10,13 @@ import { containersWith, docker } from './engine.ts';
 import { Installation } from './installation.ts';
 
 const patientMs = 120_000;
+const Made = z.object({ data_volume_id: z.string() });
 
 /** The engines of which there are images. */
 export const liveEngines: readonly DatabaseEngine[] = ['postgres', 'mysql', 'mariadb', 'redis'];
 
 /** An installation whose databases are of these images. */
-export async function databaseTown(types: readonly DatabaseEngine[]): Promise<Installation> {
+export async function databaseTown(types: readonly DatabaseType[]): Promise<Installation> {
   const images: string[] = [];
   for (const type of types) images.push(`${type}=${await ensureDatabaseImage(type)}`);
   return Installation.start({ store: 'sqlite', serverFlags: ['--engine-images', images.join(',')] });
@@ -29,21 +31,20 @@ export class LiveDatabase {
   readonly #town: Installation;
   readonly #client: readonly string[];
 
-  private constructor(town: Installation, { id, ...fields }: ApiObject) {
+  private constructor(town: Installation, type: DatabaseType, { id, ...fields }: ApiObject) {
     this.#town = town;
     this.id = id;
     this.path = `/api/v1/databases/${id}`;
-    const made = z.object({ type: z.enum(['postgres', 'mysql', 'mariadb', 'redis']), data_volume_id: z.string() });
-    const { type, data_volume_id: volume } = made.parse(fields);
-    this.volume = `sp-vol-${volume}`;
+    this.volume = `sp-vol-${Made.parse(fields).data_volume_id}`;
     this.#client = engines[type].client;
   }
 
   /** Asks for a database, and does not wait for it. */
-  static async create(town: Installation, type: DatabaseEngine, fields: object = {}): Promise<LiveDatabase> {
+  static async create(town: Installation, type: DatabaseType, fields: object = {}): Promise<LiveDatabase> {
     const place = { project_id: town.project.id, server_id: town.server.id };
     return new LiveDatabase(
       town,
+      type,
       await town.client.object('POST', '/api/v1/databases', { ...place, name: 'orders', type, ...fields }),
     );
   }

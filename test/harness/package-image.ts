@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { docker } from './engine.ts';
 import { machineLock } from './machine-lock.ts';
-import { mirror, unpackNpm } from './package-sources.ts';
+import { installNpm, mirror, unpackNpm } from './package-sources.ts';
 
 const execute = promisify(execFile);
 const makeMs = 10 * 60_000;
@@ -41,6 +41,8 @@ export interface PackageImage {
   files?: Readonly<Record<string, string | Buffer>>;
   /** Folder in the build context → package of npm that is unpacked there, with its version. */
   npm?: Readonly<Record<string, string>>;
+  /** Folder in the build context → packages of npm that are installed there with what they need, with their versions. */
+  modules?: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
@@ -58,6 +60,8 @@ export async function ensurePackageImage(name: string, image: PackageImage): Pro
       await unpackNpm(specifier, join(folder, path));
       await rename(join(folder, path, 'package'), join(context, path));
     }
+    for (const [path, specifiers] of Object.entries(image.modules ?? {}))
+      await installNpm(specifiers, join(context, path));
     const files = { ...image.files, Dockerfile: dockerfile(base, image) };
     for (const [path, content] of Object.entries(files)) {
       await mkdir(dirname(join(context, path)), { recursive: true });

@@ -21,6 +21,13 @@ export async function unpackNpm(specifier: string, to: string): Promise<void> {
   await execute('tar', ['--directory', to, '--extract', '--gzip', '--file', join(to, stdout.trim())]);
 }
 
+/** Installs packages of npm with what they need into the `node_modules` of a folder that it makes. No script of theirs is run. */
+export async function installNpm(specifiers: readonly string[], to: string): Promise<void> {
+  await mkdir(to, { recursive: true });
+  const options = ['--silent', '--ignore-scripts', '--omit=optional', '--no-package-lock', '--no-audit', '--no-fund'];
+  await execute('npm', ['install', ...options, '--prefix', to, ...specifiers], { cwd: to });
+}
+
 /** Where the further authorities that this machine trusts lie in a container, if it has any. */
 export interface NpmAccess {
   /** File of this machine with the authorities, if it names one. */
