@@ -495,7 +495,10 @@ describe('after a login', () => {
   });
 
   it.concurrent('what waits is ended by an interrupt, and what it asked for goes on', async () => {
-    const deploying = town.cli.start(['apply', '-f', await town.cli.file('going-on.json', manifest('going-on'))]);
+    // each instance is ready after so long, so that a command has to wait
+    const slow = { healthcheck: { type: 'none' }, healthcheck_path: undefined, min_healthy_seconds: 10 };
+    const file = await town.cli.file('going-on.json', manifest('going-on', slow));
+    const deploying = town.cli.start(['apply', '-f', file]);
     await deploying.prints('deploying');
     expect(await deploying.interrupt()).toMatchObject({
       code: 1,

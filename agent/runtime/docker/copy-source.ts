@@ -69,7 +69,8 @@ function refusalOf(
   const hasLabel = Object.keys(volume.labels).some((label) => label.startsWith('setpoint.'));
   if (hasLabel || isVolumeOfAgent(name, volume.labels)) return copyRefusals.ofAgent;
   if (volume.driver !== 'local') return copyRefusals.driver(volume.driver);
-  return volume.options.length > 0 ? copyRefusals.options : undefined;
+  // a limit of its size leaves it in a folder of the engine
+  return volume.options.some((option) => option !== 'size') ? copyRefusals.options : undefined;
 }
 
 /** Whether a mount is the volume, or its folder under another name, and can be written to. */
