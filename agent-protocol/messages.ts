@@ -9,6 +9,7 @@ import { RegistryAccess } from './registry-access.ts';
 import { PortPolicy } from './port-policy.ts';
 import { valuesLimits } from './survey.ts';
 import { GenerateSettings, maxDockerfileChars } from './generated-dockerfile.ts';
+import { tagLimits } from './tag-pattern.ts';
 import { taskCapabilities } from './task-types.ts';
 import { TrafficQuery } from './traffic.ts';
 
@@ -64,6 +65,8 @@ export const agentCapabilities: readonly string[] = [
   'instances.query',
   /** The call `repository.read` finds the manifests in folders. */
   'repository.manifests',
+  /** The call `git.tag`. */
+  'git.tags',
 ];
 
 /**
@@ -328,6 +331,15 @@ export const CallParams = z.discriminatedUnion('method', [
     /** Id of the object that `credential` is opened from, by the replica that sends the call to the agent. */
     git_credential_id: z.string().optional(),
   }),
+  /** Asks for the newest tag of a pattern, by its version: `tag-pattern.ts`. {@link GitTag} */
+  z.object({
+    method: z.literal('git.tag'),
+    repository_url: z.string(),
+    tag_pattern: z.string().max(tagLimits.patternChars),
+    /** As of `git.head`. */
+    credential: GitCredential.optional(),
+    git_credential_id: z.string().optional(),
+  }),
   /** Asks for the Dockerfile that a build of the head of a branch would generate. Builds nothing. */
   z.object({
     method: z.literal('dockerfile.generate'),
@@ -467,6 +479,15 @@ export const GitHead = z.object({
   follows: z.boolean().optional(),
 });
 export type GitHead = z.infer<typeof GitHead>;
+
+/** Result of `git.tag`. */
+export const GitTag = z.object({
+  /** Absent: no tag of the pattern has a version that may be chosen. */
+  newest: z.object({ tag: z.string().max(tagLimits.nameChars), commit: z.string().max(64) }).optional(),
+  /** How many tags are of the pattern, with and without a version. */
+  matching: z.int().min(0),
+});
+export type GitTag = z.infer<typeof GitTag>;
 
 /** Result of `dockerfile.generate`. */
 export const Generated = z.object({

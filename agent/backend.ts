@@ -26,7 +26,7 @@ type Parts = Files & Observation & Upkeep & Entrances & { server: string; fleet:
 
 /** Answers the calls of the control plane, and tells it of the machine. */
 export function backendOf(options: AgentOptions, parts: Parts): SessionHost {
-  const { engine, images, gitHead, dockerfiles, repositories, serverShells, updater, clock, log } = options;
+  const { engine, images, gitHead, gitTag, dockerfiles, repositories, serverShells, updater, clock, log } = options;
   const { runtime } = engine;
   const { meter, monitor, observer, collector, metrics, publication, desired, ingress } = parts;
   return new SessionHost({
@@ -44,6 +44,7 @@ export function backendOf(options: AgentOptions, parts: Parts): SessionHost {
     traffic: ingress.traffic,
     engine: () => stateOf(monitor, publication),
     gitHead,
+    gitTag,
     dockerfiles,
     repositories,
     terminals: new Terminals({ observer, runtime, shells: serverShells, log }),

@@ -16,7 +16,7 @@ import type { RunBuild } from './tasks/build-task.ts';
 import type { PreviewDockerfile } from './tasks/generated-dockerfile.ts';
 import type { CloneCache } from './tasks/git-clones.ts';
 import type { ReadGitVersion } from './tasks/git-version.ts';
-import type { ReadHead } from './tasks/read-head.ts';
+import type { FindTag, ReadHead } from './tasks/read-head.ts';
 import type { ReadRepository } from './tasks/read-repository.ts';
 import type { RunRecovery } from './tasks/recovery.ts';
 import type { RunRestore } from './tasks/restore.ts';
@@ -45,6 +45,7 @@ export interface AgentOptions {
   /** What sends the logs of databases; by default from their volumes. */
   archive?: OpenShipment;
   gitHead: ReadHead;
+  gitTag: FindTag;
   /** Clones that builds begin with; absent: none are kept. */
   clones?: Pick<CloneCache, 'retain' | 'clear'>;
   /** By default that of the machine. */

@@ -37,7 +37,7 @@ import type { Publication } from './ports/publication.ts';
 import type { RemovalGuard } from './desired/removal-guard.ts';
 import { RuntimeFailure } from './runtime/runtime.ts';
 import type { UninstallOrder } from './uninstall/order.ts';
-import type { ReadHead } from './tasks/read-head.ts';
+import type { FindTag, ReadHead } from './tasks/read-head.ts';
 import type { Clock } from '../time/clock.ts';
 import { buildNote } from './tasks/build-note.ts';
 import type { ReadRepository } from './tasks/read-repository.ts';
@@ -58,6 +58,7 @@ export interface SessionHostDeps {
   traffic: Pick<Traffic, 'read' | 'newest'>;
   engine: () => EngineState;
   gitHead: ReadHead;
+  gitTag: FindTag;
   dockerfiles: PreviewDockerfile;
   repositories: ReadRepository;
   terminals: Pick<Terminals, 'open'>;
@@ -205,7 +206,7 @@ export class SessionHost implements AgentHost {
   }
 
   async call(params: CallParams, signal: AbortSignal): Promise<unknown> {
-    const { logs, gitHead, examiner, surveyor } = this.#deps;
+    const { logs, examiner, surveyor } = this.#deps;
     switch (params.method) {
       case 'ping':
         return {};
@@ -237,28 +238,30 @@ export class SessionHost implements AgentHost {
         await this.#deps.uninstall.take(this.#isProven);
         return {};
       case 'git.head':
-        return translated(() =>
-          gitHead(
-            {
-              url: params.repository_url,
-              branch: params.branch,
-              since: params.since,
-              after: params.after,
-              credential: params.credential,
-            },
-            signal,
-          ),
-        );
+      case 'git.tag':
+        return translated(() => this.#asksGit(params, signal));
       case 'dockerfile.generate':
         return translated(() => this.#deps.dockerfiles(params, signal));
       case 'repository.read':
         return translated(() => this.#readRepository(params, signal));
       case 'build.note':
-        for (const text of params.lines) buildNote(this.#deps, params, signal)(text);
-        return {};
+        return this.#noteBuild(params, signal);
       default:
         return this.#ofFunctions(params, signal);
     }
+  }
+
+  #noteBuild(params: Extract<CallParams, { method: 'build.note' }>, signal: AbortSignal): object {
+    for (const text of params.lines) buildNote(this.#deps, params, signal)(text);
+    return {};
+  }
+
+  #asksGit(params: Extract<CallParams, { method: 'git.head' | 'git.tag' }>, signal: AbortSignal): Promise<unknown> {
+    const { gitHead, gitTag } = this.#deps;
+    const { repository_url: url, credential } = params;
+    if (params.method === 'git.tag') return gitTag({ url, pattern: params.tag_pattern, credential }, signal);
+    const { branch, since, after } = params;
+    return gitHead({ url, branch, since, after, credential }, signal);
   }
 
   #readRepository(params: CallOf<'repository.read'>, signal: AbortSignal): Promise<unknown> {

@@ -44,7 +44,7 @@ const parallelSegments = 3;
 /** The workers of the agent, which `link` leads to from then on. `stack` ends them. */
 export function employ(options: AgentOptions, parts: Parts, link: FleetLink, stack: AsyncDisposableStack): Fleet {
   const { engine, images, disk, random, clock, log } = options;
-  const { runtime, prober, copier } = engine;
+  const { runtime, prober, copier, archiver } = engine;
   const { server, observer, ledger, publication, capture, networks, desired, logs, made, results } = parts;
   const writers = new VolumeWriters(observer, link.wake);
   const common = { runtime, server, observer, ledger, images, publication, capture, prober, networks, disk };
@@ -59,7 +59,7 @@ export function employ(options: AgentOptions, parts: Parts, link: FleetLink, sta
   const fleet = new Fleet({
     services,
     functions: { ...common, writers, gate: options.gate ?? closedGate, functions: parts.functions },
-    volumes: { runtime, server, made, copies: new VolumeCopies({ runtime, copier, clock }) },
+    volumes: { runtime, server, made, copies: new VolumeCopies({ runtime, copier, clock }), archiver },
     archives: { ...archivesOf(options, parts), random },
     tasks: tasksWith(options, parts, writers),
     taskDeps: { results, logs },

@@ -152,6 +152,7 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
         signal,
       ),
     gitHead: headReader({ git: sources, folder }),
+    gitTag: (source, signal) => sources.tag(source, signal),
     clones,
     dockerfiles: dockerfilePreview({ git: sources, folder, runtime, disk: diskGuard(disk), clock: systemClock }),
     repositories: repositoryFiles({ git: sources, folder, disk: diskGuard(disk), clock: systemClock }),

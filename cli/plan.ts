@@ -8,6 +8,7 @@ const Step = z.looseObject({
   kind: z.string(),
   key: z.string(),
   name: z.string(),
+  renamed_from: z.string().nullish().meta({ description: 'Absent in the answer of an earlier release' }),
   fields: z.array(
     z.looseObject({
       field: z.string(),
@@ -29,7 +30,7 @@ export const Plan = z.looseObject({ changes: z.boolean(), steps: z.array(Step), 
 /** Prints each step of a plan with what changes, and what it costs. */
 export function printPlan({ steps, changes, needs_force }: z.infer<typeof Plan>): void {
   for (const step of steps) {
-    console.log(cell(`${step.action} ${step.kind} ${step.name}`));
+    console.log(cell(titleOf(step)));
     for (const { field, before, after, secret, by_hand, declared_by } of step.fields) {
       const what = secret ? 'changed' : `${text(before)} -> ${text(after)}`;
       const by = typeof declared_by === 'string' ? ` (${declared_by} declares it)` : ' (somebody changed it by hand)';
@@ -40,6 +41,12 @@ export function printPlan({ steps, changes, needs_force }: z.infer<typeof Plan>)
   }
   if (!changes) console.log('There is nothing to change');
   if (needs_force.length > 0) console.log(cell(`Only with --force ${needs_force.join(' ')}`));
+}
+
+/** Such as `update application web`, and of one that gets another name `rename application web -> shop`. */
+function titleOf({ action, kind, name, renamed_from: before }: z.infer<typeof Step>): string {
+  if (typeof before !== 'string') return `${action} ${kind} ${name}`;
+  return `${action === 'update' ? 'rename' : action} ${kind} ${before} -> ${name}`;
 }
 
 function text(value: z.infer<typeof Shown>): string {

@@ -111,7 +111,7 @@ const columns: Record<CliKind, Record<string, Cell>> = {
     name: field('name'),
     project: parent,
     repository: field('repository_url'),
-    branch: field('branch'),
+    branch: (it) => text(it['branch'] ?? `tags ${text(it['tag_pattern'])}`),
     status: field('status'),
     wanted: (it) => text(it['commit_wanted']).slice(0, 12),
     applied: (it) => text(it['commit_applied']).slice(0, 12),

@@ -25,6 +25,23 @@ export const JsonSchema = z.looseObject({
 });
 export type JsonSchema = z.infer<typeof JsonSchema>;
 
+/** A document of JSON Schema with what its `$ref`s name in their places; one within itself takes anything. */
+export function inlined(document: unknown): JsonSchema {
+  const named = Definitions.safeParse(document).data?.$defs ?? {};
+  const placed = (it: unknown, around: readonly string[]): unknown => {
+    if (Array.isArray(it)) return it.map((one) => placed(one, around));
+    if (typeof it !== 'object' || it === null) return it;
+    const { $ref, ...rest } = it as { $ref?: unknown };
+    const [, name] = typeof $ref === 'string' ? (/^#\/\$defs\/([^/]+)$/.exec($ref) ?? []) : [];
+    const own = Object.fromEntries(Object.entries(rest).map(([key, one]) => [key, placed(one, around)]));
+    if (name === undefined || around.includes(name)) return own;
+    return { ...(placed(named[name], [...around, name]) as object), ...own };
+  };
+  return JsonSchema.parse(placed(document, []));
+}
+
+const Definitions = z.looseObject({ $defs: z.record(z.string(), z.unknown()).optional() });
+
 /** A field of a declaration, in words. */
 export interface Field {
   name: string;

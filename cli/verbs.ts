@@ -726,15 +726,19 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[action: string, name?: string], Waiting & SyncOptions>({
     use: 'sync <action> [name]',
-    text: 'list; create NAME: keep a project as the files of a repository declare it; show NAME: what differs, and its last commits; set NAME: its variables; run NAME: apply the head of the branch now; rollback NAME: apply the commit before, and stay with it; release NAME: follow the branch again; pause NAME; resume NAME; delete NAME: what it made stays',
+    text: 'list; create NAME: keep a project as the files of a repository declare it; show NAME: what differs, and its last commits; set NAME: its variables, its branch or its tags; run NAME: apply the head of the branch, or the newest tag, now; rollback NAME: apply the commit before, and stay with it; release NAME: follow the repository again; pause NAME; resume NAME; delete NAME: what it made stays',
     options: [
       new Option('--repository <url>', 'create: where the files are'),
-      new Option('--branch <branch>', 'create: by default main'),
+      new Option('--branch <branch>', 'create, set: the branch that is followed; create: by default main'),
+      new Option(
+        '--tag-pattern <pattern>',
+        'create, set: the newest tag of this name is followed in place of a branch, as v1.*',
+      ),
       new Option('--path <path>', 'create: a file or a folder of the repository; by default all of it'),
       new Option('--git-credential <name>', 'create: what the repository is read with'),
       new Option('--on <server>', 'create: whose agent reads the repository; by default that of the project'),
       new Option('--environment <name>', 'create: where objects are that name none'),
-      new Option('--interval <seconds>', 'create: between two looks at the branch').argParser(requestNumber),
+      new Option('--interval <seconds>', 'create: between two looks at the repository').argParser(requestNumber),
       new Option('--no-prune', 'create: what is not declared any more stays'),
       new Option('--drift <policy>', 'create: what becomes of changes by hand').choices(['warn', 'correct']),
       new Option('--force <keys...>', 'run: steps that may lose data, or overwrite what others have set'),

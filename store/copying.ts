@@ -1,4 +1,5 @@
 import { definitionOf } from './definition.ts';
+import { expiryOf } from './expiry.ts';
 import type { CloneRule } from './kinds/define.ts';
 import { kinds } from './kinds/kinds.ts';
 import type { KindName } from './kinds/kinds.ts';
@@ -25,25 +26,24 @@ export function copyRuleOf<K extends KindName>(kind: K): CopyRule<unknown> | und
 export const copiedKinds: readonly KindName[] = (Object.keys(kinds) as KindName[]) // the keys of `kinds` are the names
   .filter((kind) => copyRuleOf(kind) !== undefined);
 
-/** What a clone of an environment copies, by kind and in the order of creation. */
+/** What a clone of an environment copies, by kind and in the order of creation; not what goes by itself. */
 export function copiedFrom(view: TenantView, environmentId: string): ReadonlyResource[] {
-  return copiedKinds
-    .flatMap((kind) => view.by(kind, 'environment', environmentId))
-    .filter((it) => !isOfRestore(view, it));
+  return copiesIn(view, environmentId).filter((it) => expiryOf(it, view) === undefined && !isBeside(view, it));
 }
 
-/**
- * It is the volume of a restore that has not ended: whether it stays is not known yet. One that its database serves from
- * already is copied as any other.
- */
-function isOfRestore(view: TenantView, it: ReadonlyResource): boolean {
-  return (
-    isKind(it, 'volume') &&
-    view.get('database', it.desired.database_id ?? '')?.desired.data_volume_id !== it.meta.id &&
-    view
-      .by('restore', 'volume', it.meta.id)
-      .some(({ desired, observed }) => !desired.is_new && !hasRestoreEnded(observed?.phase))
-  );
+/** The copies that a clone has so far, if it is an environment that is not complete yet. */
+export function copiesIn(view: TenantView, environmentId: string): ReadonlyResource[] {
+  return copiedKinds.flatMap((kind) => view.by(kind, 'environment', environmentId));
+}
+
+/** It is a volume beside the one in use: of a database that serves from another one, or of a restore that has not ended. */
+function isBeside(view: TenantView, it: ReadonlyResource): boolean {
+  if (!isKind(it, 'volume')) return false;
+  const { database_id: of } = it.desired;
+  if (of !== undefined) return view.get('database', of)?.desired.data_volume_id !== it.meta.id;
+  return view
+    .by('restore', 'volume', it.meta.id)
+    .some(({ desired, observed }) => !desired.is_new && !hasRestoreEnded(observed?.phase));
 }
 
 /** Whether an environment is a clone that is not complete yet; until then its content belongs to its controller. */

@@ -2,7 +2,7 @@ import { maxMessageChars } from './kinds/sync.ts';
 
 /** What a sync tells that is pinned to a commit, in words. */
 export function pinnedTo(commit: string): string {
-  return `It is pinned to ${commit.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`;
+  return `It is pinned to ${commit.slice(0, 12)}: later commits are not applied until it is released (pinned_commit: null)`;
 }
 
 /** What a sync waits for, or why it failed, and that it is pinned: a user who reads the one has to know the other. */

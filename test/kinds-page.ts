@@ -86,7 +86,7 @@ function childrenOf(kind: KindName): string {
 }
 
 function keptFor({ keep }: Definition<KindName>): string {
-  const outlives = keep.outlivesDeletionOf ?? [];
+  const { outlivesDeletionOf: outlives = [], usedBy = [] } = keep;
   const rules = [
     'untilDeleted' in keep ? keep.untilDeleted : '',
     'newest' in keep
@@ -95,6 +95,7 @@ function keptFor({ keep }: Definition<KindName>): string {
         `${keep.newest.unless === undefined ? '' : ', and those that its rule spares'}`
       : '',
     'until' in keep ? 'until it expires by its rule' : '',
+    usedBy.length === 0 ? '' : `never expires while it is used by ${list(usedBy.map(code))}`,
     outlives.length === 0 ? '' : `stays while its owner is being deleted: ${list(outlives.map(code))}`,
   ];
   return rules.filter((text) => text !== '').join('; ');

@@ -2,6 +2,9 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { agentCommand } from '../cli/agent-command.ts';
+import { serverCommand } from '../cli/server-command.ts';
+import { verbs } from '../cli/verbs.ts';
 import { ApplicationManifest, parseApplications } from '../manifests/application.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -91,5 +94,32 @@ describe('the page of manifests', () => {
     const [, example = ''] =
       /^```yaml\n(.*?)^```$/ms.exec(await readFile(join(root, 'docs/manifests.md'), 'utf8')) ?? [];
     expect(parseApplications(example)).toMatchObject([{ metadata: { name: 'shop' } }]);
+  });
+});
+
+describe('the page of settings', () => {
+  test.each([
+    ['server', serverCommand()],
+    ['agent', agentCommand('agent')],
+  ])('names each flag of `setpoint %s`, with its variable, and no other', async (name, command) => {
+    const text = await textOf('docs/settings.md');
+    const [, table = ''] = new RegExp(`^\\| \`setpoint ${name}\` .*\\n((?:\\|.*\\n)+)`, 'm').exec(text) ?? [];
+    const named = table.split('\n').flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(--[a-z-]+)`/g)]);
+    const flags = command.options.filter((it) => !it.hidden && it.long !== '--version').map((it) => it.long ?? '');
+    expect(named.map(([, flag = '']) => flag).toSorted()).toEqual(flags.toSorted());
+    for (const { long, envVar } of command.options) {
+      const row = table.split('\n').find((it) => it.startsWith(`| \`${long}\` |`));
+      if (row !== undefined) expect(row).toContain(`\`${envVar}\``);
+    }
+  });
+});
+
+describe('the page of commands', () => {
+  test('names each of them', async () => {
+    const text = await textOf('docs/commands.md');
+    const missing = verbs
+      .map(({ use }) => use.split(' ')[0] ?? '')
+      .filter((word) => !new RegExp(`\`[^\`]*\\b${word}\\b`).test(text));
+    expect(missing).toEqual([]);
   });
 });

@@ -3087,7 +3087,7 @@ export interface paths {
         /** Bring an instance to the present text of a template or to other values, wave by wave; with dry_run only the plan */
         put: operations["updateTemplateInstance"];
         post?: never;
-        /** Delete what was made of a template, the last first; with keep_data=true volumes and databases stay */
+        /** Delete what was made of a template, the last first; with keep_data=true volumes and databases stay, without it nothing else may use them */
         delete: operations["deleteTemplateInstance"];
         options?: never;
         head?: never;
@@ -3242,7 +3242,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Read the branch and apply its head now, with the steps that are to be forced */
+        /** Read the repository and apply the head of the branch, or the newest tag, now, with the steps that are to be forced */
         post: operations["runSync"];
         delete?: never;
         options?: never;
@@ -3942,11 +3942,11 @@ export interface components {
             imported: components["schemas"]["Backup"][];
             /** @description Backups that the tenant has already */
             known: number;
-            /** @description not_readable: no manifest of a dump or of a snapshot. too_many: what it is of has as many as it can have. no_backups: of an engine that none is taken of */
+            /** @description not_readable: no manifest of a dump or of a snapshot. too_many: what it is of has as many as it can have. no_backups: of an engine that none is taken of. of_another_project: what it is of is in another project */
             skipped: {
                 manifest_key: string;
                 /** @enum {string} */
-                reason: "not_readable" | "too_many" | "no_backups";
+                reason: "not_readable" | "too_many" | "no_backups" | "of_another_project";
             }[];
             /** @description Send it as `after`; null: the bucket has no more */
             next: string | null;
@@ -5633,6 +5633,8 @@ export interface components {
             /** @description What force calls it, such as databases.db */
             key: string;
             name: string;
+            /** @description The name that it has now, or that of the object that it replaces; null: no other than name */
+            renamed_from: string | null;
             /** @description Of what there is; null: it is to be made */
             id: string | null;
             wave: number;
@@ -5885,7 +5887,10 @@ export interface components {
             server_id: string;
             name: string;
             repository_url: string;
-            branch: string;
+            /** @description null: it follows the tags of tag_pattern */
+            branch: string | null;
+            /** @description The newest tag of it is applied; null: the head of branch */
+            tag_pattern: string | null;
             path: string;
             git_credential_id: string | null;
             interval_seconds: number;
@@ -5908,9 +5913,13 @@ export interface components {
              * @enum {string}
              */
             status: "pending" | "in_sync" | "drifted" | "waiting" | "failed" | "paused" | "deleting";
-            /** @description The head of the branch, or the commit that it is pinned to */
+            /** @description The head of the branch, what the newest tag leads to, or the commit that it is pinned to */
             commit_wanted: string | null;
+            /** @description The tag of commit_wanted; null: it follows a branch */
+            tag_wanted: string | null;
             commit_applied: string | null;
+            /** @description The tag of commit_applied */
+            tag_applied: string | null;
             /** @description What it waits for, or why it failed */
             message: string | null;
             /** @description Keys of objects that are not as the commit declares them */
@@ -5921,6 +5930,8 @@ export interface components {
         SyncRuns: {
             commit: string;
             commit_message: string | null;
+            /** @description The tag by which it was found; null: it was the head of a branch */
+            tag: string | null;
             at: string;
             /** @enum {string} */
             outcome: "applied" | "unchanged" | "partly" | "waiting" | "failed";
@@ -5929,13 +5940,15 @@ export interface components {
             steps: {
                 action: string;
                 key: string;
+                /** @description Its name before; null: it kept its name */
+                renamed_from: string | null;
                 fields: string[];
                 /** @description null: an earlier release has recorded the step */
                 loses_data: boolean | null;
             }[];
             /** @description All steps that change something */
             changes: number;
-            /** @description It is of the present repository, branch and path: the sync can go back to no other */
+            /** @description It is of the present repository, branch or pattern, and path: the sync can go back to no other */
             is_of_present_source: boolean;
         }[];
         NewGitWebhook: {
@@ -19461,7 +19474,8 @@ export interface operations {
                 "application/json": {
                     name: string;
                     repository_url: string;
-                    branch: string;
+                    branch?: string | null;
+                    tag_pattern?: string | null;
                     path?: string | null;
                     /** @description By default that of the project */
                     server_id?: string | null;
@@ -19575,7 +19589,8 @@ export interface operations {
                 "application/json": {
                     name?: string;
                     repository_url?: string;
-                    branch?: string;
+                    branch?: string | null;
+                    tag_pattern?: string | null;
                     /** @description A file, or a folder whose YAML and JSON files are read; by default all of the repository */
                     path?: string;
                     /**
@@ -19638,7 +19653,11 @@ export interface operations {
                     /** @description Read-only: it may be sent back, and changes nothing */
                     commit_wanted?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
+                    tag_wanted?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
                     commit_applied?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    tag_applied?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     message?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */

@@ -36,7 +36,7 @@ const noFolders = (): Promise<never> =>
       retryable: false,
     }),
   );
-const noArchives: VolumeArchiver = { pack: noFolders, unpack: noFolders };
+const noArchives: VolumeArchiver = { pack: noFolders, unpack: noFolders, isRead: () => false };
 
 function stocked(clock: Clock): MockEngine {
   const engine = new MockEngine(clock);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
-import { constants, setPriority } from 'node:os';
+import { constants } from 'node:fs';
+import { open, readdir, stat } from 'node:fs/promises';
+import { constants as priorities, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
@@ -39,6 +40,8 @@ export interface VolumeArchiver {
    * @throws RuntimeFailure `restore_failed`, `no_space`, what `source` throws, or the signal's reason, once nothing is written any more
    */
   unpack(volume: string, source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>;
+  /** Whether an archive of the volume is being made, so that it must not be removed. */
+  isRead(volume: string): boolean;
 }
 
 /**
@@ -60,6 +63,8 @@ const maxOutputBytes = 64 * 1024;
  */
 export function folderArchiver(runtime: Pick<ContainerRuntime, 'volume'>, owner: string): VolumeArchiver {
   const env = { [ownerVariable]: owner };
+  /** Volumes of which archives are being made, each as often as there are. */
+  const reading: string[] = [];
 
   const folderOf = async (name: string, code: Code, signal: AbortSignal): Promise<string> => {
     const path = (await runtime.volume(name, signal))?.path;
@@ -78,14 +83,33 @@ export function folderArchiver(runtime: Pick<ContainerRuntime, 'volume'>, owner:
   };
 
   return {
+    isRead: (volume) => reading.includes(volume),
+
     async pack(volume, signal) {
       const folder = await folderOf(volume, 'backup_failed', signal);
+      // while it is open, no other folder gets its number
+      const held = await open(folder, constants.O_DIRECTORY);
+      const { ino, dev } = await held.stat({ bigint: true });
+      const stays = async (): Promise<boolean> => {
+        const now = (await runtime.volume(volume, signal))?.path;
+        const at = now === undefined ? undefined : await stat(now, { bigint: true }).catch(() => undefined);
+        return at?.ino === ino && at.dev === dev;
+      };
       const how = ['--format=posix', '--pax-option=delete=atime,delete=ctime', '--sparse', '--one-file-system'];
       const args = ['--create', '--file=-', ...whole, ...how, '--directory', folder, '.'];
-      const program = await tar(args, 'backup_failed', signal);
+      reading.push(volume);
+      const over = async (): Promise<void> => {
+        reading.splice(reading.indexOf(volume), 1);
+        await held.close();
+      };
+      const program = await tar(args, 'backup_failed', signal).catch(async (error: unknown) => {
+        await over();
+        throw error;
+      });
+      const ended = program.ended.catch(() => undefined).then(over);
       program.input.end();
       const words = wordsOf(program.errors);
-      return { bytes: packed(program, words), notes: words.notes, ended: program.ended.catch(() => undefined) };
+      return { bytes: packed(program, words, stays), notes: words.notes, ended };
     },
 
     async unpack(volume, source, signal) {
@@ -179,8 +203,12 @@ async function given(
   }
 }
 
-/** Passes on an archive, and requires that it was written to its end. */
-async function* packed({ output, ended }: PipedProgram, words: Words): AsyncGenerator<Uint8Array> {
+/** Passes on an archive, and requires that it was written to its end, of a folder that is still there. */
+async function* packed(
+  { output, ended }: PipedProgram,
+  words: Words,
+  stays: () => Promise<boolean>,
+): AsyncGenerator<Uint8Array> {
   let last: Buffer = Buffer.alloc(0);
   for await (const chunk of output as AsyncIterable<Buffer>) {
     last = chunk.length >= endBytes ? chunk : Buffer.concat([last, chunk]).subarray(-endBytes);
@@ -194,12 +222,15 @@ async function* packed({ output, ended }: PipedProgram, words: Words): AsyncGene
   const end = last.subarray(-endBytes);
   if (end.length < endBytes || end.some((byte) => byte !== 0))
     throw failed('backup_failed', 'The archive is cut: it does not end with the blocks that end one');
+  // files of a folder that is being removed are told as those of one in use
+  if (!(await stays()))
+    throw failed('backup_failed', 'The volume was removed while it was read, so that the archive may lack files');
 }
 
 /** Lets all else on the machine have the processors first. */
 function lower(pid: number): void {
   try {
-    setPriority(pid, constants.priority.PRIORITY_LOW);
+    setPriority(pid, priorities.priority.PRIORITY_LOW);
   } catch {
     // It has ended already.
   }

@@ -168,7 +168,7 @@ export class FunctionWorker implements Worker {
       if (this.#looks.isAsked) return undefined; // another look follows at once
     }
     const left = await this.#launcher.sweep();
-    // a workload that waits for a volume of a container that was removed is told
+    // a workload may wait for a volume that a removed container had
     writers.claim(this.id, writtenVolumes(desired));
     if (left > 0) this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
     const problem = await this.#open(desired);

@@ -174,7 +174,7 @@ async function fetchCommit(
   let fetched: ProcessResult | undefined;
   for (const one of wanted) {
     const leftMs = Math.max(1, Math.ceil((until - clock.monotonic()) / 1000)) * 1000;
-    fetched = await remote(source, credential, fetch(one), leftMs, enough);
+    fetched = await remote(source, credential, fetch(one), { ms: leftMs }, enough);
     if (!isMissing(fetched)) break;
   }
   if (fetched === undefined || isMissing(fetched))

@@ -6,7 +6,7 @@ import type { ProcessResult } from '../machine/process.ts';
 import { gitAccess, type GitAccess } from './git-access.ts';
 import { invalid, pinless, unreachable } from './git-failure.ts';
 import { gitHostAddresses } from './git-host.ts';
-import type { GitProgram, Pinned } from './git-program.ts';
+import type { GitCall, GitProgram, Pinned } from './git-program.ts';
 import type { ParsedGitUrl } from './git-source.ts';
 import { sshPin } from './git-ssh.ts';
 import { gitVersion, pinsAddresses, type ReadGitVersion } from './git-version.ts';
@@ -37,7 +37,7 @@ export type GitRemote = (
   source: ParsedGitUrl,
   credential: GitCredential | undefined,
   args: (url: string) => readonly string[],
-  ms: number,
+  limits: Pick<GitCall, 'ms' | 'maxOutputBytes' | 'tooMuch'>,
   signal: AbortSignal,
 ) => Promise<ProcessResult>;
 
@@ -51,13 +51,15 @@ export function gitRemote(options: RemoteOptions, call: GitProgram): GitRemote {
     if (!pins) throw pinless(url, version);
   };
 
-  return async (source, credential, args, ms, signal) => {
+  return async (source, credential, args, limits, signal) => {
     await using access = await gitAccess(source, credential, options.folder);
     const pinned = await allowedAddress(source, options, access, signal);
     if (pinned?.https !== undefined) await assertPins(source.url, signal);
-    const first = await call(args(source.url), { url: source.url, ms, pinned, access }, signal);
+    const first = await call(args(source.url), { url: source.url, ...limits, pinned, access }, signal);
     const moved = first.code !== 0 && /returned error: 30[1278]/.test(first.stderr) && !source.url.endsWith('.git');
-    return moved ? await call(args(`${source.url}.git`), { url: source.url, ms, pinned, access }, signal) : first;
+    return moved
+      ? await call(args(`${source.url}.git`), { url: source.url, ...limits, pinned, access }, signal)
+      : first;
   };
 }
 

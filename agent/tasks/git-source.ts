@@ -66,6 +66,11 @@ export function gitBranch(text: string): GitBranch {
   return text as GitBranch; // the grammar was checked
 }
 
+/** Checks a pattern of tags: a name in which `*` and `?` may stand. @throws RuntimeFailure `invalid_source` */
+export function gitTagPattern(text: string): void {
+  gitBranch(text.replaceAll(/[*?]/g, 'x'));
+}
+
 /** Whether the text is the full id of a commit. */
 export function isCommit(text: string): boolean {
   return /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/.test(text);

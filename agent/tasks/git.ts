@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import type { Clock } from '../../time/clock.ts';
 import type { GitCredential } from '../../agent-protocol/git-credential.ts';
 import { changedFilesLimits } from '../../agent-protocol/messages.ts';
+import type { GitTag } from '../../agent-protocol/messages.ts';
+import { newestOf, tagLimits } from '../../agent-protocol/tag-pattern.ts';
 import type { ProcessResult } from '../machine/process.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import { checkoutAgain, checkoutCommit, type Budget, type Wanted } from './git-checkout.ts';
@@ -11,7 +13,15 @@ import { branchNotFound, invalid, reason, unreachable, unreadable } from './git-
 import { gitProgram, maxTextBytes } from './git-program.ts';
 import { gitRemote, type RemoteOptions } from './git-remote.ts';
 import { watchSize } from './git-size.ts';
-import { gitBranch, gitUrl, isCommit, type GitBranch, type GitProtocol, type ParsedGitUrl } from './git-source.ts';
+import {
+  gitBranch,
+  gitTagPattern,
+  gitUrl,
+  isCommit,
+  type GitBranch,
+  type GitProtocol,
+  type ParsedGitUrl,
+} from './git-source.ts';
 import { lfsPointers } from './lfs-pointers.ts';
 import { checkoutSubmodules, submoduleLimits } from './git-submodules.ts';
 
@@ -72,6 +82,11 @@ export interface Git {
    */
   head(source: Readable & { branch: string }, signal: AbortSignal): Promise<string>;
   /**
+   * Returns the newest tag of a pattern by its version, with the commit that it leads to, and how many tags are of the pattern.
+   * @throws RuntimeFailure `invalid_source`, `repository_unreachable`
+   */
+  tag(source: Readable & { pattern: string }, signal: AbortSignal): Promise<GitTag>;
+  /**
    * Writes the files of a commit, by default of what `head` returns for the branch, to `folder/tree`, without history and
    * hooks, and without submodules unless `submodules` is true. The fetch must end within `withinMs` milliseconds.
    * @throws RuntimeFailure as `head`, and `no_space`
@@ -110,6 +125,8 @@ export interface Changes {
 }
 
 const headMs = 30_000;
+/** Most bytes of a list of tags: some 30 000, each with what it leads to. */
+const maxTagBytes = 4 * 1024 * 1024;
 const defaultMaxPackBytes = 2 * 1024 ** 3;
 /** Most bytes of a fetched history: of more than 50 000 commits, if the host sends them without trees. */
 const maxHistoryBytes = 16 * 1024 * 1024;
@@ -175,7 +192,7 @@ export function git(options: GitOptions): Git {
     const fetch = (at: string): string[] => [...head, at, ...it.commits];
     try {
       await own(['init', '--quiet', '--bare', '--template='], maxTextBytes);
-      await succeeded(remote(it.source, it.credential, fetch, it.ms, enough));
+      await succeeded(remote(it.source, it.credential, fetch, { ms: it.ms }, enough));
       return await look(own);
     } catch (error) {
       signal.throwIfAborted();
@@ -195,7 +212,7 @@ export function git(options: GitOptions): Git {
   ): Promise<RuntimeFailure> => {
     const told = async (options: readonly string[], names: readonly string[] = []): Promise<string | undefined> => {
       const args = (at: string): string[] => ['ls-remote', ...options, '--', at, ...names];
-      const { code, stdout } = await remote(source, credential, args, headMs, signal);
+      const { code, stdout } = await remote(source, credential, args, { ms: headMs }, signal);
       return code === 0 ? stdout : undefined;
     };
     const all = await told(['--heads', '--tags']).catch((error: unknown) => {
@@ -215,7 +232,7 @@ export function git(options: GitOptions): Git {
     // what a tag with a message leads to stands in a line of its own
     const refs = [`refs/heads/${branch}`, `refs/tags/${branch}^{}`, `refs/tags/${branch}`];
     const args = (at: string): string[] => ['ls-remote', '--heads', '--tags', '--', at, ...refs];
-    const answer = await remote(source, credential, args, headMs, signal);
+    const answer = await remote(source, credential, args, { ms: headMs }, signal);
     if (answer.code !== 0) throw unreadable(url, answer.stderr, credential !== undefined);
     const lines = answer.stdout.split('\n').map((line) => line.split('\t'));
     const found = refs.flatMap((ref) => lines.find(([, named]) => named === ref) ?? []);
@@ -224,8 +241,32 @@ export function git(options: GitOptions): Git {
     return commit;
   };
 
+  const tag: Git['tag'] = async ({ url, pattern, credential }, signal) => {
+    const source = gitUrl(url, allowed);
+    gitTagPattern(pattern);
+    // git's own `*` also stands for slashes: these are the tags of the pattern, and some more
+    const refs = [`refs/tags/${pattern}`, `refs/tags/${pattern}^{}`];
+    const args = (at: string): string[] => ['ls-remote', '--tags', '--', at, ...refs];
+    const tooMuch = `Repository ${url} is not read as more than ${maxTagBytes} bytes are of its tags that match ${pattern}: give a pattern that fewer tags match`;
+    const limits = { ms: headMs, maxOutputBytes: maxTagBytes, tooMuch };
+    const answer = await remote(source, credential, args, limits, signal);
+    if (answer.code !== 0) throw unreadable(url, answer.stderr, credential !== undefined);
+    const commits = new Map<string, string>();
+    for (const line of answer.stdout.split('\n')) {
+      const [id = '', ref = ''] = line.split('\t');
+      if (isCommit(id) && ref.startsWith('refs/tags/')) commits.set(ref.slice('refs/tags/'.length), id);
+    }
+    const names = [...commits.keys()].filter((name) => !name.endsWith('^{}') && name.length <= tagLimits.nameChars);
+    const { tag: newest, matching } = newestOf(pattern, names);
+    // what a tag with a message leads to stands in a line of its own
+    const commit = newest === undefined ? undefined : (commits.get(`${newest}^{}`) ?? commits.get(newest));
+    if (newest === undefined || commit === undefined) return { matching };
+    return { newest: { tag: shown(newest), commit }, matching };
+  };
+
   return {
     head,
+    tag,
 
     async checkout({ url, credential, branch: name, commit, submodules, project, withinMs }, folder, signal) {
       const until = options.clock.now().getTime() + withinMs;

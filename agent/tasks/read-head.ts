@@ -19,6 +19,9 @@ export type ReadHead = (
   signal: AbortSignal,
 ) => Promise<GitHead>;
 
+/** Returns the newest tag of a pattern. @throws RuntimeFailure as `Git.tag` */
+export type FindTag = Git['tag'];
+
 /** The history of a head is read for so long after it was asked for: its caller waits a little longer. In milliseconds. */
 const historyMs = 18_000;
 

@@ -5,6 +5,7 @@ import { Coalesced } from '../../time/coalesced.ts';
 import { Paced } from '../tasks/paced.ts';
 import type { Worker, WorkerDeps } from '../desired/worker.ts';
 import { deadline } from '../runtime/deadline.ts';
+import type { VolumeArchiver } from '../engine/volume-archiver.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, RuntimeFailure } from '../runtime/runtime.ts';
 import type { MadeVolumes } from './made-volumes.ts';
@@ -18,6 +19,7 @@ export interface VolumeDeps extends WorkerDeps {
   server: string;
   made: MadeVolumes;
   copies: VolumeCopies;
+  archiver: Pick<VolumeArchiver, 'isRead'>;
   /** The volume is there, which was not so before, or not known. */
   appeared: (volume: string) => void;
 }
@@ -134,7 +136,7 @@ export class VolumeWorker implements Worker {
   }
 
   async #reconcile(desired: VolumeItem | undefined, round: AbortSignal): Promise<WireReport> {
-    const { runtime, server, made, copies, clock } = this.#deps;
+    const { runtime, server, made, copies, archiver, clock } = this.#deps;
     if (desired === undefined) {
       await this.#dropUnfinished();
       return { ...this.#blank(), phase: 'stopped', gone: true };
@@ -147,6 +149,10 @@ export class VolumeWorker implements Worker {
     if (desired.run === 'stopped') {
       await copies.discard(volume, limit.signal);
       this.#unfinished = undefined;
+      if (archiver.isRead(volume))
+        throw new RuntimeFailure('in_use', 'A backup reads the volume: it is removed once that has ended', {
+          retryable: true,
+        });
       await runtime.removeVolume(volume, { alsoUnlabelled: made.has(volume) }, limit.signal);
       await made.removed(volume);
       this.#seen = undefined;

@@ -17,22 +17,26 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { grants } from '../../store/grants.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
-import { isDeleting, isStaying } from '../../store/resource.ts';
+import { isDeleting, isKind, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badRequest, conflicting } from '../ground/api-error.ts';
+import type { ApiError } from '../ground/api-error.ts';
 import type { Plan, PlannedStep } from '../resources/plan.ts';
+import type { MountingWorkload } from '../resources/volume.ts';
 import { planChange } from '../templates/change.ts';
 import { newInstance } from '../templates/plan.ts';
 import { unsealEnv } from '../workloads/application-env.ts';
 import { startDeployment } from '../workloads/deploying.ts';
-import { referralsInWords } from '../workloads/env-references.ts';
-import { requireMountable, usersOfVolume } from '../workloads/mounting.ts';
+import { referralsInWords, referringByName } from '../workloads/env-references.ts';
+import { changeMounts, keepVolume, requireMountable, usersOfVolume } from '../workloads/mounting.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { newDatabase } from '../workloads/new-database.ts';
 import { addFunction, addVersion, applyFunctionFields } from '../workloads/new-function.ts';
 import { requireInstanceRoom } from '../workloads/instance-room.ts';
+import { requireUnread } from '../workloads/backing-up.ts';
+import { requireUnusedOutside } from '../workloads/instance-users.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import type { Place } from '../workloads/place.ts';
 import { holdPopulation } from '../workloads/population.ts';
@@ -146,6 +150,10 @@ class Pass {
   readonly #declared = new Set<string>();
   /** Steps that change back what others changed of what the manager alone declares. */
   readonly #corrections = new Set<PlannedStep>();
+  /** Of objects that are moved, by their ids: the names that they have now. */
+  readonly #formerNames = new Map<string, string>();
+  /** What is moved, by the folded key of what it is moved from. */
+  readonly #movedFrom = new Map<string, string>();
   readonly #changedDatabases: Parameters<typeof requireUnpooled>[1][] = [];
 
   constructor(ctx: RequestContext, asked: Applying) {
@@ -189,6 +197,7 @@ class Pass {
       }
     // what refers to a pooler may be changed by the same set
     for (const one of this.#changedDatabases) requireUnpooled(this.#ctx.view, one);
+    this.#requireFound();
   }
 
   async #apply(unit: Unit, it: DeclaredObject): Promise<void> {
@@ -211,14 +220,18 @@ class Pass {
   #environment(unit: Unit, it: DeclaredOf<'Environment'>): void {
     const { project: _of, ...spec } = it.spec;
     const { project } = this.#asked;
-    const live = found(this.#ctx.view.by('environment', 'project', project.meta.id), it.metadata.name);
+    const live = this.#liveOf(it, this.#ctx.view.by('environment', 'project', project.meta.id));
     const body = { ...spec, ...defined({ labels: it.metadata.labels }), name: it.metadata.name };
     const fields = ['name', ...Object.keys(spec)];
     if (live === undefined) {
       const made = addEnvironment(this.#ctx, unit, project, body);
       return this.#created(unit, it, made, fields);
     }
-    const changed = unit.change(live, (draft) => writeEnvironment(draft, { ...this.#defaults(live, fields), ...body }));
+    const newName = this.#newNameOf(it, live);
+    const changed = unit.change(live, (draft) => {
+      writeEnvironment(draft, { ...this.#defaults(live, fields), ...body });
+      draft.name = newName ?? draft.name;
+    });
     this.#label(unit, live, it);
     this.#changed(unit, it, { live, changed, fields });
   }
@@ -226,7 +239,7 @@ class Pass {
   #volume(unit: Unit, it: DeclaredOf<'Volume'>): void {
     const environment = this.#environmentOf(it.spec);
     const all = this.#ctx.view.by('volume', 'environment', environment.meta.id).filter(isOwn);
-    const live = found(all, it.metadata.name);
+    const live = this.#liveOf(it, all);
     const place = this.#placeOf(environment, it.spec, live);
     if (live === undefined) {
       requireVolumeRoom(this.#ctx.view, place.fields.project_id, { adding: 1 });
@@ -237,14 +250,17 @@ class Pass {
     }
     this.#requireServer(it, live, place);
     this.#label(unit, live, it);
-    this.#changed(unit, it, { live, changed: live, fields: ['name'] });
+    const newName = this.#newNameOf(it, live);
+    const kept = keepVolume(unit, live);
+    const changed = newName === undefined ? kept : unit.change(live, (draft) => void (draft.name = newName));
+    this.#changed(unit, it, { live, changed, fields: ['name'] });
   }
 
   #database(unit: Unit, it: DeclaredOf<'Database'>): void {
     const ctx = this.#ctx;
     const environment = this.#environmentOf(it.spec);
     const { project: _p, environment: _e, server: _s, ...spec } = it.spec;
-    const live = found(ctx.view.by('database', 'environment', environment.meta.id), it.metadata.name);
+    const live = this.#liveOf(it, ctx.view.by('database', 'environment', environment.meta.id));
     const place = this.#placeOf(environment, it.spec, live);
     const body = { ...place.fields, ...spec, name: it.metadata.name, ...defined({ labels: it.metadata.labels }) };
     const fields = ['name', ...Object.keys(spec)];
@@ -266,8 +282,10 @@ class Pass {
     const sent = defined({ display_name, memory_limit, cpu_limit, exposed_port, parameters, connection_pooling });
     const former = formerOf(desired.declarations, this.#asked);
     const update = { ...this.#defaults(live, fields), ...sent, ...this.#parameters(former?.leaves, parameters) };
-    const changed = unit.change(live, (draft) => writeDatabase(draft, update, ctx));
-    judgeDatabase(ctx, unit, { it: live, changed, body: update });
+    const written = unit.change(live, (draft) => writeDatabase(draft, update, ctx));
+    judgeDatabase(ctx, unit, { it: live, changed: written, body: update });
+    const newName = this.#newNameOf(it, live);
+    const changed = newName === undefined ? written : unit.change(live, (draft) => void (draft.name = newName));
     this.#changedDatabases.push({ it: live, changed });
     this.#label(unit, live, it);
     this.#changed(unit, it, { live, changed, fields });
@@ -290,7 +308,7 @@ class Pass {
   async #application(unit: Unit, it: DeclaredOf<'Application'>): Promise<void> {
     const ctx = this.#ctx;
     const environment = this.#environmentOf(it.spec);
-    const live = found(ctx.view.by('application', 'environment', environment.meta.id), it.metadata.name);
+    const live = this.#liveOf(it, ctx.view.by('application', 'environment', environment.meta.id));
     const place = this.#placeOf(environment, it.spec, live);
     const { project: _p, environment: _e, server: _s, registry, git_credential, volumes, ...spec } = it.spec;
     const source_type =
@@ -310,7 +328,8 @@ class Pass {
     if (live === undefined) {
       const body = { ...place.fields, ...spec, ...ids, ...labels, source_type, name: it.metadata.name };
       const made = await addApplication(ctx, unit, place, body);
-      const mounted = await this.#mount(unit, made, volumes ?? []);
+      await this.#mount(unit, made, volumes ?? []);
+      const mounted = unit.change(made, () => undefined);
       this.#coming.show(unit);
       if (this.#asked.deploys) await startDeployment(ctx, unit, mounted);
       return this.#created(unit, it, mounted, fields);
@@ -318,29 +337,30 @@ class Pass {
     this.#requireServer(it, live, place);
     const former = formerOf(live.desired.declarations, this.#asked);
     const env = this.#env(live, former?.leaves, spec.env);
-    const update = { ...this.#defaults(live, fields), ...spec, ...ids, ...labels, source_type, ...env };
-    const isUnmounted = volumes === undefined && former?.fields?.includes('volumes') === true;
-    const mounted =
-      volumes === undefined && !isUnmounted
-        ? unit.change(live, () => undefined)
-        : await this.#mount(unit, live, volumes ?? []);
+    const named = defined({ name: this.#newNameOf(it, live) });
+    const update = { ...this.#defaults(live, fields), ...spec, ...ids, ...labels, ...named, source_type, ...env };
+    if (isMounting(volumes, former)) await this.#mount(unit, live, volumes ?? []);
+    const mounted = unit.change(live, () => undefined);
     const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#asked.deploys });
     this.#changed(unit, it, { live, changed, fields });
   }
 
-  #function(unit: Unit, it: DeclaredOf<'Function'>): void {
+  async #function(unit: Unit, it: DeclaredOf<'Function'>): Promise<void> {
     const ctx = this.#ctx;
     const environment = this.#environmentOf(it.spec);
-    const live = found(ctx.view.by('function', 'environment', environment.meta.id), it.metadata.name);
+    const live = this.#liveOf(it, ctx.view.by('function', 'environment', environment.meta.id));
     const place = this.#placeOf(environment, it.spec, live);
-    const { project: _p, environment: _e, server: _s, ...spec } = it.spec;
+    const { project: _p, environment: _e, server: _s, volumes, ...spec } = it.spec;
     const { schedule, schedule_config, ...others } = spec;
     const isTriggered = [schedule, schedule_config, spec.trigger_type].some((one) => one !== undefined);
     const fields = [...new Set(['name', ...Object.keys(others), ...(isTriggered ? ['trigger_type'] : [])])];
+    if (volumes !== undefined) fields.push('volumes');
     if (live === undefined) {
       const body = { ...spec, ...defined({ labels: it.metadata.labels }), name: it.metadata.name };
       const made = addFunction(ctx, unit, place, body);
-      return this.#created(unit, it, this.#asked.deploys ? addVersion(ctx, unit, made) : made, fields);
+      await this.#mount(unit, made, volumes ?? []);
+      const mounted = unit.change(made, () => undefined);
+      return this.#created(unit, it, this.#asked.deploys ? addVersion(ctx, unit, mounted) : mounted, fields);
     }
     this.#requireServer(it, live, place);
     this.#requireOwn(it, live);
@@ -354,7 +374,12 @@ class Pass {
       ...(isUntriggered && { trigger_type: 'http' as const }),
       ...this.#env(live, former?.leaves, spec.env),
     };
-    const changed = unit.change(live, (draft) => applyFunctionFields(ctx, draft, update, live.meta.id));
+    const newName = this.#newNameOf(it, live);
+    if (isMounting(volumes, former)) await this.#mount(unit, live, volumes ?? []);
+    const changed = unit.change(live, (draft) => {
+      applyFunctionFields(ctx, draft, update, live.meta.id);
+      draft.name = newName ?? draft.name;
+    });
     const { project_id: projectId, server_id: serverId, exposed_port: port } = changed.desired;
     if (port !== live.desired.exposed_port) requirePort(ctx, { id: live.meta.id, projectId, serverId, port });
     if (this.#asked.deploys && !isVersionOf(ctx.view, changed)) addVersion(ctx, unit, changed);
@@ -370,8 +395,11 @@ class Pass {
     const { name } = it.metadata;
     const template = found(view.list('template'), named);
     if (template === undefined) throw badRequest(`${this.#keyOf(it)} is of template ${named}, which is not there`);
-    const live = found(view.by('template_instance', 'environment', environment.meta.id), name);
-    const place = this.#placeOf(environment, it.spec, live);
+    const known = this.#liveOf(it, view.by('template_instance', 'environment', environment.meta.id));
+    // its parts have its name: it cannot be renamed
+    const former = known !== undefined && this.#formerNames.has(known.meta.id) ? known : undefined;
+    const live = former === undefined ? known : undefined;
+    const place = this.#placeOf(environment, it.spec, known);
     if (live === undefined) {
       requireInstanceRoom(view, place.fields.project_id);
       const { id, desired } = await newInstance(ctx, { template, place, name, variables });
@@ -379,7 +407,11 @@ class Pass {
       unit.require(template);
       const { labels } = it.metadata;
       const made = unit.create('template_instance', id, { ...desired, ...defined({ drift }) }, defined({ labels }));
-      return this.#created(unit, it, made, []);
+      if (former !== undefined) {
+        this.#declare(it, former);
+        unit.requestDelete(former);
+      }
+      return this.#created(unit, it, made, [], former);
     }
     if (isDeleting(live)) throw conflicting(`${this.#keyOf(it)} is being deleted: apply again once it is gone`);
     this.#requireServer(it, live, place);
@@ -434,15 +466,17 @@ class Pass {
   /** Mounts what is declared, and nothing else. */
   async #mount(
     unit: Unit,
-    it: ReadonlyResource<'application'>,
-    wanted: NonNullable<DeclaredOf<'Application'>['spec']['volumes']>,
-  ): Promise<ReadonlyResource<'application'>> {
+    it: MountingWorkload,
+    wanted: NonNullable<DeclaredOf<'Application' | 'Function'>['spec']['volumes']>,
+  ): Promise<void> {
     const { view } = this.#ctx;
     const all = view.by('volume', 'environment', it.desired.environment_id);
     const mounts = wanted.map(({ volume: name, path, read_only = false }) => {
       const volume = found(all.filter(isOwn), name);
       if (volume === undefined)
-        throw badRequest(`Application ${it.desired.name} mounts ${name}, which is no volume of its environment`);
+        throw badRequest(
+          `${isKind(it, 'function') ? 'Function' : 'Application'} ${it.desired.name} mounts ${name}, which is no volume of its environment`,
+        );
       return { volume, path, read_only };
     });
     const isKept = (mount: { volume_id: string; path: string; read_only: boolean }): boolean =>
@@ -450,19 +484,16 @@ class Pass {
         ({ volume, path, read_only }) =>
           volume.meta.id === mount.volume_id && path === mount.path && read_only === mount.read_only,
       );
-    let next: ReadonlyResource<'application'> = unit.change(it, (draft) => {
-      draft.mounts = draft.mounts.filter(isKept);
-    });
+    let next: MountingWorkload = changeMounts(unit, it, (before) => before.filter(isKept));
     this.#coming.show(unit);
     for (const { volume, path, read_only } of mounts) {
+      keepVolume(unit, volume);
       if (next.desired.mounts.some(({ volume_id }) => volume_id === volume.meta.id)) continue;
       await requireMountable(this.#ctx, unit, volume, next, { path, readOnly: read_only });
       const { data_id } = volume.desired;
-      next = unit.change(next, (draft) => {
-        draft.mounts.push({ volume_id: volume.meta.id, ...defined({ data_id }), path, read_only });
-      });
+      const mount = { volume_id: volume.meta.id, ...defined({ data_id }), path, read_only };
+      next = changeMounts(unit, next, (before) => [...before, mount]);
     }
-    return next;
   }
 
   /** Fields that the manager declared before and does not declare any more, each to return to its default. */
@@ -489,10 +520,17 @@ class Pass {
     if (labels !== undefined) unit.label(live, labels);
   }
 
-  #created(unit: Unit, it: DeclaredObject, made: Live, fields: readonly string[]): void {
+  /** `former`: what it takes the place of, as that cannot be renamed. */
+  #created(unit: Unit, it: DeclaredObject, made: Live, fields: readonly string[], former?: Live): void {
     this.#declare(it, made);
     this.#note(unit, made, made, { fields, spec: it.spec });
-    this.#steps.push({ ...this.#stepOf(it, 'create'), id: this.#asked.isDryRun ? null : made.meta.id });
+    const step = { ...this.#stepOf(it, 'create'), id: this.#asked.isDryRun ? null : made.meta.id };
+    const replaces = former && {
+      action: 'replace' as const,
+      renamed_from: former.desired.name,
+      ...effectsOfReplacement(former.meta.kind),
+    };
+    this.#steps.push({ ...step, ...replaces });
   }
 
   #changed(
@@ -524,6 +562,7 @@ class Pass {
     const step: PlannedStep = {
       ...this.#stepOf(it, isSame ? 'unchanged' : 'update'),
       id: live.meta.id,
+      renamed_from: this.#formerNames.get(live.meta.id) ?? null,
       fields: writes.map((one) => ({
         field: one.field,
         before: one.before,
@@ -559,10 +598,60 @@ class Pass {
     });
   }
 
+  /**
+   * The object that is declared, or the one that it is moved from. @throws ApiError CONFLICT if there are both; BAD_REQUEST if
+   * something else that is declared has the name before, or had it
+   */
+  #liveOf<T extends Live>(it: DeclaredObject, all: readonly T[]): T | undefined {
+    const { name, moved_from: before } = it.metadata;
+    const live = found(all, name);
+    const at = (of: string): string => foldName(this.#keyOf({ ...it, metadata: { name: of } }));
+    const mover = this.#movedFrom.get(at(name));
+    const twice = (key: string, from: string): ApiError =>
+      badRequest(`${key} is moved from ${from}, which is declared as well: declare one of them`);
+    if (mover !== undefined) throw twice(mover, this.#keyOf(it));
+    if (before === undefined) return live;
+    const former = found(all, before);
+    if (former === undefined || isDeleting(former)) return live;
+    if (this.#declared.has(former.meta.id))
+      throw twice(this.#keyOf(it), this.#keyOf({ ...it, metadata: { name: before } }));
+    if (live !== undefined)
+      throw conflicting(
+        isDeleting(live)
+          ? `${this.#keyOf(it)} is being deleted: apply again once it is gone`
+          : `${this.#keyOf(it)} cannot be moved from ${before}, as there are both: delete or rename one of them, or take moved_from away`,
+      );
+    this.#movedFrom.set(at(before), this.#keyOf(it));
+    this.#formerNames.set(former.meta.id, former.desired.name);
+    return former;
+  }
+
+  /** The name that the object gets; `undefined`: it keeps its own. @throws ApiError CONFLICT for a part of a template instance */
+  #newNameOf(it: DeclaredObject, live: Live): string | undefined {
+    if (!this.#formerNames.has(live.meta.id)) return undefined;
+    this.#requireOwn(it, live);
+    return it.metadata.name;
+  }
+
+  /** @throws ApiError CONFLICT for variables that name something by the name that it does not have any more */
+  #requireFound(): void {
+    const { view } = this.#ctx;
+    for (const kind of ['application', 'database'] as const)
+      for (const [id, name] of this.#formerNames) {
+        const desired = view.get(kind, id)?.desired;
+        if (desired === undefined) continue;
+        const users = referringByName(view, { kind, name, environmentId: desired.environment_id });
+        if (users.length > 0)
+          throw conflicting(
+            `Variables of ${users.join(', ')} refer to ${kind}s.${name}, which becomes ${desired.name}: let them refer to that in the same text`,
+          );
+      }
+  }
+
   #isSame = (one: SealedValue, other: SealedValue): boolean => this.#ctx.sealer.isSame(this.#ctx.tenant, one, other);
 
   /** What the object is called: those of the usual environment go without its name. */
-  #keyOf(it: DeclaredObject): string {
+  #keyOf(it: Parameters<typeof keyOf>[0]): string {
     return keyOf(it, this.#usual());
   }
 
@@ -666,7 +755,7 @@ class Pass {
     const isOfSet = ({ desired }: Live): boolean =>
       desired.declarations?.some((it) => it.manager === manager && it.set === set) === true;
     const all = (
-      ['template_instance', 'function', 'application', 'database', 'volume', 'environment'] as const
+      ['function', 'application', 'template_instance', 'database', 'volume', 'environment'] as const
     ).flatMap((kind): readonly Live[] => this.#ctx.view.by(kind, 'project', project.meta.id));
     return all.filter((it) => isStaying(it) && isOfSet(it) && !this.#declared.has(it.meta.id));
   }
@@ -702,10 +791,12 @@ class Pass {
         throw conflicting(`${lack} ${it.desired.name}, which is to be deleted: change them first`);
       return null;
     }
+    if (isOfKind(it, 'template_instance')) requireUnusedOutside(view, it);
     if (it.meta.kind === 'template_instance' || it.meta.kind === 'function') return null;
     // what comes into it meanwhile makes the commit fail
     await holdPopulation(this.#ctx, unit, it);
     if (isOfKind(it, 'volume')) {
+      requireUnread(view, it);
       const { staying, leaving } = usersOfVolume(this.#ctx, it);
       if (staying.length > 0)
         throw conflicting(`Volume ${it.desired.name} is to be deleted and is mounted: unbind it first`);
@@ -738,7 +829,15 @@ function isOfKind<K extends DeclaredKind>(it: Live, kind: K): it is ReadonlyReso
   return it.meta.kind === kind;
 }
 
-const blank = { wave: 0, fields: [], interrupts: null, loses_data: null, waits_for: null };
+const blank = { wave: 0, renamed_from: null, fields: [], interrupts: null, loses_data: null, waits_for: null };
+
+/** Whether what is mounted is declared, or was by the same manager. */
+function isMounting(
+  volumes: object | undefined,
+  former: { fields?: readonly string[] | undefined } | undefined,
+): boolean {
+  return volumes !== undefined || former?.fields?.includes('volumes') === true;
+}
 
 /** The volume of a database has no name of its own. */
 function isOwn({ desired }: ReadonlyResource<'volume'>): boolean {

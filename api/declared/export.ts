@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { defined } from '../../store/defined.ts';
+import { expiryOf } from '../../store/expiry.ts';
 import { parseReferences } from '../../store/references.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -46,7 +47,7 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
       server: view.get('server', server_id)?.desired.name,
     });
   for (const it of own(view.by('volume', 'project', id)))
-    if (it.desired.database_id === undefined && it.desired.expires_at === undefined)
+    if (it.desired.database_id === undefined && expiryOf(it, view) === undefined)
       add('Volume', it, placeOf(it.desired));
   for (const it of own(view.by('database', 'project', id))) {
     const { type, version, database_name, display_name, memory_limit, cpu_limit, ...desired } = it.desired;
@@ -66,7 +67,6 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
     const { spec, secrets } = functionSpec(ctx, it);
     add('Function', it, { ...placeOf(it.desired), ...spec });
     for (const field of secrets) leftOut.push(`functions.${it.desired.name}: ${field}`);
-    if (it.desired.mounts.length > 0) leftOut.push(`functions.${it.desired.name}: volumes`);
   }
   const options = { lineWidth: 0, version: '1.2', schema: 'core', aliasDuplicateObjects: false } as const;
   return { content: documents.map((it) => stringify(it, options)).join('---\n'), left_out: leftOut };
@@ -91,10 +91,7 @@ function applicationSpec(ctx: Context, it: ReadonlyResource<'application'>): { s
     .filter((name) => !Object.hasOwn(env, name))
     .map((name) => `env.${name}`);
   const source = sourceSpec(ctx, it);
-  const volumes = desired.mounts.flatMap(({ volume_id, path, read_only }) => {
-    const volume = view.get('volume', volume_id)?.desired.name;
-    return volume === undefined ? [] : [{ volume, path, ...(read_only && { read_only }) }];
-  });
+  const volumes = mountsSpec(ctx, desired);
   const registry = desired.registry_id === undefined ? undefined : view.get('registry', desired.registry_id);
   const spec = {
     app_type: desired.app_type,
@@ -126,6 +123,14 @@ function applicationSpec(ctx: Context, it: ReadonlyResource<'application'>): { s
   return { spec, secrets: [...source.secrets, ...secrets] };
 }
 
+/** What a workload mounts, by the names of the volumes. */
+function mountsSpec({ view }: Context, { mounts }: ReadonlyResource<'application' | 'function'>['desired']): object[] {
+  return mounts.flatMap(({ volume_id, path, read_only }) => {
+    const volume = view.get('volume', volume_id)?.desired.name;
+    return volume === undefined ? [] : [{ volume, path, ...(read_only && { read_only }) }];
+  });
+}
+
 function functionSpec(ctx: Context, it: ReadonlyResource<'function'>): { spec: object; secrets: string[] } {
   const { runtime, code, dependencies, trigger, exposed_port, memory_limit, cpu_limit, concurrency, ...rest } =
     it.desired;
@@ -141,6 +146,7 @@ function functionSpec(ctx: Context, it: ReadonlyResource<'function'>): { spec: o
     max_instances,
     ...defined({ dependencies, schedule, exposed_port, memory_limit, cpu_limit, concurrency }),
     ...(timezone !== undefined && { schedule_config: { timezone } }),
+    ...(it.desired.mounts.length > 0 && { volumes: mountsSpec(ctx, it.desired) }),
     ...(Object.keys(env).length > 0 && { env }),
   };
   const secrets = Object.keys(config.env).filter((name) => !Object.hasOwn(env, name));

@@ -37,6 +37,12 @@ const DatabaseSpec = DatabaseCreate.omit({
   backup_retention_count: true,
 }).extend(place);
 
+const Mounts = z
+  .array(z.strictObject({ volume: Named, path: MountPath, read_only: z.boolean().optional() }))
+  .max(20)
+  .optional()
+  .meta({ description: 'Volumes of its environment that it mounts' });
+
 const ApplicationSpec = ApplicationCreate.omit({
   project_id: true,
   environment_id: true,
@@ -52,11 +58,7 @@ const ApplicationSpec = ApplicationCreate.omit({
     .meta({ description: 'By default git with repository_url, compose with compose_file, else image' }),
   registry: Named.optional(),
   git_credential: Named.optional(),
-  volumes: z
-    .array(z.strictObject({ volume: Named, path: MountPath, read_only: z.boolean().optional() }))
-    .max(20)
-    .optional()
-    .meta({ description: 'Volumes of its environment that it mounts' }),
+  volumes: Mounts,
 });
 
 const FunctionSpec = FunctionCreate.omit({
@@ -65,7 +67,7 @@ const FunctionSpec = FunctionCreate.omit({
   server_id: true,
   name: true,
   labels: true,
-}).extend(place);
+}).extend({ ...place, volumes: Mounts });
 
 const TemplateInstanceSpec = z.strictObject({
   ...place,
@@ -78,7 +80,13 @@ function declared<K extends string, S extends z.ZodType>(kind: K, spec: S) {
   return z.strictObject({
     apiVersion: z.literal('setpoint/v1'),
     kind: z.literal(kind),
-    metadata: z.strictObject({ name: EnvironmentCreate.shape.name, labels: Labels.optional() }),
+    metadata: z.strictObject({
+      name: EnvironmentCreate.shape.name,
+      moved_from: Named.optional().meta({
+        description: 'Its name before, in the same environment: what has that name is renamed, and keeps what it holds',
+      }),
+      labels: Labels.optional(),
+    }),
     spec,
   });
 }

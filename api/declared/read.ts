@@ -39,6 +39,7 @@ function readDocuments(
   const errors: (Finding & { file?: string | undefined })[] = [];
   const objects: DeclaredObject[] = [];
   const names = new Set<string>();
+  const moves: Move[] = [];
   let chars = 0;
   const counted: Replace = (text) => {
     // all of it is refused below
@@ -57,6 +58,8 @@ function readDocuments(
       if (names.has(name)) findings.error(node, `declares ${name} twice`);
       names.add(name);
       objects.push(it);
+      if (it.metadata.moved_from !== undefined)
+        moves.push({ it, node: nodeAt(node, ['metadata', 'moved_from']), document });
       if (objects.length > maxObjects) throw tooMany();
     }
     if (chars <= maxChars) {
@@ -67,11 +70,43 @@ function readDocuments(
     errors.push({ path: '', key: '', line: document.before + 1, column: 1, message, file: document.file });
     break;
   }
+  errors.push(...faultsOfMoves(moves, names));
   const [first] = errors;
   if (first !== undefined) throw badRequest(inWords(first), errors.slice(0, mostDetails).map(detailOf));
   if (objects.length === 0)
     throw badRequest(`${whole} declares nothing: it must have an object with kind and metadata`);
   return orderOf(objects);
+}
+
+/** An object that is renamed, and where its text says so. */
+interface Move {
+  it: DeclaredObject;
+  node: Node;
+  document: TextPart;
+}
+
+/** Names that objects cannot be moved from, as something else has them in the same text. */
+function faultsOfMoves(
+  moves: readonly Move[],
+  names: ReadonlySet<string>,
+): (Finding & { file?: string | undefined })[] {
+  const declared = new Set([...names].map(foldName));
+  const seen = new Set<string>();
+  return moves.flatMap(({ it, node: { line, column }, document }) => {
+    const from = keyOf({ ...it, metadata: { name: it.metadata.moved_from ?? '' } });
+    const rule = declared.has(foldName(from))
+      ? foldName(from) === foldName(keyOf(it))
+        ? 'must be another name than metadata.name'
+        : `is the name of ${from}, which the text declares as well: take moved_from away, or declare the other one later`
+      : seen.has(foldName(from))
+        ? `is the name of ${from}, which another object of the text is moved from`
+        : undefined;
+    seen.add(foldName(from));
+    if (rule === undefined) return [];
+    const path = 'metadata.moved_from';
+    const message = `${path} ${rule}`;
+    return [{ path, key: 'moved_from', line: line + document.before, column, message, file: document.file }];
+  });
 }
 
 /** Most characters of the values of all documents, with what stands for their variables. */
@@ -88,7 +123,10 @@ function tooMany() {
  * What an object is called, such as `applications.web`; those of another environment than the `usual` one, by which those
  * without any are, have its name as well.
  */
-export function keyOf({ kind, metadata, spec }: DeclaredObject, usual?: string): string {
+export function keyOf(
+  { kind, metadata, spec }: Pick<DeclaredObject, 'kind' | 'spec'> & { readonly metadata: { readonly name: string } },
+  usual?: string,
+): string {
   const environment = 'environment' in spec ? spec.environment : undefined;
   return keyFor(kindOfWord[kind], { environment, name: metadata.name }, usual);
 }

@@ -33,7 +33,7 @@ export async function consoleFiles(folder = usualFolder): Promise<ReadonlyMap<st
   return files;
 }
 
-/** The bundle is whole or not there, whoever writes at the same time; those of other sources go. */
+/** Writes a bundle whole or not at all, also where two starts write at the same time, and removes bundles of other sources. */
 async function keep(folder: string, path: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const former = await readdir(folder);

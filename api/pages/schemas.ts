@@ -7,7 +7,9 @@ export function declaredJsonSchemas(): ReadonlyMap<string, string> {
   const all = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'What setpoint apply takes',
-    anyOf: each.map(([, schema]) => schema),
+    // references are read from the root of a document
+    $defs: Object.assign({}, ...each.map(([, { $defs }]) => $defs)) as object,
+    anyOf: each.map(([, schema]) => ({ ...schema, $defs: undefined })),
   };
   return new Map([
     ['setpoint.json', JSON.stringify(all)],

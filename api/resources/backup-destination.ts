@@ -116,10 +116,15 @@ export const BackupsImported = z
     imported: z.array(Backup).meta({ description: 'They are completed once their objects were found, too' }),
     known: z.int().meta({ description: 'Backups that the tenant has already' }),
     skipped: z
-      .array(z.object({ manifest_key: z.string(), reason: z.enum(['not_readable', 'too_many', 'no_backups']) }))
+      .array(
+        z.object({
+          manifest_key: z.string(),
+          reason: z.enum(['not_readable', 'too_many', 'no_backups', 'of_another_project']),
+        }),
+      )
       .meta({
         description:
-          'not_readable: no manifest of a dump or of a snapshot. too_many: what it is of has as many as it can have. no_backups: of an engine that none is taken of',
+          'not_readable: no manifest of a dump or of a snapshot. too_many: what it is of has as many as it can have. no_backups: of an engine that none is taken of. of_another_project: what it is of is in another project',
       }),
     next: z.string().nullable().meta({ description: 'Send it as `after`; null: the bucket has no more' }),
   })

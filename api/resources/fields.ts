@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { tagLimits } from '../../agent-protocol/tag-pattern.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
 import { memoryPattern, parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
 import { valuesByName } from '../../store/kinds/variables.ts';
@@ -48,6 +49,16 @@ export const GitRef = z
   .refine(
     isGitRef,
     'Must be a git branch, tag or commit: no leading -, no space, none of ~^:?*[\\, no .. or @{, no .lock at its end',
+  );
+
+/** The names of tags, as `matchesTag` reads it. */
+export const TagPattern = z
+  .string()
+  .min(1)
+  .max(tagLimits.patternChars)
+  .refine(
+    (pattern) => isGitRef(pattern.replaceAll(/[*?]/g, 'x')),
+    'Must be the name of a tag, in which * stands for any characters and ? for one, neither for a slash: no leading -, no space, none of ~^:[\\, no .. or @{, no .lock at its end',
   );
 
 function isGitRef(ref: string): boolean {

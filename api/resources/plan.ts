@@ -20,6 +20,9 @@ const PlannedStep = z
     kind: z.string(),
     key: z.string().meta({ description: 'What force calls it, such as databases.db' }),
     name: z.string(),
+    renamed_from: z.string().nullable().meta({
+      description: 'The name that it has now, or that of the object that it replaces; null: no other than name',
+    }),
     id: z.string().nullable().meta({ description: 'Of what there is; null: it is to be made' }),
     wave: z.int(),
     fields: z.array(PlannedField),

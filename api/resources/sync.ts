@@ -5,9 +5,9 @@ import { maxSyncForce, maxSyncVariables, sync, SyncDrift, syncInterval, SyncOutc
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { withPin } from '../../store/pinned-sync.ts';
-import { sourceOf } from '../../store/sync-source.ts';
+import { sourceOf, tagOf } from '../../store/sync-source.ts';
 import { syncVerbs } from '../../rules/sync.ts';
-import { GitRef, RelativePath, RepositoryUrl } from './fields.ts';
+import { GitRef, RelativePath, RepositoryUrl, TagPattern } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, orNull, Reference } from './object-fields.ts';
 import { defineResource } from './resource.ts';
 import { isReconciled } from './status.ts';
@@ -24,7 +24,8 @@ export const Sync = z
     server_id: z.string().meta({ description: 'The server whose agent reads the repository' }),
     name: z.string(),
     repository_url: z.string(),
-    branch: z.string(),
+    branch: nullableText.meta({ description: 'null: it follows the tags of tag_pattern' }),
+    tag_pattern: nullableText.meta({ description: 'The newest tag of it is applied; null: the head of branch' }),
     path: z.string(),
     git_credential_id: nullableText,
     interval_seconds: z.int(),
@@ -42,8 +43,12 @@ export const Sync = z
       description:
         'drifted: somebody has changed what the commit declares; waiting: a step must be forced, or something must be gone before; failed: the commit changes nothing',
     }),
-    commit_wanted: nullableText.meta({ description: 'The head of the branch, or the commit that it is pinned to' }),
+    commit_wanted: nullableText.meta({
+      description: 'The head of the branch, what the newest tag leads to, or the commit that it is pinned to',
+    }),
+    tag_wanted: nullableText.meta({ description: 'The tag of commit_wanted; null: it follows a branch' }),
     commit_applied: nullableText,
+    tag_applied: nullableText.meta({ description: 'The tag of commit_applied' }),
     message: nullableText.meta({ description: 'What it waits for, or why it failed' }),
     differs: z.array(z.string()).meta({ description: 'Keys of objects that are not as the commit declares them' }),
     needs_force: z.array(z.string()).meta({ description: 'Keys of steps that POST /syncs/:id/sync has to force' }),
@@ -56,6 +61,7 @@ export const SyncRuns = z
     z.object({
       commit: z.string(),
       commit_message: nullableText,
+      tag: nullableText.meta({ description: 'The tag by which it was found; null: it was the head of a branch' }),
       at: z.string(),
       outcome: SyncOutcome,
       message: nullableText,
@@ -64,6 +70,7 @@ export const SyncRuns = z
           z.object({
             action: z.string(),
             key: z.string(),
+            renamed_from: nullableText.meta({ description: 'Its name before; null: it kept its name' }),
             fields: z.array(z.string()),
             loses_data: z.boolean().nullable().meta({ description: 'null: an earlier release has recorded the step' }),
           }),
@@ -71,7 +78,7 @@ export const SyncRuns = z
         .meta({ description: 'The first steps of its plan that change something' }),
       changes: z.int().meta({ description: 'All steps that change something' }),
       is_of_present_source: z.boolean().meta({
-        description: 'It is of the present repository, branch and path: the sync can go back to no other',
+        description: 'It is of the present repository, branch or pattern, and path: the sync can go back to no other',
       }),
     }),
   )
@@ -106,7 +113,11 @@ const Secrets = z
 const settings = {
   name: sync.desired.shape.name,
   repository_url: RepositoryUrl,
-  branch: GitRef,
+  branch: GitRef.meta({ description: 'The branch that is followed, unless tag_pattern is given' }),
+  tag_pattern: TagPattern.meta({
+    description:
+      'In place of branch: the tag with the newest semantic version of those of this name is followed, in which * stands for any characters and ? for one, as in v1.*. Pre-releases count only where it has their - itself',
+  }),
   path: RelativePath.meta({
     description: 'A file, or a folder whose YAML and JSON files are read; by default all of the repository',
   }),
@@ -129,6 +140,8 @@ export const SyncCreate = z.strictObject({
   environment_id: Reference.nullish().meta({
     description: 'Where objects are that name no environment; by default in the present default one of the project',
   }),
+  branch: settings.branch.nullish(),
+  tag_pattern: settings.tag_pattern.nullish(),
   git_credential_id: Reference.nullish(),
   server_id: settings.server_id.nullish().meta({ description: 'By default that of the project' }),
   path: settings.path.nullish(),
@@ -144,6 +157,8 @@ export const SyncCreate = z.strictObject({
 export const SyncUpdate = z
   .strictObject({
     ...settings,
+    branch: settings.branch.nullable(),
+    tag_pattern: settings.tag_pattern.nullable(),
     environment_id: Reference.nullable(),
     git_credential_id: Reference.nullable(),
     pinned_commit: z.string().nullable().meta({ description: 'null: the head of the branch is applied again' }),
@@ -215,14 +230,14 @@ function statusOf(it: It): Sync['status'] {
 }
 
 export function runsOf(it: It): SyncRuns {
-  return (it.observed?.runs ?? []).map(({ commit_message, message, steps, source, ...run }) => ({
+  return (it.observed?.runs ?? []).map(({ commit_message, message, tag, steps, source, ...run }) => ({
     ...run,
     is_of_present_source: isOfPresentSource(it, { source }),
-    ...orNull({ commit_message, message }),
-    steps: steps.map(({ fields, loses_data, ...step }) => ({
+    ...orNull({ commit_message, message, tag }),
+    steps: steps.map(({ fields, loses_data, renamed_from, ...step }) => ({
       ...step,
       fields: [...fields],
-      ...orNull({ loses_data }),
+      ...orNull({ loses_data, renamed_from }),
     })),
   }));
 }
@@ -240,7 +255,6 @@ export const syncs = defineResource({
       server_id: desired.reader_id,
       name: desired.name,
       repository_url: desired.repository_url,
-      branch: desired.branch,
       path: desired.path,
       interval_seconds: desired.interval_seconds,
       prune: desired.prune,
@@ -253,17 +267,21 @@ export const syncs = defineResource({
       differs: [...(observed?.differs ?? [])],
       needs_force: [...(observed?.needs_force ?? [])],
       ...orNull({
+        branch: desired.branch,
+        tag_pattern: desired.tag_pattern,
         environment_id: desired.usual_environment_id,
         git_credential_id: desired.git_credential_id,
         pinned_commit: desired.pinned_commit,
         commit_wanted: observed?.commit_wanted,
+        tag_wanted: tagOf(it, observed?.commit_wanted),
         commit_applied: observed?.commit_applied,
+        tag_applied: tagOf(it, observed?.commit_applied),
         message: messageOf(it),
       }),
     };
   },
   list: {
-    texts: ({ desired }) => [desired.name, desired.repository_url, desired.branch],
+    texts: ({ desired }) => [desired.name, desired.repository_url, desired.branch ?? desired.tag_pattern ?? ''],
     status: { values: syncVerbs.states, of: statusOf },
   },
   verbs: syncVerbs,

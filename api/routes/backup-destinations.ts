@@ -162,6 +162,7 @@ export const importBackups = defineEndpoint({
       else if (made.has(described.id) || view.get('backup', described.id) !== undefined) known += 1;
       else if (hasTooMany(view, described.of, made)) skip('too_many');
       else if (hasNoBackups(described.of)) skip('no_backups');
+      else if (isOfAnother(view, described.of, project_id)) skip('of_another_project');
       else {
         const { id, found: says, ...what } = described;
         const desired = {
@@ -191,6 +192,12 @@ type Of = DescribedBackup['of'];
 function hasTooMany(view: TenantView, { id }: Of, made: ReadonlyMap<string, ReadonlyResource<'backup'>>): boolean {
   const coming = [...made.values()].filter(({ desired }) => desired.of.id === id).length;
   return view.by('backup', 'of', id).length + coming >= countLimits.backupsPerObject;
+}
+
+/** What it is of lives here, in another project: its people alone bring anything into that. */
+function isOfAnother(view: TenantView, { kind, id }: Of, projectId: string): boolean {
+  const it = view.get(kind, id);
+  return it !== undefined && it.desired.project_id !== projectId;
 }
 
 function hasNoBackups(of: Of): boolean {

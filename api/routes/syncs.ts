@@ -65,7 +65,6 @@ export const createSync = defineEndpoint({
     const id = ctx.random.id();
     const source = defined({
       repository_url: body.repository_url,
-      branch: body.branch,
       git_credential_id: body.git_credential_id ?? undefined,
     });
     requireGitAccess(view, unit, { projectId: project.meta.id, next: source });
@@ -74,6 +73,7 @@ export const createSync = defineEndpoint({
       id,
       {
         ...source,
+        ...followedFrom(body),
         project_id: project.meta.id,
         name: body.name,
         path: body.path ?? '.',
@@ -100,6 +100,25 @@ function usualEnvironment(
   project: ReadonlyResource<'project'>,
 ): ReadonlyResource<'environment'> {
   return referredEnvironment(view, id ?? project.desired.default_environment_id, project);
+}
+
+type Followed = Pick<DesiredOf<'sync'>, 'branch' | 'tag_pattern'>;
+
+/** The branch or the pattern that is followed: one that is given takes the place of the other. @throws ApiError BAD_REQUEST for both or none */
+function followedFrom(
+  { branch, tag_pattern: pattern }: Pick<z.infer<typeof SyncUpdate>, 'branch' | 'tag_pattern'>,
+  before: Followed = {},
+): Followed {
+  const [isBranch, isPattern] = [typeof branch === 'string', typeof pattern === 'string'];
+  if (isBranch && isPattern)
+    throw badField('tag_pattern', 'invalid', 'A sync follows a branch or tags: give branch or tag_pattern, not both');
+  const after = {
+    branch: isPattern ? undefined : branch === undefined ? before.branch : (branch ?? undefined),
+    tag_pattern: isBranch ? undefined : pattern === undefined ? before.tag_pattern : (pattern ?? undefined),
+  };
+  if (after.branch === undefined && after.tag_pattern === undefined)
+    throw badField('branch', 'required', 'A sync follows a branch or tags: give branch or tag_pattern');
+  return defined(after);
 }
 
 type Values = Pick<DesiredOf<'sync'>, 'variables' | 'secrets'>;
@@ -135,6 +154,7 @@ function valuesFrom(
 const decisive = [
   'repository_url',
   'branch',
+  'tag_pattern',
   'path',
   'git_credential_id',
   'server_id',
@@ -168,7 +188,13 @@ export const updateSync = defineEndpoint({
     const environment =
       body.environment_id === undefined ? undefined : usualEnvironment(view, body.environment_id, project);
     if (environment !== undefined) unit.require(environment);
-    const wanted = { ...body, ...defined({ environment_id: environment?.meta.id }) };
+    const followed = followedFrom(body, it.desired);
+    const wanted = {
+      ...body,
+      branch: followed.branch ?? null,
+      tag_pattern: followed.tag_pattern ?? null,
+      ...defined({ environment_id: environment?.meta.id }),
+    };
     const before = syncs.answerOf(it, view);
     const values = valuesFrom(ctx, it.meta.id, body, it.desired);
     const { variables, secrets } = it.desired;
@@ -178,8 +204,11 @@ export const updateSync = defineEndpoint({
     const key =
       isOther || body.take_over === true ? replaceKey(ctx, unit, it, body.name ?? it.desired.name) : undefined;
     const changed = unit.change(it, (draft) => {
-      const { name, repository_url, branch, path, interval_seconds, prune, drift, is_paused } = body;
-      Object.assign(draft, defined({ name, repository_url, branch, path, interval_seconds, prune, drift, is_paused }));
+      const { name, repository_url, path, interval_seconds, prune, drift, is_paused } = body;
+      Object.assign(draft, defined({ name, repository_url, path, interval_seconds, prune, drift, is_paused }));
+      delete draft.branch;
+      delete draft.tag_pattern;
+      Object.assign(draft, followed);
       draft.reader_id = body.server_id ?? draft.reader_id;
       assign(draft, 'git_credential_id', body.git_credential_id);
       assign(draft, 'usual_environment_id', environment?.meta.id);
@@ -209,7 +238,8 @@ export const deleteSync = deleteEndpoint(syncs, {
 export const runSync = defineEndpoint({
   method: 'POST',
   path: '/syncs/:id/sync',
-  summary: 'Read the branch and apply its head now, with the steps that are to be forced',
+  summary:
+    'Read the repository and apply the head of the branch, or the newest tag, now, with the steps that are to be forced',
   on: ['sync', 'id'],
   heavy: true,
   body: SyncNow,
@@ -257,7 +287,7 @@ function requireSeen(
 function requirePlan({ meta, observed }: ReadonlyResource<'sync'>): void {
   const { commit_wanted: wanted, planned } = observed ?? {};
   if (wanted === undefined)
-    throw conflicting('Nothing can be forced, as no commit of the branch is known yet: ask for a sync without force');
+    throw conflicting('Nothing can be forced, as no commit is known yet: ask for a sync without force');
   if (planned?.commit !== wanted || planned.generation !== meta.generation)
     throw conflicting(
       `Nothing can be forced yet, as commit ${wanted.slice(0, 12)} was not planned since the sync was changed or asked for: wait until needs_force lists what is to be forced`,

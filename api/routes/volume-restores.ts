@@ -16,7 +16,7 @@ import { requireOwnVolume } from '../workloads/backing-up.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
-import { endDrills } from '../workloads/restoring.ts';
+import { endDrills, requireInSameProject } from '../workloads/restoring.ts';
 
 type Backup = ReadonlyResource<'backup'>;
 
@@ -36,6 +36,7 @@ export const restoreVolumeBackup = defineEndpoint({
     const volume = view.get('volume', it.desired.of.id);
     if (!isStaying(volume))
       throw conflicting('The volume of the backup is gone: make a new one of the backup by clone');
+    requireInSameProject(it, volume);
     requireOwnVolume(view, volume);
     if (volumeStatus(volume) === 'pending')
       throw conflicting('Cannot restore the volume as its server has not made it yet: wait until it is available');

@@ -18,12 +18,12 @@ import {
 } from '../resources/volume.ts';
 import type { MountingWorkload } from '../resources/volume.ts';
 import { isApplicationSettled } from '../resources/status.ts';
-import { changeMounts, requireMountable } from '../workloads/mounting.ts';
+import { changeMounts, keepVolume, requireMountable } from '../workloads/mounting.ts';
 import { holdPopulation, inWords } from '../workloads/population.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import { referred } from '../workloads/references.ts';
-import { requireOwnVolume } from '../workloads/backing-up.ts';
+import { requireOwnVolume, requireUnread } from '../workloads/backing-up.ts';
 import { beginVolumeBackups, changeVolumeBackups } from '../workloads/volume-backups.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
 import { deleteEndpoint, eventsEndpoint, getEndpoint, listEndpoint } from './resource-endpoints.ts';
@@ -80,6 +80,7 @@ export const deleteVolume = deleteEndpoint(
   {
     async check(ctx, unit, { it }) {
       requireOwnVolume(ctx.view, it);
+      requireUnread(ctx.view, it);
       await holdPopulation(ctx, unit, it);
       const users = objectsIn(ctx.view, 'volume', it.meta.id);
       if (users.length > 0) throw conflicting(`The volume is mounted (${inWords(users)}): unbind it first`);
@@ -111,8 +112,7 @@ export const bindVolume = defineEndpoint({
     const workload = besideVolume(view, it, { kind, id });
     const unit = ctx.repo.begin();
     await requireMountable(ctx, unit, it, workload, { path, readOnly });
-    // what is mounted is needed, also the former data of a restore
-    const bound = it.desired.expires_at === undefined ? it : unit.change(it, (draft) => void delete draft.expires_at);
+    const bound = keepVolume(unit, it);
     const { data_id } = it.desired;
     const mount = { volume_id: it.meta.id, ...defined({ data_id }), path, read_only: readOnly };
     const changed = changeMounts(unit, workload, (mounts) => [...mounts, mount]);

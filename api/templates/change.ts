@@ -16,6 +16,7 @@ import { plainCopy } from '../../store/plain-copy.ts';
 import { referenceText } from '../../store/references.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { usersInWords, usersOutside } from '../../store/users-outside.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { conflicting } from '../ground/api-error.ts';
 import type { Plan, PlannedStep } from '../resources/plan.ts';
@@ -235,6 +236,7 @@ function stepOf(
     kind,
     key: `${kind}s.${key}`,
     name: desired.name,
+    renamed_from: null,
     id: live?.meta.id ?? null,
     wave,
     fields: [],
@@ -264,6 +266,7 @@ function planChild(
 ): { step: PlannedStep; child: InstanceChild } {
   const live = former && view.get(former.kind, former.id);
   if (former === undefined) return { step: stepOf(child, 'create', undefined), child };
+  if (live !== undefined && former.id !== child.id) requireReplaceable(view, live);
   if (former.id !== child.id)
     return { step: { ...stepOf(child, 'replace', live), ...effectsOfReplacement(child.kind) }, child };
   const found = fieldPlan(
@@ -295,6 +298,15 @@ function planChild(
     step: { ...stepOf(child, live === undefined ? 'create' : 'update', live), fields, ...effects },
     child: { ...child, revision, changes },
   };
+}
+
+/** @throws ApiError CONFLICT naming what uses an object that another one is to have the place of */
+function requireReplaceable(view: TenantView, live: ReadonlyResource<InstanceChild['kind']>): void {
+  const users = usersOutside(view, live);
+  if (users.length > 0)
+    throw conflicting(
+      `${live.meta.kind} ${live.desired.name} cannot be replaced as it is used by ${usersInWords(users)}: change the variables there first`,
+    );
 }
 
 /** What each reference to a child begins with. */

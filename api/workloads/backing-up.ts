@@ -38,7 +38,8 @@ export function requireBackupRoom(view: TenantView, of: BackedUp): void {
     remedy: 'delete some of them, or give them an end by expires_at',
   });
   requireRoom(
-    all.filter(({ observed }) => !hasBackupEnded(observed?.phase)).length,
+    // the record of a deleted backup may wait for its bucket
+    all.filter((it) => isStaying(it) && !hasBackupEnded(it.observed?.phase)).length,
     countLimits.activeBackupsPerObject,
     {
       where,
@@ -58,6 +59,13 @@ export function requireOwnVolume(view: TenantView, { meta, desired }: ReadonlyRe
   const restore = view.by('restore', 'volume', meta.id).find(({ observed }) => !hasRestoreEnded(observed?.phase));
   if (restore !== undefined)
     throw conflicting(`Restore ${restore.meta.id} makes the volume: wait for its end, or cancel it`);
+}
+
+/** @throws ApiError CONFLICT for a volume of which a backup is being made */
+export function requireUnread(view: TenantView, { meta }: ReadonlyResource<'volume'>): void {
+  const backup = view.by('backup', 'of', meta.id).find((it) => isStaying(it) && !hasBackupEnded(it.observed?.phase));
+  if (backup !== undefined)
+    throw conflicting(`Backup ${backup.meta.id} of the volume has not ended: wait for its end, or cancel it`);
 }
 
 /** @throws ApiError CONFLICT if the engine has no backups */

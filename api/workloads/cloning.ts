@@ -59,8 +59,8 @@ export function requireDataCopyable(view: TenantView, { meta }: ReadonlyResource
   const databases = view.by('database', 'environment', meta.id).map((it) => ({ kind: 'database' as const, it }));
   const volumes = copiedFrom(view, meta.id)
     .filter((it) => isKind(it, 'volume'))
-    // others are of a database, or go by themselves
-    .filter(({ desired }) => desired.database_id === undefined && desired.expires_at === undefined)
+    // others are of a database
+    .filter(({ desired }) => desired.database_id === undefined)
     .map((it) => ({ kind: 'volume' as const, it }));
   for (const of of [...databases, ...volumes]) {
     try {

@@ -1,9 +1,11 @@
 import { fieldPath } from '../../store/faults.ts';
-import { findTarget, referredObjects } from '../../store/referable.ts';
+import { foldName } from '../../store/fold-name.ts';
+import { findTarget } from '../../store/referable.ts';
 import { hasReferences, parseReferences, referenceText } from '../../store/references.ts';
+import { applicationsReferringTo, functionsReferringTo } from '../../store/referring.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
 import { isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, badRequest } from '../ground/api-error.ts';
 
 /** Most different references in the variables of one application. */
@@ -39,18 +41,6 @@ export function referencesIn(
   return [...texts].toSorted();
 }
 
-/** The other applications that refer to this object, or to one of these `attributes` of it. */
-export function applicationsReferringTo(
-  view: TenantView,
-  it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
-  attributes?: readonly string[],
-): ReadonlyResource<'application'>[] {
-  return view
-    .by('application', 'environment', it.desired.environment_id)
-    .filter((other) => isStaying(other) && other.meta.id !== it.meta.id)
-    .filter((other) => referredObjects(view, other, it.meta.kind, attributes).includes(it.meta.id));
-}
-
 /** Which variables refer to this object, such as `Variables of web refer to the database`; `undefined`: none does. */
 export function referralsInWords(
   view: TenantView,
@@ -64,13 +54,26 @@ export function referralsInWords(
   return `Variables of ${some} refer to the ${it.meta.kind}`;
 }
 
-/** The functions that refer to this object, or to one of these `attributes` of it. */
-export function functionsReferringTo(
+/** Names of the workloads whose variables refer to an application or a database by a name that none has. */
+export function referringByName(
   view: TenantView,
-  it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
-  attributes?: readonly string[],
-): ReadonlyResource<'function'>[] {
-  return view
-    .by('function', 'environment', it.desired.environment_id)
-    .filter((other) => isStaying(other) && referredObjects(view, other, it.meta.kind, attributes).includes(it.meta.id));
+  { kind, name, environmentId }: { kind: 'application' | 'database'; name: string; environmentId: string },
+): string[] {
+  const isOfName = (text: string): boolean => {
+    const parsed = parseReferences(text);
+    const [reference] = 'parts' in parsed ? parsed.parts : [];
+    return (
+      typeof reference === 'object' &&
+      reference.kind === `${kind}s` &&
+      foldName(reference.name) === foldName(name) &&
+      'lack' in findTarget(view, environmentId, reference)
+    );
+  };
+  const workloads = [
+    ...view.by('application', 'environment', environmentId),
+    ...view.by('function', 'environment', environmentId),
+  ];
+  return workloads
+    .filter((it) => isStaying(it) && it.desired.config.references?.some(isOfName) === true)
+    .map(({ desired }) => desired.name);
 }

@@ -66,6 +66,13 @@ function requireSharing(view: TenantView, { desired }: ReadonlyResource<'functio
   if (agent !== undefined) requireAgent(agent, 'functions.volumes', { lack: 'mounts no volumes in functions' });
 }
 
+/** What is mounted or declared is needed, also the former data of a restore: it has no end any more. */
+export function keepVolume(unit: Unit, volume: ReadonlyResource<'volume'>): ReadonlyResource<'volume'> {
+  return volume.desired.expires_at === undefined
+    ? volume
+    : unit.change(volume, (draft) => void delete draft.expires_at);
+}
+
 /** Changes what a workload mounts. */
 export function changeMounts(unit: Unit, workload: MountingWorkload, change: (mounts: Mounted) => Mounted) {
   return isKind(workload, 'function')

@@ -93,11 +93,25 @@ function triedIn(view: TenantView, backup: Backup): BackedUp {
     if (!isStaying(it)) throw conflicting('The database of the backup is gone: restore it as a new one by new_name');
     const misfit = misfitOf(backup, it.desired);
     if (misfit !== undefined) throw conflicting(`Cannot try the backup as ${misfit}`);
+    requireInSameProject(backup, it);
     return { kind: 'database', it };
   }
   const it = view.get('volume', of.id);
   if (!isStaying(it)) throw conflicting('The volume of the backup is gone: make a new one of the backup by clone');
+  requireInSameProject(backup, it);
   return { kind: 'volume', it };
+}
+
+/**
+ * What a backup is of is in the project whose people may use the backup: one that was taken up from a bucket says that itself.
+ *
+ * @throws ApiError CONFLICT
+ */
+export function requireInSameProject(backup: Backup, { meta, desired }: BackedUp['it']): void {
+  if (desired.project_id === backup.desired.project_id) return;
+  throw conflicting(
+    `What the backup is of, ${meta.kind} ${desired.name}, is in another project: make a new one of the backup in this project`,
+  );
 }
 
 /** Brings a dump of a user into a database, beside what that serves. `id`: of the restore. @throws ApiError CONFLICT */

@@ -59,6 +59,7 @@ export function judgeDatabase(
   { it, changed, body }: { it: Stored; changed: Stored; body: DatabaseUpdate },
 ): void {
   const { desired } = changed;
+  requireBackupRights(ctx, it, changed);
   setSchedule(ctx, unit, { it, changed, body });
   if (desired.archive?.destination_id !== it.desired.archive?.destination_id) holdDestination(ctx.view, unit, desired);
   if (desired.name !== it.desired.name) requireUnreferred(ctx.view, it);
@@ -73,6 +74,20 @@ export function judgeDatabase(
 export function requireUnreferred(view: TenantView, it: Stored): void {
   const lack = referralsInWords(view, it);
   if (lack !== undefined) throw conflicting(`${lack}: change them first`);
+}
+
+/**
+ * An archive that there is or was, and how much of it stays, is changed by those who may make schedules: fewer base backups, or another
+ * destination, remove what is there.
+ *
+ * @throws ApiError as `requireInProject`
+ */
+function requireBackupRights(ctx: RequestContext, it: Stored, changed: Stored): void {
+  const before = it.desired.archive;
+  if (isDeepStrictEqual(before, changed.desired.archive)) return;
+  // what an earlier archive kept stays, and is counted with what another one keeps
+  if (before === undefined && ctx.view.by('wal_archive', 'database', it.meta.id).length === 0) return;
+  requireInProject(ctx.principal, 'POST /backup-schedules', ctx.view, it.desired.project_id);
 }
 
 /** Guards that the destination of the archive stays. */

@@ -115,6 +115,8 @@ function whySkipped(reason: string): string {
       return 'it describes no dump and no snapshot';
     case 'too_many':
       return 'there are as many of the same as there can be';
+    case 'of_another_project':
+      return 'what it is of lives here, in another project: take it up there';
     default:
       return 'its engine has no backups';
   }

@@ -1,6 +1,6 @@
 import type { Client } from '../client.ts';
-import { below, descriptionOf, fieldsOf, JsonSchema, wordsOf } from '../schema-fields.ts';
-import type { Field } from '../schema-fields.ts';
+import { below, descriptionOf, fieldsOf, inlined, wordsOf } from '../schema-fields.ts';
+import type { Field, JsonSchema } from '../schema-fields.ts';
 
 const timeoutMs = 30_000;
 const usualColumns = 100;
@@ -81,5 +81,5 @@ async function schemaOf({ connection: { server } }: Client, file: string, signal
   });
   if (!response.ok)
     throw new Error(`${address} answers ${response.status}: is the control plane of an earlier release?`);
-  return JsonSchema.parse(await response.json());
+  return inlined(await response.json());
 }

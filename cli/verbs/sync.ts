@@ -12,6 +12,8 @@ import { get } from './get.ts';
 export interface SyncOptions {
   repository?: string;
   branch?: string;
+  /** Followed in place of a branch. */
+  tagPattern?: string;
   path?: string;
   gitCredential?: string;
   environment?: string;
@@ -45,7 +47,9 @@ const Shown = z.object({
   name: z.string(),
   status: z.string(),
   commit_wanted: z.string().nullable(),
+  tag_wanted: z.string().nullish(),
   commit_applied: z.string().nullable(),
+  tag_applied: z.string().nullish(),
   pinned_commit: z.string().nullish(),
   message: z.string().nullable(),
   differs: z.array(z.string()),
@@ -56,6 +60,7 @@ const Runs = z.array(
   z.object({
     commit: z.string(),
     commit_message: z.string().nullable(),
+    tag: z.string().nullish(),
     at: z.string(),
     outcome: z.string(),
     message: z.string().nullable(),
@@ -102,7 +107,7 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
       return;
     }
     case 'set': {
-      const body = await changeOf(Values.parse(it), options);
+      const body = { ...followedOf(options), ...(await changeOf(Values.parse(it), options)) };
       return print(await client.request('PUT', `${path}${query}`, body));
     }
     case 'run':
@@ -128,8 +133,16 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
   }
 }
 
+/** What it is to follow. The control plane refuses both. */
+function followedOf({ branch, tagPattern }: { branch?: string | undefined; tagPattern?: string | undefined }): {
+  branch?: string;
+  tag_pattern?: string;
+} {
+  return { ...(branch !== undefined && { branch }), ...(tagPattern !== undefined && { tag_pattern: tagPattern }) };
+}
+
 async function create(client: Client, name: string, options: Options): Promise<void> {
-  const { project, repository, branch = 'main', path, gitCredential, environment, interval, prune, drift } = options;
+  const { project, repository, path, gitCredential, environment, interval, prune, drift } = options;
   const place = await placeOf(client, 'sync', options);
   if (repository === undefined) throw new Error('A sync reads a repository: name it by --repository URL');
   const idOf = async (kind: 'git-credentials' | 'environments', of: string | undefined) =>
@@ -139,7 +152,7 @@ async function create(client: Client, name: string, options: Options): Promise<v
     ...place,
     name,
     repository_url: repository,
-    branch,
+    ...followedOf({ ...options, branch: options.branch ?? (options.tagPattern === undefined ? 'main' : undefined) }),
     ...(path !== undefined && { path }),
     ...(credential !== undefined && { git_credential_id: credential }),
     ...(usual !== undefined && { environment_id: usual }),
@@ -192,8 +205,21 @@ async function secretsOf({ secret = [] }: Options): Promise<{ secrets?: Record<s
   return { secrets };
 }
 
-function lineOf({ commit, commit_message, at, outcome, changes, message }: z.output<typeof Runs>[number]): string[] {
-  return [short(commit), at, outcome, String(changes), message ?? commit_message ?? ''];
+function lineOf({
+  commit,
+  tag,
+  commit_message,
+  at,
+  outcome,
+  changes,
+  message,
+}: z.output<typeof Runs>[number]): string[] {
+  return [named(commit, tag), at, outcome, String(changes), message ?? commit_message ?? ''];
+}
+
+/** A commit with the tag by which it was found. */
+function named(commit: string, tag: string | null | undefined): string {
+  return typeof tag === 'string' ? `${tag} (${short(commit)})` : short(commit);
 }
 
 function short(commit: string): string {
@@ -201,12 +227,13 @@ function short(commit: string): string {
 }
 
 function print(answer: unknown): void {
-  const { name, status, commit_wanted, commit_applied, pinned_commit, message, needs_force } = Shown.parse(answer);
-  const wanted = commit_wanted === null ? 'none is known yet' : short(commit_wanted);
-  const applied = commit_applied === null ? 'none' : short(commit_applied);
+  const it = Shown.parse(answer);
+  const { name, status, commit_wanted, commit_applied, pinned_commit, message, needs_force } = it;
+  const wanted = commit_wanted === null ? 'none is known yet' : named(commit_wanted, it.tag_wanted);
+  const applied = commit_applied === null ? 'none' : named(commit_applied, it.tag_applied);
   console.log(`sync ${name}: ${status.replaceAll('_', ' ')}; commit wanted: ${wanted}, applied: ${applied}`);
   if (typeof pinned_commit === 'string')
-    console.log(`It is pinned to ${short(pinned_commit)}: setpoint sync release ${name} follows the branch again`);
+    console.log(`It is pinned to ${short(pinned_commit)}: setpoint sync release ${name} follows the repository again`);
   if (message !== null) console.log(message);
   const of = commit_wanted === null ? '' : ` --commit ${short(commit_wanted)}`;
   if (needs_force.length > 0) console.log(`  setpoint sync run ${name}${of} --force ${needs_force.join(' ')}`);

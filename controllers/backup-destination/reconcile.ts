@@ -19,8 +19,11 @@ export interface DestinationSettings {
   bucket: Pick<BackupBucket, 'sweep'>;
 }
 
-/** An upload that was begun so long ago goes on no more: one lasts a day at most. In milliseconds. */
-const forgottenMs = 2 * 24 * 60 * 60_000;
+/**
+ * An upload that was begun so long ago goes on no more, in milliseconds: three attempts of a day each send to it at most, and
+ * wait for their turn.
+ */
+const forgottenMs = 7 * 24 * 60 * 60_000;
 
 /**
  * Probes each bucket that backups go to: after each change, every hour, and sooner while it cannot be used. The

@@ -3,13 +3,12 @@ import { nextDrillAt } from '../../store/last-drills.ts';
 import { isDrill, newDrill } from '../../store/new-drill.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { hasBackupEnded } from '../../store/kinds/backup.ts';
 import { maxVolumes } from '../../store/kinds/volume.ts';
 import { isStaying } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import type { Context, Controller } from '../runtime/controller.ts';
 import { onChange } from '../runtime/wakes.ts';
-import { conditionsOf, drillsDueOf, dueOf, observedAfter, surplusOf } from './states.ts';
+import { conditionsOf, drillsDueOf, dueOf, failedSurplusOf, isBusyBackup, observedAfter, surplusOf } from './states.ts';
 import type { Due, DueDrill, Observed, Schedule, World } from './states.ts';
 
 /** Namespace of the ids of backups that follow from an instant of a schedule (UUIDv5). */
@@ -59,6 +58,7 @@ export const backupScheduleController: Controller<'backup_schedule'> = {
     const made = due.fires === undefined ? undefined : await fire(world, due.fires, ctx);
     for (const { meta } of surplusOf(world))
       await ctx.amend('backup', meta.id, (draft) => void (draft.expires_at ??= world.now.toISOString()));
+    for (const { meta } of failedSurplusOf(world)) await ctx.retire('backup', meta.id);
     const drills = drillsDueOf(world);
     for (const drill of drills) await begin(world, drill, ctx);
     const now = observedAfter(world, due, made, drills);
@@ -143,7 +143,7 @@ async function announce(
   const name = known ?? `a ${schedule.desired.of.kind}`;
   const before = schedule.observed;
   if (due.missed > 0) {
-    const busy = backups.find(({ observed }) => !hasBackupEnded(observed?.phase));
+    const busy = backups.find(isBusyBackup);
     const why =
       due.skipped === 'overlap'
         ? `backup ${busy?.meta.id ?? ''} of the schedule had not ended: let it run less often, or look why that takes so long`

@@ -1,4 +1,4 @@
-import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { hasBackupEnded, isGoodBackup } from '../../store/kinds/backup.ts';
 import { defined } from '../../store/defined.ts';
 import { drillIntervalMs } from '../../store/drill-interval.ts';
 import type { DrillResult } from '../../store/kinds/backup-schedule.ts';
@@ -54,15 +54,21 @@ export function dueOf({ schedule, targets, backups, now }: World): Due {
   const handled = new Date(schedule.observed?.handled_until ?? schedule.meta.createdAt);
   const nothing = { fires: undefined, missed: 0, skipped: undefined };
   if (isIdle({ schedule, targets })) return { ...nothing, handledUntil: handled };
-  // what was left out meanwhile is not caught up
-  if (schedule.observed?.is_idle === true) return { ...nothing, handledUntil: now };
+  // what was left out meanwhile is not caught up, and what another rule would have done before is nothing that was missed
+  const { is_idle, rule = ruleText(schedule) } = schedule.observed ?? {};
+  if (is_idle === true || rule !== ruleText(schedule)) return { ...nothing, handledUntil: now };
   const instants = recurrencesBetween(ruleOf(schedule), handled, now);
   const last = instants.at(-1);
   if (last === undefined) return { ...nothing, handledUntil: handled };
-  const isBusy = backups.some(({ observed }) => !hasBackupEnded(observed?.phase));
+  const isBusy = backups.some(isBusyBackup);
   return isBusy
     ? { fires: undefined, missed: instants.length, skipped: 'overlap', handledUntil: last }
     : { fires: last, missed: instants.length - 1, skipped: undefined, handledUntil: last };
+}
+
+/** Whether a backup goes on. One that a user has deleted holds up no other, however long its record waits for its bucket. */
+export function isBusyBackup(it: Backup): boolean {
+  return isStaying(it) && !hasBackupEnded(it.observed?.phase);
 }
 
 /** Nothing is backed up, as somebody wants it. */
@@ -78,10 +84,29 @@ function isWanted(of: BackedUp): boolean {
 /** Backups whose time is over, as there are enough later good ones. Pure. */
 export function surplusOf({ schedule, backups }: World): readonly Backup[] {
   const good = backups
-    .filter(({ observed, desired }) => observed?.phase === 'completed' && !desired.pinned)
+    .filter(({ observed, desired }) => isGoodBackup(observed) && !desired.pinned)
     .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
   return Object.values(Object.groupBy(good, ({ desired }) => desired.of.id)).flatMap((ofOne = []) =>
     ofOne.slice(schedule.desired.retention_count).filter(({ desired }) => desired.expires_at === undefined),
+  );
+}
+
+/** Failed backups of a schedule that stay, the newest of each thing that it backs up. */
+const mostFailed = 20;
+
+/**
+ * Failed backups that are more than are to stay: of those that fail each minute there would be thousands. One that was completed
+ * once may be found again. Pure.
+ */
+export function failedSurplusOf({ backups }: Pick<World, 'backups'>): readonly Backup[] {
+  const failed = backups
+    .filter(
+      ({ observed, desired }) => observed?.phase === 'failed' && observed.size_bytes === undefined && !desired.pinned,
+    )
+    .filter(isStaying)
+    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
+  return Object.values(Object.groupBy(failed, ({ desired }) => desired.of.id)).flatMap((ofOne = []) =>
+    ofOne.slice(mostFailed),
   );
 }
 
@@ -103,7 +128,7 @@ export function drillsDueOf(world: World): DueDrill[] {
     const last = lastDrillOf(world, of);
     if (last !== undefined && now.getTime() < Date.parse(last.begun_at) + drillIntervalMs(every)) return [];
     const newest = backups
-      .filter((it) => it.desired.of.id === of.it.meta.id && it.observed?.phase === 'completed' && isStaying(it))
+      .filter((it) => it.desired.of.id === of.it.meta.id && isGoodBackup(it.observed) && isStaying(it))
       .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1))[0];
     const isTried =
       newest === undefined ||
@@ -165,7 +190,7 @@ export function observedAfter(
     .toSorted()
     .at(-1);
   const idle = isIdle(world);
-  const from = before?.is_idle === true && !idle ? due.handledUntil.toISOString() : before?.counted_from;
+  const from = beginsAnew(schedule, idle) ? due.handledUntil.toISOString() : before?.counted_from;
   return defined({
     phase: schedule.desired.is_paused
       ? ('paused' as const)
@@ -173,6 +198,7 @@ export function observedAfter(
         ? ('overdue' as const)
         : ('active' as const),
     handled_until: due.handledUntil.toISOString(),
+    rule: ruleText(schedule),
     next_run_at: idle ? undefined : nextRecurrence(ruleOf(schedule), due.handledUntil)?.toISOString(),
     last_run_at: due.fires?.toISOString() ?? before?.last_run_at,
     last_backup_id: made ?? before?.last_backup_id,
@@ -184,12 +210,18 @@ export function observedAfter(
   });
 }
 
+/** Whether what has to be good is counted from now on: the times are other ones, or something is backed up again. */
+function beginsAnew(schedule: Schedule, isIdleNow: boolean): boolean {
+  const { rule, is_idle } = schedule.observed ?? {};
+  return (rule !== undefined && rule !== ruleText(schedule)) || (is_idle === true && !isIdleNow);
+}
+
 /** When the last good backup ended of what has waited longest for one; `undefined`: something has none. */
 function goodSince({ targets, backups }: World): string | undefined {
   const lasts = targets.map(({ it }) =>
     backups
       .flatMap(({ desired, observed }) =>
-        observed?.phase === 'completed' && desired.of.id === it.meta.id ? [observed.finished_at ?? ''] : [],
+        isGoodBackup(observed) && desired.of.id === it.meta.id ? [observed?.finished_at ?? ''] : [],
       )
       .toSorted()
       .at(-1),
@@ -204,6 +236,11 @@ function isOverdue({ schedule, now }: World, lastSuccess: string | undefined, fr
   const first = nextRecurrence(ruleOf(schedule), since);
   const second = first && nextRecurrence(ruleOf(schedule), first);
   return second !== undefined && now.getTime() > second.getTime() + graceMs;
+}
+
+/** The rule of a schedule as a text: two rules are the same where their texts are. */
+function ruleText({ desired }: Schedule): string {
+  return `${desired.timezone} ${desired.cron_expression}`;
 }
 
 function ruleOf({ desired }: Schedule): CronRule {

@@ -20,13 +20,16 @@ export interface StoredObject {
 export interface BackupBucket {
   /** Begins an upload in parts; resolves with its id. Others of the key stay: a successor of this leader may have begun one. */
   begin(place: BucketPlace, key: string, signal: AbortSignal): Promise<string>;
-  /** Makes the object of its first parts. One that has become the wanted object already counts as done. Gives up the others of the key. */
+  /**
+   * Makes the object of its first parts, and resolves with what the bucket then says of it, which is what was wanted. One that
+   * has become the wanted object already counts as done. Gives up the others of the key.
+   */
   complete(
     place: BucketPlace,
     upload: Upload,
     wanted: { bytes: number; etag: string | undefined; parts: number },
     signal: AbortSignal,
-  ): Promise<void>;
+  ): Promise<StoredObject>;
   /** Gives up an upload and the others of its key, with their parts; an absent one is fine. */
   abort(place: BucketPlace, upload: Upload, signal: AbortSignal): Promise<void>;
   /** Gives up uploads below a folder of keys that were begun before an instant, some at a time. */

@@ -4,7 +4,7 @@ import { VolumeUsage } from '../../agent-protocol/messages.ts';
 import { defined } from '../../store/defined.ts';
 import { backupKeys } from '../../store/backup-keys.ts';
 import { manifestOf } from '../../store/backup-manifest.ts';
-import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { hasBackupEnded, isGoodBackup, keptUntil } from '../../store/kinds/backup.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import { dataName, volumeName } from '../../store/kinds/volume.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
@@ -22,13 +22,15 @@ import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf, taskState } from '../task/task.ts';
 import { taskRow } from '../../agent-protocol/task-types.ts';
 import { BucketTrouble } from './bucket.ts';
-import type { BackupBucket } from './bucket.ts';
+import type { BackupBucket, StoredObject } from './bucket.ts';
 import { plan } from './plan.ts';
 import {
+  afterLook,
   conditionsOf,
   goesOn,
   mayBeginAnother,
   missing,
+  nextLookAt,
   notWhole,
   observedOf,
   patience,
@@ -72,7 +74,17 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     kind: 'backup',
     // a bucket may take its time, in a place that other controllers could use
     concurrency: 4,
-    reads: ['assignment', 'database', 'volume', 'server', 'backup_destination', 'restore', 'settings', 'project'],
+    reads: [
+      'assignment',
+      'database',
+      'volume',
+      'server',
+      'backup_destination',
+      'restore',
+      'settings',
+      'project',
+      'wal_archive',
+    ],
     children: ['assignment'],
     notifies: ['backup_failed', 'backup_missing', 'backup_not_proven'],
     wakes: [
@@ -86,7 +98,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       ),
       onChange(
         'database',
-        ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+        ({ meta, desired, observed }) => [meta.deletionRequestedAt, desired.data_volume_id, observed?.phase],
         ({ meta }, view) => unfinished(view, 'of', meta.id),
       ),
       onChange(
@@ -186,11 +198,10 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       case 'finish':
         return finish(world, step, ctx, place);
       case 'look': {
-        const found = await bucket.stat(place, object, signal);
-        if (found?.bytes === before.size_bytes) return { now: { ...before, verified_at: at } };
-        return {
-          now: { ...before, phase: 'failed', error: found === undefined ? missing : notWhole, finished_at: at },
-        };
+        const { destination } = world;
+        if (destination?.observed?.phase === 'unreachable')
+          return { now: before, because: `destination ${destination.desired.name} to be reachable`, again: tidyMs };
+        return { now: afterLook(before, (await bucket.stat(place, object, signal))?.bytes, at) };
       }
       case 'expire':
         await bucket.remove(place, [manifest, object], signal);
@@ -230,8 +241,9 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const { upload_id: id = '', ...before } = goesOn(world);
     const { object, manifest } = backupKeys(backup);
     const wanted = { bytes: result.size_bytes, etag: result.etag, parts: result.parts };
+    let made: StoredObject;
     try {
-      await bucket.complete(place, { key: object, id }, wanted, signal);
+      made = await bucket.complete(place, { key: object, id }, wanted, signal);
     } catch (error) {
       const isSurplus = error instanceof BucketTrouble && error.code === 'parts_differ';
       if (!isSurplus || !mayBeginAnother(before)) throw error;
@@ -239,7 +251,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     }
     const found = await bucket.stat(place, object, signal);
     const at = clock.now().toISOString();
-    if (found?.bytes !== wanted.bytes || (wanted.etag !== undefined && found.etag !== wanted.etag))
+    if (found?.bytes !== wanted.bytes || found.etag !== made.etag)
       return { now: { ...before, upload_id: id, phase: 'failed', error: notWhole, finished_at: at } };
     const { first_segment, last_segment, stopped_at } = result;
     const hasLog = first_segment !== undefined && last_segment !== undefined && stopped_at !== undefined;
@@ -283,6 +295,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const { phase, upload_id: id, size_bytes: bytes } = backup.observed ?? {};
     // what was completed once may be there, whatever became of it
     if (id === undefined && (bytes === undefined || phase === 'expired')) return true;
+    // no user has asked for the removal of a lost backup: what its bucket has again can be taken up
+    if (observedOf(backup).lost !== undefined && isByItself(backup)) return true;
     try {
       const place = placeOf(world, ctx);
       const { object, manifest } = backupKeys(backup);
@@ -294,6 +308,12 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       throw error;
     }
   }
+}
+
+/** Its time was over when its deletion was requested: it goes by itself. */
+function isByItself({ meta, observed }: Backup): boolean {
+  const until = observed && keptUntil(observed);
+  return until !== undefined && Date.parse(meta.deletionRequestedAt ?? '') >= until;
 }
 
 function readWorld(it: Backup, ctx: Context): World {
@@ -309,6 +329,7 @@ function readWorld(it: Backup, ctx: Context): World {
     instance: database && servingInstance(database, view),
     server: view.get('server', place.server_id),
     destination: view.get('backup_destination', destination_id),
+    archive: view.get('wal_archive', it.desired.archive_id ?? ''),
     task,
     expectedBytes: expectedBytes(it, view) ?? it.observed?.expected_bytes,
     hasSuccessor: hasSuccessor(it, view),
@@ -339,13 +360,23 @@ function expectedBytes({ meta, desired }: Backup, view: TenantView): number | un
   return good[0]?.observed?.size_bytes;
 }
 
-/** A later backup of the same object by the same method is good, and stays. */
-function hasSuccessor({ meta, desired }: Backup, view: TenantView): boolean {
-  return view.by('backup', 'of', desired.of.id).some(
+/**
+ * A later backup of the same object by the same method is good, and stays. For one that is proven, where a trial of a later
+ * one failed, that has to be proven as well.
+ */
+function hasSuccessor({ meta, desired, observed }: Backup, view: TenantView): boolean {
+  const later = laterGood({ meta, desired }, view);
+  const shown = later.flatMap((other) => other.observed?.verification?.status ?? []);
+  const isLastProven = observed?.verification?.status === 'proven' && shown.includes('not_proven');
+  return later.length > 0 && (!isLastProven || shown.includes('proven'));
+}
+
+function laterGood({ meta, desired }: Pick<Backup, 'meta' | 'desired'>, view: TenantView): Backup[] {
+  return view.by('backup', 'of', desired.of.id).filter(
     (other) =>
       other.meta.id !== meta.id &&
       other.desired.method === desired.method &&
-      other.observed?.phase === 'completed' &&
+      isGoodBackup(other.observed) &&
       // that of a clone goes with the next step of the clone
       other.desired.clone_id === undefined &&
       isStaying(other) &&
@@ -368,23 +399,31 @@ function nextOf(world: World, { now, because, again }: Outcome, ctx: Context): N
   if (again !== undefined || now.phase !== (world.backup.observed?.phase ?? 'pending'))
     return { again: again ?? 0, because: 'what follows to be done' };
   if (because !== undefined) return { again: Math.max(1000, world.leftMs), because };
-  return now.phase === 'completed' ? { again: dueIn(world, now, ctx), because: 'its time to come' } : { settled: true };
+  const lookAt = nextLookAt(now);
+  return lookAt === undefined ? { settled: true } : { again: dueIn(world, lookAt, ctx), because: 'its time to come' };
 }
 
 /** Milliseconds until the bucket is looked at again, or the backup is over. */
-function dueIn({ backup }: World, { verified_at }: Observed, { clock }: Context): number {
+function dueIn({ backup }: World, look: number, { clock }: Context): number {
   const now = clock.now().getTime();
-  const look = Date.parse(verified_at ?? '') + patience.lookMs;
   const expiry = backup.desired.expires_at === undefined ? look : Date.parse(backup.desired.expires_at);
   return Math.max(1000, Math.min(look, expiry <= now ? look : expiry) - now);
 }
+
+/** By which a loss is told once: a backup that was found again may be lost again. */
+function missingKey({ lost }: Observed): string {
+  return `missing/${lost?.since ?? ''}`;
+}
+
+/** Failures that follow from the request of a user. */
+const byRequest: readonly string[] = ['cancelled', 'archive_ended'];
 
 /** Records how a backup ended, and notifies of one that failed. */
 async function announce({ backup, database, volume }: World, now: Observed, ctx: Context): Promise<void> {
   const before = backup.observed?.phase;
   if (before === now.phase || !hasBackupEnded(now.phase)) return;
   const { name } = backup.desired;
-  const isBad = now.phase === 'failed' && now.error?.code !== 'cancelled';
+  const isBad = now.phase === 'failed' && !byRequest.includes(now.error?.code ?? '');
   const message = `Backup of ${name}: ${now.error?.message ?? now.phase}`;
   const reason = `Backup${now.phase.charAt(0).toUpperCase()}${now.phase.slice(1)}`;
   const event = { type: isBad ? ('warning' as const) : ('normal' as const), reason, about: backup.meta.id, message };
@@ -393,7 +432,7 @@ async function announce({ backup, database, volume }: World, now: Observed, ctx:
   if (of !== undefined) ctx.event(of, event);
   if (!isBad || isDeleting(backup)) return;
   const isMissing = before === 'completed';
-  await ctx.notify(backup, `${backup.meta.id}/${isMissing ? 'missing' : 'failed'}`, {
+  await ctx.notify(backup, `${backup.meta.id}/${isMissing ? missingKey(now) : 'failed'}`, {
     type: isMissing ? 'backup_missing' : 'backup_failed',
     severity: 'error',
     title: isMissing ? `A backup of ${name} is lost` : `The backup of ${name} failed`,

@@ -33,8 +33,9 @@ export const s3Bucket: BackupBucket & AddressSigner = {
   begin: (place, key, signal) => within(place, (bucket) => beginUpload(bucket, key, signal)),
   complete: (place, upload, wanted, signal) =>
     within(place, async (bucket) => {
-      await completeUpload(bucket, upload, wanted, signal);
+      const made = await completeUpload(bucket, upload, wanted, signal);
       await abortOthers(bucket, upload.key, signal);
+      return made;
     }),
   abort: (place, upload, signal) =>
     within(place, async (bucket) => {

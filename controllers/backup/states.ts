@@ -1,5 +1,5 @@
 import type { BackupPhase } from '../../store/kinds/backup.ts';
-import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { hasBackupEnded, isGoodBackup } from '../../store/kinds/backup.ts';
 import { defined } from '../../store/defined.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { uuidv5 } from '../../store/uuid.ts';
@@ -24,6 +24,8 @@ export const patience = {
   bucketMs: 60 * 60_000,
   /** Between two looks whether the bucket still has an object. */
   lookMs: 24 * 60 * 60_000,
+  /** After a look at which the bucket did not have an object, before it counts as lost. */
+  doubtMs: 60 * 60_000,
   /** A bucket that cannot be asked keeps a backup from its deletion for so long. */
   deletionMs: 7 * 24 * 60 * 60_000,
 } as const;
@@ -40,6 +42,8 @@ export interface World {
   instance: Assignment | undefined;
   server: ReadonlyResource<'server'> | undefined;
   destination: ReadonlyResource<'backup_destination'> | undefined;
+  /** Of a physical one: the log that it belongs to. */
+  archive: ReadonlyResource<'wal_archive'> | undefined;
   /** Carries the backup out. */
   task: Assignment | undefined;
   /** Bytes that the last good backup of the same database had; absent: there is none. */
@@ -91,6 +95,8 @@ export function stepOf(world: World): Step {
 /** What the task of a backup leads to that is wanted and has not ended. */
 function byTask(world: World): Step {
   const state = sendingOf(world);
+  const ended = state.outcome === 'failed' ? undefined : archiveFault(world);
+  if (ended !== undefined) return lackOf(world, ['database', 'destination']) ?? { do: 'fail', error: ended };
   switch (state.outcome) {
     case 'succeeded':
       return { do: 'finish', result: state.result };
@@ -99,11 +105,30 @@ function byTask(world: World): Step {
     case 'lost':
       return state.isExhausted ? { do: 'fail', error: state.error ?? lost } : sending;
     case 'running':
-      return lackOf(world, ['server', 'destination']) ?? (world.leftMs <= 0 ? { do: 'fail', error: late } : sending);
+      return (
+        lackOf(world, [
+          'server',
+          'destination',
+          ...(world.backup.desired.of.kind === 'volume' ? ['volume' as const] : []),
+        ]) ?? (world.leftMs <= 0 ? { do: 'fail', error: late } : sending)
+      );
     case 'waiting':
     case 'absent':
       return lackOf(world, ['destination', world.backup.desired.of.kind, 'server']) ?? begin(world);
   }
+}
+
+/**
+ * Why the files of a database are no part of the archive that they were asked for; `undefined`: they are, or it is no physical
+ * backup. They go with one log: that of the volume that the database served from then. Of another volume, as after a
+ * restore, they are those of another server.
+ */
+function archiveFault({ backup, archive, database, instance }: World): Fault | undefined {
+  if (backup.desired.method !== 'physical') return undefined;
+  const volume = archive?.desired.volume_id;
+  const isElsewhere = instance !== undefined && instance.desired.version !== volume;
+  if (isElsewhere || database?.desired.data_volume_id !== volume) return servesFromAnother;
+  return isStaying(archive) && database?.desired.archive?.id === archive.meta.id ? undefined : notArchived;
 }
 
 /** What has become of sending to the present upload: what was sent to an earlier one is nothing. */
@@ -126,13 +151,33 @@ export function mayBeginAnother({ uploads = 1 }: Observed): boolean {
 
 function afterEnd(world: World): Step {
   const { backup, task, now } = world;
-  const { phase, verified_at, upload_id } = backup.observed ?? {};
-  if (phase !== 'completed') {
+  const observed = observedOf(backup);
+  const lookAt = nextLookAt(observed);
+  if (lookAt === undefined) {
     // while a server may still send parts, none of them can be removed for good
-    return upload_id === undefined || task !== undefined ? { do: 'rest' } : { do: 'tidy' };
+    return observed.upload_id === undefined || task !== undefined ? { do: 'rest' } : { do: 'tidy' };
   }
-  if (isOver(world)) return { do: 'expire' };
-  return now.getTime() - Date.parse(verified_at ?? '') >= patience.lookMs ? { do: 'look' } : { do: 'rest' };
+  if (isGoodBackup(observed) && isOver(world)) return { do: 'expire' };
+  return now.getTime() >= lookAt ? { do: 'look' } : { do: 'rest' };
+}
+
+/** When the bucket is asked for the object of a backup that was completed, in milliseconds since the epoch; `undefined`: never. */
+export function nextLookAt({ phase, verified_at, lost }: Observed): number | undefined {
+  if (phase === 'completed' && lost !== undefined) return Date.parse(lost.looked_at) + patience.doubtMs;
+  if (phase === 'completed') return Date.parse(verified_at ?? '') + patience.lookMs;
+  return phase === 'failed' && lost !== undefined ? Date.parse(lost.looked_at) + patience.lookMs : undefined;
+}
+
+/**
+ * What is known of a backup that was completed, once its bucket was asked for its object. A bucket that was renamed, or a
+ * proxy in front of it, can say for a while that there is none: one such answer decides nothing, and what is lost may be found
+ * again. Pure.
+ */
+export function afterLook(before: Observed, bytes: number | undefined, at: string): Observed {
+  const { lost, error: _, ...rest } = before;
+  if (bytes !== undefined && bytes === before.size_bytes) return { ...rest, phase: 'completed', verified_at: at };
+  const now = { ...before, lost: { since: lost?.since ?? at, looked_at: at } };
+  return lost === undefined ? now : { ...now, phase: 'failed', error: bytes === undefined ? missing : notWhole };
 }
 
 function begin(world: World): Step {
@@ -213,6 +258,7 @@ export function observedOf({ observed }: Backup): Observed {
     started_at,
     finished_at,
     verified_at,
+    lost,
     proven_at,
     verification,
     changed_files,
@@ -220,6 +266,10 @@ export function observedOf({ observed }: Backup): Observed {
     notes,
     error,
   } = observed === undefined ? { phase: 'pending' as const } : plainCopy<Observed>(observed);
+  // an earlier release noted no more of one that was lost
+  const isLost =
+    phase === 'failed' && size_bytes !== undefined && (error?.code === 'missing' || error?.code === 'not_whole');
+  const lostSince = isLost ? finished_at : undefined;
   return defined({
     phase,
     upload_id,
@@ -234,6 +284,7 @@ export function observedOf({ observed }: Backup): Observed {
     started_at,
     finished_at,
     verified_at,
+    lost: lost ?? (lostSince === undefined ? undefined : { since: lostSince, looked_at: lostSince }),
     proven_at,
     verification,
     changed_files,
@@ -283,6 +334,15 @@ function verificationOf(it: ReadonlyResource<'restore'>): Observed['verification
 }
 
 const cancelled: Fault = { code: 'cancelled', message: 'The backup was cancelled, and what was sent is removed' };
+const servesFromAnother: Fault = {
+  code: 'archive_ended',
+  message: 'The database serves from another volume by now, whose log is another one: that has base backups of its own',
+};
+const notArchived: Fault = {
+  code: 'archive_ended',
+  message:
+    'The writes of the database are not archived any more, or go to another destination, so that these files would be of no use',
+};
 const lost: Fault = {
   code: 'interrupted',
   message: 'Its server lost it several times before it was sent: look at the server, and begin another backup',
@@ -301,7 +361,7 @@ const notStarted: Fault = {
 export const missing: Fault = {
   code: 'missing',
   message:
-    'The bucket has no such object any more: find out who removed it, for example a rule of the bucket, and make another backup',
+    'The bucket has no such object any more: find out who removed it, for example a rule of the bucket, and make another backup. It is looked for every day, and is good again once it is there',
 };
 
 /** What is in the bucket is not what was sent. */
@@ -315,7 +375,7 @@ export function conditionsOf(world: World, now: Observed, waits: Because | undef
   return [ready(world, now, waits), ...agentTooOld([world.task?.observed?.error])];
 }
 
-function ready({ server }: World, { phase, error }: Observed, waits: Because | undefined): ConditionInput {
+function ready({ server }: World, { phase, error, lost }: Observed, waits: Because | undefined): ConditionInput {
   const is = (status: ConditionInput['status'], reason: string, message: string): ConditionInput => ({
     type: 'Ready',
     status,
@@ -324,6 +384,12 @@ function ready({ server }: World, { phase, error }: Observed, waits: Because | u
   });
   switch (phase) {
     case 'completed':
+      if (lost !== undefined)
+        return is(
+          'unknown',
+          'NotFound',
+          'The bucket did not have it at the last look: it is asked again within an hour',
+        );
       return is('true', 'Completed', 'The bucket has all of it, by size and checksum');
     case 'failed':
       return is('false', error?.code === 'missing' ? 'Missing' : 'Failed', error?.message ?? '');

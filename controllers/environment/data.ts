@@ -35,8 +35,8 @@ export function dataIn(view: TenantView, environmentId: string): ClonedData[] {
     .flatMap((it): ClonedData[] => {
       const { id } = it.meta;
       if (isKind(it, 'database')) return engines[it.desired.type].dump === undefined ? [] : [{ kind: 'database', id }];
-      // others are of a database, or go by themselves
-      const isOwn = isKind(it, 'volume') && it.desired.database_id === undefined && it.desired.expires_at === undefined;
+      // others are of a database
+      const isOwn = isKind(it, 'volume') && it.desired.database_id === undefined;
       return isOwn ? [{ kind: 'volume', id }] : [];
     });
 }

@@ -1,4 +1,4 @@
-import { copiedFrom, copyIdOf } from '../../store/copying.ts';
+import { copiedFrom, copiesIn, copyIdOf } from '../../store/copying.ts';
 import { definitionOf } from '../../store/definition.ts';
 import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -50,7 +50,7 @@ export function planClone(clone: Environment, view: TenantView): ClonePlan {
   const source = sourceOf(clone, view);
   const sources = source === undefined ? [] : copiedFrom(view, source.meta.id).filter(isStaying);
   const revisions = new Map(sources.map(({ meta }) => [meta.id, meta.desiredRevision]));
-  const copies = copiedFrom(view, clone.meta.id);
+  const copies = copiesIn(view, clone.meta.id);
   const [good, stale] = split(copies, ({ meta }) => isStaying({ meta }) && isCopyOf(meta, revisions));
   const known = new Set(good.map(({ meta }) => meta.copyOf?.id));
   const missing = sources.filter(({ meta }) => !known.has(meta.id));

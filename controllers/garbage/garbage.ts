@@ -14,7 +14,7 @@ import { limits } from '../runtime/limits.ts';
 import type { Background, BackgroundDeps } from '../runtime/manager.ts';
 import { KeyedQueue, type After } from '../runtime/queue.ts';
 import { removeOrphans } from './orphans.ts';
-import { dependsOnHolder, judge, surplus, suspects, type Verdict } from './verdict.ts';
+import { dependsOnHolder, dependsOnUsers, isExpired, judge, surplus, suspects, type Verdict } from './verdict.ts';
 
 const allKinds = Object.keys(declared) as KindName[]; // the keys of `kinds` are the names
 
@@ -107,7 +107,7 @@ async function collect(key: string, term: Term, deps: BackgroundDeps, signal: Ab
   const unit = repository.begin();
   unit.guard(term.fence);
   try {
-    if (!(await isConfirmed(verdict, it, { repository, unit, deps }))) return { after: 'failure' };
+    if (!(await isConfirmed(verdict, it, { repository, unit, deps, signal }))) return { after: 'failure' };
     signal.throwIfAborted();
     unit.requestDelete(it);
     committed(await unit.commit());
@@ -124,12 +124,17 @@ async function collect(key: string, term: Term, deps: BackgroundDeps, signal: Ab
 async function isConfirmed(
   verdict: Verdict,
   it: ReadonlyResource,
-  { repository, unit, deps }: { repository: Repository; unit: Unit; deps: BackgroundDeps },
+  { repository, unit, deps, signal }: { repository: Repository; unit: Unit; deps: BackgroundDeps; signal: AbortSignal },
 ): Promise<boolean> {
   const { tenant } = it.meta;
   switch (verdict.cause) {
-    case 'expired':
-      return true;
+    case 'expired': {
+      if (!dependsOnUsers(it.meta.kind)) return true;
+      const { store, mirror, clock } = deps;
+      await unit.holdPopulation(it);
+      await mirror.reached(await store.revision(), signal);
+      return isExpired(it, mirror.tenant(tenant), clock.now().getTime());
+    }
     case 'owner': {
       const { kind, id } = verdict.owner;
       const owner = await repository.get(kind, id);

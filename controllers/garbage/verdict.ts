@@ -1,4 +1,5 @@
 import { definitionOf } from '../../store/definition.ts';
+import { expiryOf } from '../../store/expiry.ts';
 import type { Newest } from '../../store/kinds/define.ts';
 import { isKindName } from '../../store/kinds/kinds.ts';
 import type { DesiredOf, KindName, ObservedOf } from '../../store/kinds/kinds.ts';
@@ -22,14 +23,18 @@ export function judge(it: ReadonlyResource, view: TenantView, now: number): Verd
     (ref) => ref.blocks && isKindName(ref.kind) && !holds(it, view.get(ref.kind, ref.id)),
   );
   if (owner !== undefined) return { cause: 'owner', owner: { ...owner } };
-  const { keep } = definitionOf(it.meta.kind);
-  const end = 'until' in keep ? keep.until(it) : undefined;
-  if (end !== undefined && end <= now) return { cause: 'expired' };
+  if (isExpired(it, view, now)) return { cause: 'expired' };
   const history = historyOf(it, view);
   if (history === undefined) return undefined;
   const { holder, all } = history;
   const isSurplus = surplus(it.meta.kind, view.get(holder.kind, holder.id), all).includes(it);
   return isSurplus ? { cause: 'surplus', holder } : undefined;
+}
+
+/** Whether the object has come to its end, and nothing uses it. */
+export function isExpired(it: ReadonlyResource, view: TenantView, now: number): boolean {
+  const end = expiryOf(it, view);
+  return end !== undefined && end <= now;
 }
 
 /** Whether the owner keeps the object. */
@@ -55,6 +60,11 @@ function historyOf(
   if (under === undefined || !isKindName(under)) return undefined;
   const id = definitionOf(kind).indexes?.[under]?.(it.desired as DesiredOf<KindName>, undefined); // only read
   return typeof id === 'string' ? { holder: { kind: under, id }, all: view.by(kind, under, id) } : undefined;
+}
+
+/** Whether the rule of the kind also looks at what uses the object, so that a deletion has to be guarded by that. */
+export function dependsOnUsers(kind: KindName): boolean {
+  return definitionOf(kind).keep.usedBy !== undefined;
 }
 
 /** Whether the rule of the kind also looks at the holder, so that a deletion has to be guarded by it. */

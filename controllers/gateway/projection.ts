@@ -229,7 +229,9 @@ export class Projection {
       throw new CallError('agent_outdated', cannotReadManifests);
     if (isReading && !this.#options.capabilities.has('build.compose'))
       throw new CallError('agent_outdated', cannotReadCompose);
-    const isOfGit = isReading || params.method === 'git.head' || params.method === 'dockerfile.generate';
+    const isOfTag = params.method === 'git.tag';
+    if (isOfTag && !this.#options.capabilities.has('git.tags')) throw new CallError('agent_outdated', cannotFindTags);
+    const isOfGit = isReading || isOfTag || params.method === 'git.head' || params.method === 'dockerfile.generate';
     if (!isOfGit || params.git_credential_id === undefined) return params;
     const { git_credential_id: id, ...rest } = params;
     if (!this.#options.capabilities.has('git.credentials')) throw new CallError('agent_outdated', cannotReadPrivate);
@@ -440,6 +442,8 @@ const cannotReadCompose =
   'The agent of the server cannot read a compose file in a repository: upgrade the agent, or give the file as compose_file';
 const cannotReadManifests =
   'The agent of the server cannot read what a repository declares: upgrade the agent, or let that of another server read it';
+const cannotFindTags =
+  'The agent of the server cannot find the newest tag of a repository: upgrade the agent, or let that of another server read it';
 const cannotReadPrivate = 'The agent of the server cannot read repositories with a git credential: upgrade the agent';
 
 const cannotLogIn: Unsendable = {

@@ -45,6 +45,7 @@ export function plan(world: World, step: Step): Action[] {
       ];
     case 'make':
     case 'switch':
+    case 'turn_back':
     case 'wait':
     case 'hold':
       return [];

@@ -182,7 +182,9 @@ const stages = {
 function leftMs({ observed }: Restore, awaitsTurn: boolean, ctx: Context): number {
   const stage = awaitsTurn ? 'turn' : stageOf(observed);
   const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) => ctx.since(name, name === stage));
-  return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent);
+  // a week is longer than most leaders lead
+  const held = stage === 'holding' ? ctx.clock.now().getTime() - Date.parse(observed?.held_since ?? '') : 0;
+  return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent, Number.isNaN(held) ? 0 : held);
 }
 
 function stageOf(observed: Restore['observed']): keyof typeof stages | undefined {
@@ -232,14 +234,13 @@ async function make({ restore, database, target }: World, ctx: Context): Promise
 }
 
 /**
- * Gives a volume the data that was restored, and the new one the former data for a while: that of a volume that was lost goes
- * at once. One that was made for the restore is mounted.
+ * Gives a volume the data that was restored, and the new volume the former data for a while: also that of a volume that was
+ * lost, since an operator may just have put it back. A volume that was made for the restore is mounted.
  */
 async function exchange({ restore, target, volume, mounting, functions }: World, ctx: Context): Promise<void> {
   if (target === undefined || volume === undefined) return;
   const { bind, is_new: isNew } = restore.desired;
   const isExchanged = target.desired.data_id === volume.meta.id;
-  const isLost = target.observed?.conditions.some(({ type, reason }) => type === 'Ready' && reason === 'DataLost');
   await ctx.transact(
     (unit) => {
       if (isNew) {
@@ -263,7 +264,6 @@ async function exchange({ restore, target, volume, mounting, functions }: World,
           draft.name = formerName(target.desired.name, restore.meta.id);
           draft.expires_at = expiry(ctx);
         });
-        if (isLost === true) unit.requestDelete(volume);
       }
       const mountIt = ({ mounts }: Pick<DesiredOf<'application'>, 'mounts'>): void => {
         for (const mount of mounts) if (mount.volume_id === target.meta.id) mount.data_id = volume.meta.id;
@@ -353,7 +353,7 @@ function nextOf(world: World, step: Step, now: Observed): Next {
   const because: Because = 'because' in step ? step.because : 'what follows to be done';
   const before = world.restore.observed;
   const isMoved = now.phase !== (before?.phase ?? 'pending') || now.former_volume_id !== before?.former_volume_id;
-  if (isMoved || step.do === 'switch') return { again: 0, because };
+  if (isMoved || step.do === 'switch' || step.do === 'turn_back') return { again: 0, because };
   if (step.do === 'make') return { again: 0, because };
   if (step.do === 'tidy') return { again: 60_000, because: 'what it left to be removed' };
   if (world.awaitsTurn) return { again: Math.min(turnLookMs, Math.max(1000, world.leftMs)), because };

@@ -88,6 +88,8 @@ export type Step =
   /** Let the database serve from the new volume. */
   | { do: 'switch' }
   | { do: 'complete' }
+  /** Note that the database is to serve from the former volume again, before it does. */
+  | { do: 'turn_back' }
   /** Give up; `back`: the database serves from the former volume again. */
   | { do: 'fail'; error: Fault; back?: string }
   /** Remove what a restore that was given up left. */
@@ -259,12 +261,12 @@ function switching(world: World, former: string): Step {
   if (database === undefined) return { do: 'fail', error: databaseGone };
   const hasMoved = database.desired.data_volume_id === volumeIdOf(restore);
   const isLate = leftMs <= 0;
-  // late: it went back, and that was not written yet
+  if (restore.observed?.goes_back === true) return { do: 'fail', error: notServing, ...(hasMoved && { back: former }) };
   if (!hasMoved) return isLate ? { do: 'fail', error: notServing } : { do: 'switch' };
   if (database.desired.run === 'stopped') return { do: 'complete' };
   if (isReady(serving)) return { do: 'complete' };
   return isLate
-    ? { do: 'fail', error: notServing, back: former }
+    ? { do: 'turn_back' }
     : { do: 'wait', because: `database ${database.desired.name} to serve what was restored` };
 }
 
@@ -272,7 +274,6 @@ function switching(world: World, former: string): Step {
 function isInPlace({ restore, target, mounting, functions }: World): boolean {
   const { bind, is_new: isNew } = restore.desired;
   if (isNew) return bind === undefined || !canMount(mounting[0] ?? functions[0], bind, target);
-  // the new one goes at once where it got what was lost
   const users = [...mounting, ...functions];
   return target?.desired.data_id === volumeIdOf(restore) && users.every((it) => isMountedRight(it, target));
 }
@@ -357,7 +358,7 @@ const notServing: Fault = {
 
 /** What is known after a step. Pure. */
 export function observedAfter(world: World, step: Step): Observed {
-  const { restore, now, database } = world;
+  const { restore, now } = world;
   const before = defined({ ...observedOf(restore), recovered_until: recoveredUntil(world) });
   const at = now.toISOString();
   const begun = { ...before, started_at: before.started_at ?? at };
@@ -371,7 +372,7 @@ export function observedAfter(world: World, step: Step): Observed {
     case 'recover':
       return { ...begun, phase: 'verifying' };
     case 'hold':
-      return { ...begun, phase: 'ready_to_switch' };
+      return { ...begun, phase: 'ready_to_switch', held_since: before.held_since ?? at };
     case 'read':
       return { ...begun, phase: 'restoring' };
     case 'stop_side':
@@ -381,11 +382,9 @@ export function observedAfter(world: World, step: Step): Observed {
       return { ...begun, phase: 'preparing', attempt, volume_id: volumeOfAttempt(restore, attempt) };
     }
     case 'switch':
-      return defined({
-        ...begun,
-        phase: 'switching' as const,
-        former_volume_id: before.former_volume_id ?? database?.desired.data_volume_id ?? volumeIdOf(restore),
-      });
+      return { ...begun, phase: 'switching', former_volume_id: before.former_volume_id ?? servedFrom(world) };
+    case 'turn_back':
+      return { ...before, goes_back: true };
     case 'wait':
     case 'clear':
     case 'make':
@@ -395,15 +394,32 @@ export function observedAfter(world: World, step: Step): Observed {
   }
 }
 
+/** The volume that the database serves from before the switch. */
+function servedFrom({ restore, database }: World): string {
+  return database?.desired.data_volume_id ?? volumeIdOf(restore);
+}
+
 function recoveredUntil({ restore, recovery }: World): string | undefined {
   const state = taskState('recovery', recovery);
   return (state.outcome === 'succeeded' ? state.result.last_commit_at : undefined) ?? restore.observed?.recovered_until;
 }
 
 export function observedOf({ observed }: Restore): Observed {
-  const { phase, attempt, volume_id, recovered_until, started_at, finished_at, former_volume_id, error } =
-    observed === undefined ? { phase: 'pending' as const } : plainCopy<Observed>(observed);
-  return defined({ phase, attempt, volume_id, recovered_until, started_at, finished_at, former_volume_id, error });
+  const now: Observed = observed === undefined ? { phase: 'pending' } : plainCopy<Observed>(observed);
+  const { phase, attempt, volume_id, recovered_until, started_at, finished_at, former_volume_id } = now;
+  const { held_since, goes_back, error } = now;
+  return defined({
+    phase,
+    attempt,
+    volume_id,
+    recovered_until,
+    started_at,
+    finished_at,
+    former_volume_id,
+    held_since,
+    goes_back,
+    error,
+  });
 }
 
 export function conditionsOf(

@@ -242,6 +242,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'survey.values': 'take that over with the values of its variables',
   'instances.query': 'ask databases about themselves',
   'repository.manifests': 'read what the repositories of syncs declare',
+  'git.tags': 'find the newest tags of repositories',
 };
 
 /** Whether containers can run on the server, and what to do if not. */

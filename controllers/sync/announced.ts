@@ -1,20 +1,21 @@
 import { isSameRepository } from '../../store/repository-address.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { branchesOf, orderOf } from '../webhook-delivery/states.ts';
+import { matchesTag } from '../../agent-protocol/tag-pattern.ts';
+import { branchesOf, orderOf, tagsOf } from '../webhook-delivery/states.ts';
 import type { Delivery } from '../webhook-delivery/states.ts';
 import type { Sync } from './states.ts';
 
 type Webhook = ReadonlyResource<'git_webhook'>;
 
-/** The syncs whose branch a delivery announces. */
+/** The syncs whose branch a delivery announces, or a tag of their pattern. */
 export function announcedBy(delivery: Delivery, view: Pick<TenantView, 'by' | 'get'>): Sync[] {
   const webhook = view.get('git_webhook', delivery.desired.webhook_id);
   if (webhook === undefined) return [];
   return view.by('sync', 'project', delivery.desired.project_id).filter((it) => isAnnounced(it, delivery, webhook));
 }
 
-/** Orders the deliveries that announced the branch of a sync: that of the newest; 0: there is none. */
+/** Orders the deliveries that announced what a sync follows: that of the newest; 0: there is none. */
 export function newestAnnounced(sync: Sync, view: Pick<TenantView, 'by' | 'get'>): number {
   const orders = view
     .by('webhook_delivery', 'project', sync.desired.project_id)
@@ -30,6 +31,9 @@ function isAnnounced({ desired }: Sync, delivery: Delivery, webhook: Webhook): b
   const { ended, request } = delivery.desired;
   if (desired.is_paused || desired.pinned_commit !== undefined || ended !== undefined || request !== undefined)
     return false;
-  if (!branchesOf(delivery).has(desired.branch)) return false;
+  const { branch, tag_pattern: pattern = '' } = desired;
+  const isOfIt =
+    branch === undefined ? tagsOf(delivery).some((tag) => matchesTag(pattern, tag)) : branchesOf(delivery).has(branch);
+  if (!isOfIt) return false;
   return isSameRepository(desired.repository_url, webhook.desired.repository_url);
 }

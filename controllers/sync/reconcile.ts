@@ -1,8 +1,9 @@
 import type { ApplyCommit, CommitPlan, Refused } from '../../store/declared/commit.ts';
+import { defined } from '../../store/defined.ts';
 import { maxSyncKeys } from '../../store/kinds/sync.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { withPin } from '../../store/pinned-sync.ts';
-import { sourceOf } from '../../store/sync-source.ts';
+import { followedBy, sourceOf, tagOf } from '../../store/sync-source.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { onChange } from '../runtime/wakes.ts';
@@ -18,7 +19,7 @@ import {
   decide,
   differing,
   known,
-  rewritten,
+  replacement,
   runOf,
   toBeForced,
   unplanned,
@@ -69,7 +70,7 @@ function wakeOf<K extends (typeof declaredKinds)[number]>(kind: K) {
 }
 
 /**
- * Looks at the branch of a sync, reads what its head declares, plans it as a whole, applies it where it is to be, and says
+ * Looks at what a sync follows, reads what its head declares, plans it as a whole, applies it where it is to be, and says
  * what differs. Planning and applying is that of `POST /apply`.
  */
 export function syncController({ agents, apply }: { agents: AgentCalls; apply: ApplyCommit }): Controller<'sync'> {
@@ -113,8 +114,8 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
         looks.delete(key);
         const done = await lookAt(it, { agents, apply, texts, unread: before?.unread }, ctx);
         await announce(it, done.observed, ctx);
-        if (done.rewritten !== undefined)
-          ctx.event(it, { type: 'warning', reason: 'HistoryRewritten', message: rewritten(done.rewritten) });
+        const { head } = done;
+        if (head?.replaces !== undefined) ctx.event(it, replacement(head.seen, head.replaces));
         const { observed, lookMs = mostMs, retryMs: firstMs, unread } = done;
         const at = ctx.clock.monotonic();
         const retry = firstMs === undefined ? undefined : retryOf(before?.retry, { firstMs, mostMs, now: at });
@@ -129,7 +130,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
       const waitMs = look.comparedAt + pace.compareMs - now;
       if (waitMs > 0) return verdict(it, known(it.observed), Math.min(look.dueAt - now, waitMs));
       look.comparedAt = now;
-      const { observed, retryMs: firstMs } = await bring(it, kept, apply, ctx);
+      const { observed, retryMs: firstMs } = await bring(it, { ...kept, tag: tagOf(it, kept.commit) }, apply, ctx);
       await announce(it, observed, ctx);
       const at = ctx.clock.monotonic();
       look.retry = firstMs === undefined ? undefined : retryOf(look.retry, { firstMs, mostMs, now: at });
@@ -173,8 +174,8 @@ interface Done {
   /** What waits is tried again after that time, and then later and later; absent: nothing waits. */
   retryMs?: number;
   unread?: Unread;
-  /** The head that has replaced another one, without following it. */
-  rewritten?: Head | undefined;
+  /** What a look saw. */
+  head?: Head | undefined;
 }
 
 function verdict(it: Sync, observed: Observed, againMs: number): Verdict<'sync'> {
@@ -202,36 +203,45 @@ async function lookAt(
     commit = it.desired.pinned_commit;
     if (commit === undefined) {
       head = await headOf(it, agents, ctx);
-      commit = head.commit;
+      commit = head.seen.commit;
     }
     if (unread?.commit === commit && unread.until > ctx.clock.monotonic())
-      return withHead(failedOf(it, unread, ctx), head);
+      return withHead(failedOf(it, { ...unread, tag: tagSeen(it, commit, head) }, ctx), head);
     const place = placeOf(it);
     const kept = texts.get(place, commit) ?? (await filesOf(it, commit, agents, ctx));
     texts.set(place, kept);
-    return withHead(await bring(it, kept, apply, ctx), head);
+    return withHead(await bring(it, { ...kept, tag: tagSeen(it, commit, head) }, apply, ctx), head);
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
-    const { message, isPassing } = error;
+    const { message, isPassing, lack } = error;
     // that an agent is away says nothing of what was applied
-    if (isPassing) return withHead({ observed: { ...unplanned(it, commit), message }, lookMs: pace.awayMs }, head);
-    if (commit === undefined) return { observed: { ...cleared(it.observed), phase: 'failed', message } };
-    return withHead(failedOf(it, { commit, message, until: ctx.clock.monotonic() + pace.unreadMs }, ctx), head);
+    if (isPassing) {
+      const { lack: _, ...known } = unplanned(it, commit);
+      return withHead({ observed: { ...known, message }, lookMs: pace.awayMs }, head);
+    }
+    if (commit === undefined)
+      return { observed: { ...cleared(it.observed), phase: 'failed', message, ...defined({ lack }) } };
+    const failed = { commit, message, tag: tagSeen(it, commit, head), until: ctx.clock.monotonic() + pace.unreadMs };
+    return withHead(failedOf(it, failed, ctx), head);
   }
 }
 
 /** What is known after a look, with the head that it saw. */
 function withHead(done: Done, head: Head | undefined): Done {
   if (head === undefined) return done;
-  const { replaces, ...seen } = head;
-  return { ...done, observed: { ...done.observed, head: seen }, rewritten: replaces === undefined ? undefined : head };
+  return { ...done, observed: { ...done.observed, head: head.seen }, head };
+}
+
+/** The tag by which a commit is known. */
+function tagSeen(it: Sync, commit: string, head: Head | undefined): string | undefined {
+  return head === undefined ? tagOf(it, commit) : head.seen.tag;
 }
 
 /** A commit whose files cannot be read has failed. */
-function failedOf(it: Sync, unread: Unread, ctx: Context): Done {
+function failedOf(it: Sync, { tag, ...unread }: Unread & { tag: string | undefined }, ctx: Context): Done {
   const { commit, message } = unread;
   const observed: Observed = { ...cleared(it.observed), commit_wanted: commit, phase: 'failed', message };
-  const run = recordOf(it, { commit, message: '' }, 'failed', { at: ctx.clock.now(), message });
+  const run = recordOf(it, { commit, message: '', tag }, 'failed', { at: ctx.clock.now(), message });
   return { observed: { ...handled(it, observed), runs: withRun(observed.runs, run) }, unread };
 }
 
@@ -240,11 +250,12 @@ function recordOf(it: Sync, ...[read, outcome, of]: Parameters<typeof runOf>): R
   return runOf(read, outcome, { ...of, source: sourceOf(it.desired) });
 }
 
-/** Names what is read: syncs of the same path of a branch share it, unless they are pinned or have variables. */
+/** Names what is read: syncs of the same path of a branch or of tags share it, unless they are pinned or have variables. */
 function placeOf({ meta: { tenant, id }, desired }: Sync): string {
-  const { reader_id, repository_url, branch, git_credential_id = '', path } = desired;
+  const { reader_id, repository_url, git_credential_id = '', path } = desired;
   const isOwn = (desired.pinned_commit ?? desired.variables ?? desired.secrets) !== undefined;
-  return [tenant, reader_id, repository_url, branch, git_credential_id, path, isOwn ? id : ''].join(' ');
+  const followed = followedBy(desired);
+  return [tenant, reader_id, repository_url, followed, git_credential_id, path, isOwn ? id : ''].join(' ');
 }
 
 /** The request of a person counts as carried out. */
@@ -258,8 +269,13 @@ function carriedOut(it: Sync, observed: Observed): Observed {
   return request === undefined ? observed : { ...handled(it, observed), applied_request: request.at };
 }
 
+/** The files of a commit, with the tag by which it was found. */
+interface Wanted extends KeptCommit {
+  tag: string | undefined;
+}
+
 /** Plans a commit, and applies it where it is to be. A commit that cannot be planned changes nothing. */
-async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Context): Promise<Done> {
+async function bring(it: Sync, kept: Wanted, apply: ApplyCommit, ctx: Context): Promise<Done> {
   const { commit, files } = kept;
   const { project_id, usual_environment_id, key_id, prune, drift } = it.desired;
   const run = (isDryRun: boolean, force: readonly string[]) =>
@@ -313,7 +329,7 @@ async function bring(it: Sync, kept: KeptCommit, apply: ApplyCommit, ctx: Contex
   }
 }
 
-function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed {
+function inSync(it: Sync, kept: Wanted, base: Observed, at: Date): Observed {
   const [newest] = it.observed?.runs ?? [];
   const isElsewhere = newest?.source !== undefined && newest.source !== sourceOf(it.desired);
   const isKnown = it.observed?.commit_applied === kept.commit && !isElsewhere;
@@ -321,7 +337,7 @@ function inSync(it: Sync, kept: KeptCommit, base: Observed, at: Date): Observed 
   return carriedOut(it, { ...base, phase: 'in_sync', commit_applied: kept.commit, runs });
 }
 
-function after(it: Sync, kept: KeptCommit, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
+function after(it: Sync, kept: Wanted, base: Observed, { plan, at }: { plan: CommitPlan; at: Date }): Done {
   if (!plan.changes) return { observed: inSync(it, kept, base, at) };
   const waits = plan.steps.filter(({ waits_for }) => waits_for !== null);
   const [first] = waits;

@@ -16,6 +16,14 @@ type Before = DeepReadonly<Observed> | undefined;
 export interface Read {
   commit: string;
   message: string;
+  /** By which it was found. */
+  tag?: string | undefined;
+}
+
+/** What was seen before, and is not what leads to the present commit. */
+export interface Replaced {
+  commit: string;
+  tag?: string | undefined;
 }
 
 /** What a plan leads to. */
@@ -72,9 +80,32 @@ export function changedByHand(differs: readonly string[]): string {
   return message.slice(0, maxMessageChars);
 }
 
-/** That the history of a branch was replaced, in words. */
-export function rewritten({ branch, commit, replaces }: { branch: string; commit: string; replaces?: string }): string {
-  return `The history of branch ${branch} was rewritten: ${commit.slice(0, 12)} does not follow ${replaces?.slice(0, 12) ?? 'its former head'}, which was its head before`;
+/** That what was seen before was replaced: the history of a branch, or a tag, as an event. Pure. */
+export function replacement(
+  { branch = '', tag, commit }: NonNullable<Observed['head']>,
+  replaces: Replaced,
+): { type: 'warning'; reason: string; message: string } {
+  const type = 'warning';
+  const [now, before] = [commit.slice(0, 12), replaces.commit.slice(0, 12)];
+  if (tag === undefined)
+    return {
+      type,
+      reason: 'HistoryRewritten',
+      message: `The history of branch ${branch} was rewritten: ${now} does not follow ${before}, which was its head before`,
+    };
+  if (tag === replaces.tag)
+    return { type, reason: 'TagMoved', message: `The tag ${tag} was moved: it is commit ${now}, and was ${before}` };
+  return {
+    type,
+    reason: 'TagRemoved',
+    message: `The tag ${replaces.tag ?? ''} of commit ${before} is gone: the newest one is ${tag} of commit ${now} now`,
+  };
+}
+
+/** That no tag can be chosen, in words. `matching`: of the pattern, without a version that may be chosen. */
+export function withoutTag(url: string, pattern: string, matching: number): string {
+  if (matching === 0) return `Repository ${url} has no tag that matches ${pattern}: push one, or change tag_pattern`;
+  return `Repository ${url} has ${matching} ${matching === 1 ? 'tag that matches' : 'tags that match'} ${pattern}, and none with a version such as 1.2.3 at its end: push one, or change tag_pattern. A pre-release counts only where the pattern has its -, as v*-rc.* has`;
 }
 
 /** What a sync waits for, in words. */
@@ -93,7 +124,7 @@ function inWords(keys: readonly string[]): string {
 
 /** What became of a commit, for its record. */
 export function runOf(
-  { commit, message: commit_message }: Read,
+  { commit, message: commit_message, tag }: Read,
   outcome: SyncRun['outcome'],
   {
     at,
@@ -109,12 +140,14 @@ export function runOf(
       commit_message: commit_message.slice(0, 200) || undefined,
       message: message?.slice(0, maxMessageChars),
       source,
+      tag,
     }),
     at: at.toISOString(),
     outcome,
-    steps: steps.slice(0, maxRunSteps).map(({ action, key, fields, loses_data }) => ({
+    steps: steps.slice(0, maxRunSteps).map(({ action, key, renamed_from, fields, loses_data }) => ({
       action,
       key,
+      ...defined({ renamed_from: renamed_from ?? undefined }),
       fields: fields.slice(0, maxStepFields).map(({ field }) => field),
       loses_data: loses_data !== null,
     })),
@@ -144,12 +177,12 @@ function copyOf({ steps, ...run }: DeepReadonly<SyncRun>): SyncRun {
 /** What is known so far, as the beginning of what is known now. */
 export function known(before: Before): Observed {
   if (before === undefined) return { phase: 'pending', differs: [], needs_force: [], runs: [] };
-  const { phase, commit_wanted, commit_applied, head, message, differs, needs_force, runs } = before;
+  const { phase, commit_wanted, commit_applied, head, message, lack, differs, needs_force, runs } = before;
   const { handled_request, applied_request, planned } = before;
   return {
     phase,
     ...defined({ commit_wanted, commit_applied, head: head && { ...head }, message, handled_request, applied_request }),
-    ...defined({ planned: planned && { ...planned } }),
+    ...defined({ planned: planned && { ...planned }, lack }),
     differs: [...differs],
     needs_force: [...needs_force],
     runs: runs.map(copyOf),
@@ -158,7 +191,7 @@ export function known(before: Before): Observed {
 
 /** As `known`, with nothing that was in the way, and nothing that was planned. */
 export function cleared(before: Before): Observed {
-  const { message: _message, planned: _planned, ...rest } = known(before);
+  const { message: _message, planned: _planned, lack: _lack, ...rest } = known(before);
   return { ...rest, differs: [], needs_force: [] };
 }
 
@@ -176,24 +209,26 @@ export function unplanned({ meta, observed }: Sync, commit: string | undefined):
 
 export function conditionsOf(
   { is_paused: isPaused, pinned_commit: pinned }: Pick<Sync['desired'], 'is_paused' | 'pinned_commit'>,
-  { phase, message: why = '' }: Observed,
+  { phase, lack, message: why = '' }: Observed,
 ): ConditionInput[] {
   const type = 'Ready';
   const said = (words: string): string => withPin(words, pinned);
   const message = said(why);
   if (isPaused)
-    return [{ type, status: 'false', reason: 'Paused', message: said('It is paused: the branch is not looked at') }];
+    return [
+      { type, status: 'false', reason: 'Paused', message: said('It is paused: its repository is not looked at') },
+    ];
   switch (phase) {
     case 'in_sync':
       if (pinned !== undefined) return [{ type, status: 'true', reason: 'Pinned', message: pinnedTo(pinned) }];
       return [{ type, status: 'true', reason: 'InSync', message: 'All is as the commit declares it' }];
     case 'pending':
-      return [{ type, status: 'false', reason: 'NotReadYet', message: said(why || 'Its branch was not read yet') }];
+      return [{ type, status: 'false', reason: 'NotReadYet', message: said(why || 'Its repository was not read yet') }];
     case 'drifted':
       return [{ type, status: 'false', reason: 'Drifted', message }];
     case 'waiting':
       return [{ type, status: 'false', reason: 'Waiting', message }];
     case 'failed':
-      return [{ type, status: 'false', reason: 'Failed', message }];
+      return [{ type, status: 'false', reason: lack === 'tag' ? 'NoMatchingTag' : 'Failed', message }];
   }
 }

@@ -30,10 +30,11 @@ import type { SealComparer } from '../../store/seal.ts';
 import { serverLack } from '../../store/server-room.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { credentialsOf } from '../../store/source-credentials.ts';
+import { usersInWords, usersOutside } from '../../store/users-outside.ts';
 import { uuidv5 } from '../../store/uuid.ts';
-import type { Context, Controller, Next } from '../runtime/controller.ts';
+import type { ChildUnit, Context, Controller, Next } from '../runtime/controller.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { possibleOf, retiredOf, stateOf } from './states.ts';
+import { leftOf, possibleOf, retiredOf, stateOf } from './states.ts';
 import type { Child, Drift, Instance, Lack, State, World } from './states.ts';
 
 /** What is in the way of a child is looked for again after that time. */
@@ -96,6 +97,8 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
         await (world.progress(child).state === 'outdated'
           ? update(it, child, ctx, settings)
           : make(it, child, ctx, settings));
+      const left = leftOf(world);
+      for (const one of left) await leaveToUsers(it, one, ctx);
       const retired = retiredOf(world);
       for (const { meta } of retired) await ctx.retire(meta.kind, meta.id);
       if (it.desired.drift === 'correct') await correct(world, ctx, settings);
@@ -103,7 +106,9 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
       await announce(it, state, ctx);
       // a change that its object had already is no event of that, and the next wave waits for it
       const next: Next =
-        made.length > 0 ? { again: 0, because: 'what it changed to be looked at' } : nextOf(state, retired);
+        made.length + left.length > 0
+          ? { again: 0, because: 'what it changed to be looked at' }
+          : nextOf(state, retired);
       return { observed: state.observed, conditions: [state.ready], next };
     },
     async finalize(it, ctx) {
@@ -134,6 +139,7 @@ function worldOf(instance: Instance, ctx: Context, settings: TemplateInstanceSet
     former: ({ kind, desired }) =>
       obsolete.find((it) => it.meta.kind === kind && foldName(it.desired.name) === foldName(desired.name)),
     obsolete,
+    isUsed: (one) => usersOutside(view, one).length > 0,
     drift:
       instance.desired.drift === 'ignore'
         ? []
@@ -330,7 +336,9 @@ async function make(
           return;
         }
         case 'application': {
-          const it = unit.create('application', child.id, plainCopy<DesiredOf<'application'>>(child.desired), labels);
+          const desired = plainCopy<DesiredOf<'application'>>(child.desired);
+          mountPresentData(unit, desired, view);
+          const it = unit.create('application', child.id, desired, labels);
           createDeployment(unit, it, uuidv5(namespace, `${instance.meta.id} ${child.id}`), {
             trigger: 'template',
             triggeredBy: requested_by,
@@ -419,7 +427,7 @@ async function writeChild(
           if (!isStaying(it)) return;
           const changed = unit.change(it, (draft) => {
             writeLeaves<'application'>(draft, child.desired, paths);
-            if (paths.includes('mounts')) mountPresentData(draft, view);
+            if (paths.includes('mounts')) mountPresentData(unit, draft, view);
           });
           if (!needsDeployment(paths)) return;
           const image = builtImageFor(changed, view);
@@ -455,10 +463,16 @@ async function writeChild(
   );
 }
 
-/** A volume may have had its data exchanged since the mount was declared. */
-function mountPresentData({ mounts }: DesiredOf<'application'>, view: TenantView): void {
+/** A volume may have had its data exchanged since the mount was declared. The unit guards that it has not by the commit. */
+function mountPresentData(
+  unit: Pick<ChildUnit, 'require'>,
+  { mounts }: DesiredOf<'application'>,
+  view: TenantView,
+): void {
   for (const mount of mounts) {
-    const data = view.get('volume', mount.volume_id)?.desired.data_id;
+    const volume = view.get('volume', mount.volume_id);
+    if (volume !== undefined) unit.require(volume);
+    const data = volume?.desired.data_id;
     if (data === undefined) delete mount.data_id;
     else mount.data_id = data;
   }
@@ -486,16 +500,19 @@ function reusedBy(
   return defined({ reuse: builtBy(serving), commit });
 }
 
-/** Removes the last wave that is left, or leaves what has data to nobody. Returns what is not gone yet. */
+/**
+ * Removes the last wave that is left. Volumes and databases whose data is to be kept, and those that other workloads use, stay
+ * and belong to no instance any more. Returns what is not gone yet.
+ */
 async function remove(instance: Instance, ctx: Context): Promise<ReadonlyResource<InstanceChildKind>[]> {
   const { children, keep_data: isKept = false } = instance.desired;
   const waves = new Map(children.map(({ id, wave }) => [id, wave]));
   const owned = ownedBy(instance, ctx.view);
   const left: ReadonlyResource<InstanceChildKind>[] = [];
   for (const it of owned) {
-    const { kind, id } = it.meta;
-    if (isKept && (kind === 'volume' || kind === 'database') && !isDeleting(it))
-      await ctx.amend(kind, id, leave, { audited: 'controller template_instance' });
+    if (isDeleting(it)) left.push(it);
+    else if (isKept && hasData(it.meta)) await leave(it, ctx);
+    else if (usersOutside(ctx.view, it).length > 0) await leaveToUsers(instance, it, ctx);
     else left.push(it);
   }
   const last = Math.max(...left.map(({ meta }) => waves.get(meta.id) ?? 0));
@@ -503,8 +520,25 @@ async function remove(instance: Instance, ctx: Context): Promise<ReadonlyResourc
   return left;
 }
 
-function leave(draft: { template_instance_id?: string | undefined }): void {
-  delete draft.template_instance_id;
+function hasData({ kind }: { kind: InstanceChildKind }): boolean {
+  return kind === 'volume' || kind === 'database';
+}
+
+/** Leaves an object of the instance to nobody. */
+async function leave({ meta: { kind, id } }: ReadonlyResource<InstanceChildKind>, ctx: Context): Promise<void> {
+  const change = (draft: { template_instance_id?: string | undefined }): void => void delete draft.template_instance_id;
+  await ctx.amend(kind, id, change, { audited: 'controller template_instance' });
+}
+
+/** Leaves an object that others use to nobody, and says so at the object and at the instance. */
+async function leaveToUsers(instance: Instance, it: ReadonlyResource<InstanceChildKind>, ctx: Context): Promise<void> {
+  const { kind, id } = it.meta;
+  const words = usersInWords(usersOutside(ctx.view, it));
+  await leave(it, ctx);
+  const { name } = it.desired;
+  const message = `Template instance ${instance.desired.name} leaves ${kind} ${name} behind instead of deleting it, as it is used by ${words}: delete it by itself once nothing uses it`;
+  ctx.event(it, { type: 'warning', reason: 'LeftBehind', message });
+  ctx.event(instance, { type: 'warning', reason: 'LeftBehind', about: id, message });
 }
 
 /** Tells the users of the project that a part cannot be brought up. */

@@ -40,6 +40,8 @@ export interface World {
   former: (child: Child) => ReadonlyResource<InstanceChildKind> | undefined;
   /** What is there of former revisions, and is not declared any more. */
   obsolete: readonly ReadonlyResource<InstanceChildKind>[];
+  /** Whether others than the instance use an object of it. */
+  isUsed: (it: ReadonlyResource<InstanceChildKind>) => boolean;
   /** Fields of children that are there which somebody changed by hand. */
   drift: readonly Drift[];
 }
@@ -67,11 +69,25 @@ function isReplacing(world: World, child: Child): boolean {
   return world.progress(child).state === 'waiting' && world.former(child) !== undefined;
 }
 
-/**
- * What is to be deleted now: what has the place of a child that is due, and once all children are up what is not declared
- * any more, by kind, so that what uses something goes before it. Pure.
- */
+/** What is to be deleted now. Pure. */
 export function retiredOf(world: World): ReadonlyResource<InstanceChildKind>[] {
+  return outdatedOf(world).filter((it) => !isLeft(world, it));
+}
+
+/** What would be deleted now, but others use it: it is left to nobody. Pure. */
+export function leftOf(world: World): ReadonlyResource<InstanceChildKind>[] {
+  return outdatedOf(world).filter((it) => isLeft(world, it));
+}
+
+function isLeft({ isUsed }: World, it: ReadonlyResource<InstanceChildKind>): boolean {
+  return isStaying(it) && isUsed(it);
+}
+
+/**
+ * What is to go now: what has the place of a child that is due, and once all children are up what is not declared any more,
+ * by kind, so that what uses something goes before it.
+ */
+function outdatedOf(world: World): ReadonlyResource<InstanceChildKind>[] {
   const inTheWay = dueOf(world).flatMap((it) => (isReplacing(world, it) ? (world.former(it) ?? []) : []));
   const isUp = world.instance.desired.children.every((it) => world.progress(it).state === 'up');
   if (!isUp) return inTheWay;

@@ -108,14 +108,17 @@ function copyOf(name: string, from: DeepReadonly<CopyFrom>): DesiredOf<'assignme
   return { type: 'copied_volume', volume: name, copy_from: plainCopy<CopyFrom>(from) };
 }
 
-/** Records each change of the phase, and notifies the users who may see the volume when it is in error. */
+/**
+ * Records each change of the phase, and notifies the users who may see the volume when it is in error; not of one that goes by
+ * itself, as it has what was lost once that is restored.
+ */
 async function announce(world: World, ctx: Context): Promise<void> {
   const { volume } = world;
   const { phase, reason, message } = stateOf(world);
   const before = volume.observed?.phase;
   if (before === undefined || before === phase) return;
   ctx.event(volume, { type: phase === 'error' ? 'warning' : 'normal', reason, message });
-  if (phase !== 'error') return;
+  if (phase !== 'error' || volume.desired.expires_at !== undefined) return;
   await ctx.notify(volume, `${volume.meta.id}/error/${volume.meta.observedRevision ?? 0}`, {
     type: 'volume_error',
     severity: 'error',

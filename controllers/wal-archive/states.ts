@@ -1,7 +1,7 @@
 import { engines } from '../../databases/engines.ts';
 import { isSegment, segmentAt, segmentOf } from '../../databases/wal.ts';
 import { defined } from '../../store/defined.ts';
-import { hasBackupEnded } from '../../store/kinds/backup.ts';
+import { hasBackupEnded, isGoodBackup } from '../../store/kinds/backup.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
 import { windowsOf } from '../../store/recovery-window.ts';
@@ -129,7 +129,7 @@ export function surplusOf(world: World): readonly Backup[] {
   const count = database?.desired.archive?.retention_count;
   if (!isOpen(world) || count === undefined) return [];
   return allBases
-    .filter(({ desired, observed }) => observed?.phase === 'completed' && !desired.pinned)
+    .filter(({ desired, observed }) => isGoodBackup(observed) && !desired.pinned)
     .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1))
     .slice(count)
     .filter(({ desired }) => desired.expires_at === undefined);
@@ -138,7 +138,8 @@ export function surplusOf(world: World): readonly Backup[] {
 /** The first segment that a base backup of the archive needs; `undefined`: there is none. */
 export function firstNeeded({ bases }: Pick<World, 'bases'>): string | undefined {
   const needed = bases
-    .filter(({ observed }) => observed?.phase === 'completed')
+    // one that is lost may be found again
+    .filter(({ observed }) => observed?.phase === 'completed' || observed?.lost !== undefined)
     .flatMap(({ observed }) => observed?.log?.first_segment ?? []);
   return needed.toSorted((a, b) => segmentOf(a).position - segmentOf(b).position)[0];
 }

@@ -5,7 +5,7 @@ import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import { onChange, onChild, onGone } from '../runtime/wakes.ts';
 import { announcedBy } from '../sync/announced.ts';
 import { previewsOf } from './previews.ts';
-import { isOvertaken, patienceLeft, plan, withSyncs } from './states.ts';
+import { branchesOf, isOvertaken, patienceLeft, plan, tagsOf, withSyncs } from './states.ts';
 import type { Delivery, Planned, World } from './states.ts';
 
 /** Longer than the 20 s of a comparison whose answer a user waits for. */
@@ -95,11 +95,9 @@ function isPending({ observed }: Delivery): boolean {
   return observed?.phase === 'pending';
 }
 
-/** Nothing of it is about a branch that is there: no application can be compared. */
-function isOfPreviewsAlone({ desired: { request, pushes } }: Delivery): boolean {
-  return (
-    request !== undefined || pushes.every(({ ref, deleted }) => deleted === true || !ref.startsWith('refs/heads/'))
-  );
+/** Nothing of it is about a branch or a tag that is there: nothing can be compared with it. */
+function isOfPreviewsAlone(it: Delivery): boolean {
+  return it.desired.request !== undefined || (branchesOf(it).size === 0 && tagsOf(it).length === 0);
 }
 
 function waiting({ desired: { name } }: ReadonlyResource<'preview'>, leftMs: number): Verdict<'webhook_delivery'> {

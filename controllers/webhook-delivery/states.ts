@@ -135,6 +135,12 @@ export function branchesOf({ desired }: Delivery): ReadonlySet<string> {
   return new Set(heads.map(({ ref }) => ref.slice('refs/heads/'.length)));
 }
 
+/** Names of the tags that were pushed and not deleted. */
+export function tagsOf({ desired }: Delivery): string[] {
+  const tags = desired.pushes.filter(({ ref, deleted }) => ref.startsWith('refs/tags/') && deleted !== true);
+  return tags.map(({ ref }) => ref.slice('refs/tags/'.length));
+}
+
 interface Step {
   entry: Delivered;
   begin?: Needed;
@@ -185,13 +191,13 @@ export function orderOf({ meta }: Delivery): number {
   return meta.createdRevision ?? meta.desiredRevision;
 }
 
-/** As it was decided, with the syncs that look at the branch because of it. */
+/** As it was decided, with the syncs that look at the repository because of it. */
 export function withSyncs(
   observed: ObservedOf<'webhook_delivery'>,
   names: readonly string[],
 ): ObservedOf<'webhook_delivery'> {
   if (names.length === 0 || observed.decision === 'ignored') return observed;
-  const looks = `${names.length === 1 ? 'Sync' : 'Syncs'} ${names.join(', ')} ${names.length === 1 ? 'looks' : 'look'} at the branch`;
+  const looks = `${names.length === 1 ? 'Sync' : 'Syncs'} ${names.join(', ')} ${names.length === 1 ? 'looks' : 'look'} at the repository`;
   const isOfApplications = observed.decision === 'evaluated';
   return {
     ...observed,

@@ -40,6 +40,8 @@ export interface CommitToApply {
 export interface CommitStep {
   readonly action: 'create' | 'update' | 'replace' | 'delete' | 'unchanged';
   readonly key: string;
+  /** The name that it has now, or that of the object that it replaces. */
+  readonly renamed_from: string | null;
   readonly fields: readonly { readonly field: string; readonly by_hand: boolean }[];
   readonly loses_data: string | null;
   readonly waits_for: string | null;

@@ -90,6 +90,7 @@ export const declarableFields: Readonly<Record<DeclaredKind, ReadonlySet<string>
     'max_instances',
     'concurrency',
     'env',
+    'volumes',
   ]),
 };
 

@@ -35,13 +35,15 @@ export const backupSchedule = defineKind({
     phase: SchedulePhase,
     /** Up to this instant each one had its backup, or was missed. */
     handled_until: Timestamp,
+    /** The time zone and the expression that held then. */
+    rule: z.string().optional(),
     next_run_at: Timestamp.optional(),
     last_run_at: Timestamp.optional(),
     last_backup_id: Id.optional(),
     last_success_at: Timestamp.optional(),
     /** It was paused, or there was nothing to back up, as somebody wanted it. */
     is_idle: z.literal(true).optional(),
-    /** The end of the last such time: what has to be good is counted from then on. */
+    /** The end of the last such time, or the last change of its times: what has to be good is counted from then on. */
     counted_from: Timestamp.optional(),
     /** Instants that had no backup, since the schedule was made. */
     missed: z.int().default(0),

@@ -106,6 +106,8 @@ export const backup = defineKind({
     finished_at: Timestamp.optional(),
     /** When the bucket was last found to have the object. */
     verified_at: Timestamp.optional(),
+    /** Of one that was completed: the bucket was found without it, as it was sent, at each look since then. */
+    lost: z.object({ since: Timestamp, looked_at: Timestamp }).optional(),
     /** When all of it was last restored and read. */
     proven_at: Timestamp.optional(),
     /** What the last restore of it showed that was made for a trial, or that was completed. */
@@ -132,9 +134,23 @@ export const backup = defineKind({
   },
   finalizers: ['backup'],
   keep: {
-    until: ({ observed }) => {
-      if (observed?.phase !== 'failed' && observed?.phase !== 'expired') return undefined;
-      return Date.parse(observed.finished_at ?? '') + retention.endedBackupsKeepMs;
-    },
+    until: ({ observed }) => keptUntil(observed ?? { phase: 'pending' }),
   },
 });
+
+/** When the record of a backup goes by itself, in milliseconds since the epoch; `undefined`: it stays. */
+export function keptUntil({ phase, finished_at, lost }: Ended): number | undefined {
+  if (phase !== 'failed' && phase !== 'expired') return undefined;
+  return Date.parse(lost?.since ?? finished_at ?? '') + retention.endedBackupsKeepMs;
+}
+
+interface Ended {
+  readonly phase: BackupPhase;
+  readonly finished_at?: string | undefined;
+  readonly lost?: { readonly since: string } | undefined;
+}
+
+/** Whether its bucket has all of it, as far as is known: it can be restored, and stands for earlier ones. */
+export function isGoodBackup(observed: Ended | undefined): boolean {
+  return observed?.phase === 'completed' && observed.lost === undefined;
+}

@@ -94,6 +94,11 @@ export type Keep<D, O> = (
 ) & {
   /** Kinds of blocking owners that it outlives while they are being deleted: it goes once such an owner is gone. */
   outlivesDeletionOf?: readonly string[];
+  /**
+   * Kinds of what uses it, each with an index of the name of this kind that has the ids of what it uses: nothing expires
+   * that is used.
+   */
+  usedBy?: readonly string[];
 };
 
 /** The instant at which the object expires, in milliseconds of the wall clock; `undefined`: not yet known, or never. */

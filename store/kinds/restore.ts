@@ -97,6 +97,10 @@ export const restore = defineKind({
     finished_at: Timestamp.optional(),
     /** The volume that has the former data; it stays for a week. */
     former_volume_id: Id.optional(),
+    /** Since when it waits for somebody to decide. */
+    held_since: Timestamp.optional(),
+    /** The database did not serve what was restored, and is given its former data again. */
+    goes_back: z.literal(true).optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
   }),
   owners: (d) => [

@@ -23,6 +23,9 @@ export const maxSyncVariables = 50;
 /** Longest text of why a sync failed, or what it waits for. */
 export const maxMessageChars = 2000;
 
+/** Longest name of a tag. */
+const maxTagChars = 255;
+
 /** Most keys of objects that are listed as differing, or as waiting to be forced. */
 export const maxSyncKeys = 50;
 
@@ -43,6 +46,8 @@ export const SyncOutcome = z.enum(['applied', 'unchanged', 'partly', 'waiting', 
 export const SyncRun = z.object({
   commit: z.string().max(64),
   commit_message: z.string().max(200).optional(),
+  /** The tag by which it was found; absent: it was the head of a branch. */
+  tag: z.string().max(maxTagChars).optional(),
   at: Timestamp,
   /** What was read, as `sourceOf` names it; absent: an earlier release has recorded it. */
   source: z.string().max(64).optional(),
@@ -55,6 +60,8 @@ export const SyncRun = z.object({
       z.object({
         action: z.string(),
         key: z.string(),
+        /** Its name before; absent: it kept its name. */
+        renamed_from: z.string().optional(),
         fields: z.array(z.string()).max(maxStepFields),
         /** Whether it loses data; absent: an earlier release has recorded it. */
         loses_data: z.boolean().optional(),
@@ -74,7 +81,10 @@ export const sync = defineKind({
     project_id: Id,
     name: Name,
     repository_url: z.string().max(512),
-    branch: z.string().max(255),
+    /** Absent: it follows `tag_pattern`. */
+    branch: z.string().max(255).optional(),
+    /** The newest tag of this pattern is followed, in place of a branch. */
+    tag_pattern: z.string().max(200).optional(),
     /** A file, or a folder whose YAML and JSON files are read. */
     path: z.string().max(255),
     git_credential_id: Id.optional(),
@@ -108,13 +118,23 @@ export const sync = defineKind({
   }),
   observed: z.object({
     phase: SyncPhase,
-    /** The head of the branch, or the commit that it is pinned to. */
+    /** The head of the branch, what the newest tag leads to, or the commit that it is pinned to. */
     commit_wanted: z.string().max(64).optional(),
     commit_applied: z.string().max(64).optional(),
-    /** The last head of a branch that was seen. */
-    head: z.object({ repository_url: z.string(), branch: z.string(), commit: z.string().max(64) }).optional(),
+    /** The last head of a branch that was seen, or the last newest tag of a pattern. */
+    head: z
+      .object({
+        repository_url: z.string(),
+        branch: z.string().optional(),
+        tag_pattern: z.string().optional(),
+        tag: z.string().max(maxTagChars).optional(),
+        commit: z.string().max(64),
+      })
+      .optional(),
     /** What it waits for, or why it failed. */
     message: z.string().max(maxMessageChars).optional(),
+    /** What it lacks, where that is why it failed: a tag of its pattern. */
+    lack: z.enum(['tag']).optional(),
     /** Keys of objects that are not as the commit declares them. */
     differs: z.array(z.string()).max(maxSyncKeys).default([]),
     /** The commit that was planned last, and the generation of the settings with which: a force is of that plan. */

@@ -84,6 +84,7 @@ export const volume = defineKind({
   /** One without an end stays until a user deletes it, or it goes with its environment or its database. */
   keep: {
     until: ({ desired }) => (desired.expires_at === undefined ? undefined : Date.parse(desired.expires_at)),
+    usedBy: ['application', 'function', 'database'],
     ...outlivesInstance,
   },
 });

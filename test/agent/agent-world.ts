@@ -114,6 +114,7 @@ export class AgentWorld implements AsyncDisposable {
       images: await openImages(runtime, this.dir, () => Promise.resolve(this.disk), clock),
       build: () => Promise.reject(new Error('No build is expected')),
       gitHead: () => Promise.reject(new Error('No git is expected')),
+      gitTag: () => Promise.reject(new Error('No git is expected')),
       dockerfiles: () => Promise.reject(new Error('No git is expected')),
       gitVersion: async () => ({ major: 2, minor: 37, text: '2.37.0' }),
       repositories: () => Promise.reject(new Error('No git is expected')),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { longTag } from '../layer-report.ts';
@@ -104,6 +105,27 @@ describe('what is declared', () => {
     expect((await owner.get(`/applications/${web}/env`)).data.env).toEqual(env);
   });
 
+  it('has no end any more if it is the former volume of a restore, whether it is mounted or declared', async () => {
+    const at = await place();
+    const expires_at = '2031-01-01T00:00:00.000Z';
+    const volume = (name: string): string => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: ${name}}`;
+    const app = object('Application', 'web', 'image_url: web:1', 'volumes: [{volume: mounted, path: /files}]');
+    await at.apply([volume('declared'), volume('mounted')].join('\n---\n'));
+    const ids = [await idOf('volumes', at, 'declared'), await idOf('volumes', at, 'mounted')];
+    const end = async (): Promise<void> => {
+      for (const id of ids) await world.repo.change('volume', id, (draft) => void (draft.expires_at = expires_at));
+      await world.settled();
+    };
+    const ends = async () => Promise.all(ids.map(async (id) => (await owner.get(`/volumes/${id}`)).data.expires_at));
+    await end();
+    expect((await at.apply(volume('declared'), { dry_run: true })).data.changes).toBe(true);
+    expect((await at.apply([volume('declared'), app].join('\n---\n'))).status).toBe(200);
+    expect(await ends()).toEqual([null, null]);
+    await end();
+    expect((await at.apply(app)).status).toBe(200);
+    expect(await ends()).toEqual([expires_at, null]);
+  });
+
   it('that somebody else has set is a conflict, until the step is forced', async () => {
     const at = await place();
     await at.apply(shop());
@@ -158,6 +180,33 @@ describe('what is declared', () => {
     expect(refused.body.error?.details).toMatchObject([{ message: 'databases.staging/db loses data' }]);
     const { data } = await at.apply(both[0]!, { ...rest, force: ['databases.db', 'databases.staging/db'] });
     expect(data.steps.filter(({ action }: { action: string }) => action === 'delete')).toHaveLength(2);
+  });
+
+  it('is no template instance whose volume something else mounts, unless that goes with it', async () => {
+    const at = await place();
+    const content = 'apiVersion: setpoint/v1\nkind: Template\nvolumes: [{name: files}]';
+    await owner.post('/templates', { name: 'files', content });
+    const site = object('Application', 'site', 'image_url: web:1');
+    const set = { set: 'all', prune: true, force: ['template_instances.blog'] };
+    expect((await at.apply(`${object('TemplateInstance', 'blog', 'template: files')}\n---\n${site}`, set)).status).toBe(
+      200,
+    );
+    const instance = await world.repo.get('template_instance', await idOf('template-instances', at, 'blog'));
+    const child = instance!.desired.children[0]!;
+    const unit = world.repo.begin();
+    unit.create('volume', child.id, child.desired as DesiredOf<'volume'>); // as its controller makes it
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    const workload_id = await idOf('applications', at, 'site');
+    const mount = { workload_type: 'application', workload_id, mount_path: '/files' };
+    expect((await owner.post(`/volumes/${child.id}/bind`, mount)).status).toBe(200);
+    const refused = await at.apply(site, set);
+    expect([refused.status, refused.body.error?.message]).toEqual([
+      409,
+      expect.stringContaining('volume blog-files (application site)'),
+    ]);
+    const { data } = await at.apply(object('Environment', 'other', 'description: empty'), set);
+    expect(actions(data)).toMatchObject({ 'applications.site': 'delete', 'template_instances.blog': 'delete' });
   });
 
   it('is one object by whatever names it is declared', async () => {
@@ -254,6 +303,127 @@ describe('what is declared', () => {
   });
 });
 
+describe('what is moved from another name', () => {
+  /** As `object`, of what had the other name. */
+  const moved = (kind: string, name: string, from: string, ...spec: string[]): string =>
+    object(kind, name, ...spec).replace(`{name: ${name}}`, `{name: ${name}, moved_from: ${from}}`);
+  const before = (url = '${databases.db.url}'): string =>
+    [
+      object('Environment', 'staging', 'type: staging'),
+      object('Volume', 'files', 'environment: staging'),
+      object('Database', 'db', 'environment: staging', 'type: redis'),
+      object('Function', 'hello', 'environment: staging', 'runtime: node20', 'code: "export default () => 1"'),
+      object(
+        'Application',
+        'web',
+        'environment: staging',
+        'image_url: web:1',
+        `env: {URL: "${url}"}`,
+        'volumes: [{volume: files, path: /files}]',
+      ),
+    ].join('\n---\n');
+  const after = (url = '${databases.store.url}'): string =>
+    [
+      moved('Environment', 'stage', 'staging', 'type: staging'),
+      moved('Volume', 'content', 'files', 'environment: stage'),
+      moved('Database', 'store', 'db', 'environment: stage', 'type: redis'),
+      moved('Function', 'greet', 'hello', 'environment: stage', 'runtime: node20', 'code: "export default () => 1"'),
+      moved(
+        'Application',
+        'shop',
+        'web',
+        'environment: stage',
+        'image_url: web:1',
+        `env: {URL: "${url}"}`,
+        'volumes: [{volume: content, path: /files}]',
+      ),
+    ].join('\n---\n');
+  const kinds = [
+    ['volumes', 'files', 'content'],
+    ['databases', 'db', 'store'],
+    ['functions', 'hello', 'greet'],
+    ['applications', 'web', 'shop'],
+  ] as const;
+
+  it('is renamed and keeps what it is, what refers to it by the same text, and nothing the second time', async () => {
+    const at = await place();
+    expect((await at.apply(before(), { set: 'all' })).status).toBe(200);
+    const ids = await Promise.all(kinds.map(([kind, name]) => idOf(kind, at, name)));
+    const all = { set: 'all', prune: true };
+    const { data: planned } = await at.apply(after(), { ...all, dry_run: true });
+    expect([planned.needs_force, planned.steps]).toMatchObject([
+      [],
+      [
+        { action: 'update', key: 'environments.stage', name: 'stage', renamed_from: 'staging' },
+        { action: 'update', key: 'volumes.stage/content', renamed_from: 'files', loses_data: null },
+        { action: 'update', key: 'databases.stage/store', renamed_from: 'db', loses_data: null, interrupts: null },
+        { action: 'update', key: 'applications.stage/shop', renamed_from: 'web' },
+        { action: 'update', key: 'functions.stage/greet', renamed_from: 'hello' },
+      ],
+    ]);
+    expect(planned.steps[1].fields).toMatchObject([
+      { field: 'name', before: 'files', after: 'content', by_hand: false },
+    ]);
+    const { status, data, body } = await at.apply(after(), all);
+    expect([status, body.error]).toEqual([200, undefined]);
+    expect(data.steps.every(({ action }: { action: string }) => action === 'update')).toBe(true);
+    expect(await Promise.all(kinds.map(([kind, , name]) => idOf(kind, at, name)))).toEqual(ids);
+    const again = await at.apply(after(), all);
+    expect([again.data?.changes, again.data?.steps[1]]).toMatchObject([false, { renamed_from: null }]);
+  });
+
+  it('is made where there is neither, and refused where there are both', async () => {
+    const at = await place();
+    const { data } = await at.apply(moved('Volume', 'b', 'a', '{}'));
+    expect(data.steps).toMatchObject([{ action: 'create', key: 'volumes.b', renamed_from: null }]);
+    await at.apply(object('Volume', 'c', '{}'));
+    const both = await at.apply(moved('Volume', 'b', 'c', '{}'));
+    expect([both.status, both.body.error?.message]).toEqual([
+      409,
+      'volumes.b cannot be moved from c, as there are both: delete or rename one of them, or take moved_from away',
+    ]);
+    // by the name of the environment it is the same one
+    const named = [object('Volume', 'c', 'environment: production'), moved('Volume', 'd', 'c', '{}')];
+    for (const text of [named, named.toReversed()])
+      expect((await at.apply(text.join('\n---\n'))).body.error?.message).toContain(
+        'is moved from volumes.c, which is declared',
+      );
+  });
+
+  it('has to be forced where somebody else made it, and is not where others refer to it by its name', async () => {
+    const at = await place();
+    await at.apply(object('Database', 'db', 'type: redis'));
+    const other = object('Application', 'other', 'image_url: web:1', 'env: {URL: "${databases.db.url}"}');
+    await at.apply(other, { manager: 'ci' });
+    const text = moved('Database', 'store', 'db', 'type: redis');
+    expect((await at.apply(text)).body.error?.message).toBe(
+      'Variables of other refer to databases.db, which becomes store: let them refer to that in the same text',
+    );
+    await at.apply(object('Application', 'other', 'image_url: web:1'), { manager: 'ci' });
+    const foreign = await at.apply(text, { manager: 'ci' });
+    expect(foreign.body.error?.details).toMatchObject([
+      { reason: 'force_needed', message: expect.stringContaining('apply declares name') },
+    ]);
+    expect((await at.apply(text)).data.steps).toMatchObject([{ action: 'update', renamed_from: 'db' }]);
+  });
+
+  it('is replaced where it cannot be renamed, and only where that is forced', async () => {
+    const at = await place();
+    const content = 'apiVersion: setpoint/v1\nkind: Template\napplications: [{name: web, image_url: "one:1"}]\n';
+    await owner.post('/templates', { name: 'moving', content });
+    await at.apply(object('TemplateInstance', 'blog', 'template: moving'));
+    const blog = await idOf('template-instances', at, 'blog');
+    const text = moved('TemplateInstance', 'journal', 'blog', 'template: moving');
+    const refused = await at.apply(text);
+    expect(refused.body.error?.details).toMatchObject([{ message: 'template_instances.journal loses data' }]);
+    const { data, body } = await at.apply(text, { force: ['template_instances.journal'] });
+    expect(body.error).toBeUndefined();
+    expect(data.steps).toMatchObject([{ action: 'replace', renamed_from: 'blog', name: 'journal' }]);
+    expect((await owner.get(`/template-instances/${blog}`)).data.status).toBe('deleting');
+    expect((await at.apply(text)).data.changes).toBe(false);
+  });
+});
+
 /** As many objects of all kinds, by shares. */
 function population(count: number, template: string): string[] {
   const share = (percent: number, make: (n: number) => string): string[] =>
@@ -322,9 +492,9 @@ describe('many objects of all kinds', () => {
     expect(forced.body.error).toBeUndefined();
     expect(Object.entries(actions(forced.data)).filter(([, action]) => action !== 'unchanged')).toEqual([
       ['databases.db-1', 'replace'],
-      ['template_instances.i-0', 'delete'],
       ['functions.f-1', 'delete'],
       ['applications.web-3', 'delete'],
+      ['template_instances.i-0', 'delete'],
       ['volumes.v-2', 'delete'],
     ]);
     await owner.delete(`/templates/${template.id}`);
@@ -457,6 +627,26 @@ describe('a declared function', () => {
     expect(exported.left_out.toSorted()).toEqual(['functions.hello: env.OWN', 'functions.hello: env.TOKEN']);
     const again = await at.apply(exported.content, { manager: 'other' });
     expect([again.body.error, again.data?.steps?.at(-1)]).toMatchObject([undefined, { action: 'unchanged' }]);
+  });
+
+  it('mounts the volumes that it declares, and none that it does not declare any more', async () => {
+    const at = await place();
+    const files = object('Volume', 'files', '{}');
+    const text = [files, hello('volumes: [{volume: files, path: /data}]')].join('\n---\n');
+    expect(actions((await at.apply(text)).data)).toEqual({ 'volumes.files': 'create', 'functions.hello': 'create' });
+    const [id, volume] = [await idOf('functions', at, 'hello'), await idOf('volumes', at, 'files')];
+    const mounts = async () => (await world.repo.get('function', id))?.desired.mounts;
+    expect(await mounts()).toEqual([{ volume_id: volume, path: '/data', read_only: false }]);
+    expect((await at.apply(text)).data.changes).toBe(false);
+
+    const { data: exported } = await owner.get(`/projects/${at.project}/export`);
+    expect([exported.left_out, exported.content]).toEqual([[], expect.stringMatching(/volumes:\n +- volume: files/)]);
+    expect((await at.apply(exported.content, { manager: 'other', dry_run: true })).data.changes).toBe(false);
+
+    const unknown = await at.apply(hello('volumes: [{volume: none, path: /data}]'));
+    expect(unknown.body.error?.message).toBe('Function hello mounts none, which is no volume of its environment');
+    await at.apply([files, hello()].join('\n---\n'));
+    expect(await mounts()).toEqual([]);
   });
 
   it('goes once its set does not declare it any more', async () => {

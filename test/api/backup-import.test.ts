@@ -121,6 +121,18 @@ describe('the import of backups', () => {
     ]);
   });
 
+  it('leaves out what is of an object of another project', async () => {
+    const other = (await owner.post('/projects', { name: 'elsewhere', default_server_id: server })).data;
+    const body = { project_id: other.id, name: 'orders', type: 'postgres' };
+    const database = (await owner.post('/databases', body)).data;
+    const names = { name: 'orders', database_user: 'app', database_name: 'app' };
+    const id = crypto.randomUUID();
+    found = { objects: [manifest(id, { database: { id: database.id, ...names } })] };
+    const skipped = { manifest_key: found.objects[0]?.key, reason: 'of_another_project' };
+    expect((await take()).data).toMatchObject({ imported: [], skipped: [skipped] });
+    expect((await take({ project_id: other.id })).data.imported).toMatchObject([{ id }]);
+  });
+
   it('is refused with the words of the bucket, into no project, and to whom is no admin', async () => {
     found = { trouble: { code: 'no_bucket', message: 'There is no bucket backups' } };
     expect(await take()).toMatchObject({

@@ -29,8 +29,19 @@ it('names the kinds, the fields of one, and what a field takes', async () => {
   expect(database).toContain('  password: text of at most 128 characters\n      By default a generated one\n');
   expect(await printed('Database.exposed_port')).toBe('Database.spec.exposed_port: whole number from 1 to 65535');
   expect(await printed('database.metadata')).toContain('\n  labels: map of text');
+  expect(await printed('application.domains')).toMatch(/^Application\.spec\.domains: list of object\n/);
+  expect(await printed('application.domains')).toContain('  tls: one of on, auto, off, internal\n');
   expect(await printed('application.volumes')).toMatch(/\n {2}volume \(required\): /);
   for (const line of (await printed('database.parameters')).split('\n')) expect(line.length).toBeLessThanOrEqual(100);
+});
+
+it('has schemas whose references lead to what is in the same document', async () => {
+  for (const file of ['setpoint', 'application', 'function']) {
+    const text = await (await fetch(`${world.url}/schemas/${file}.json`)).text();
+    const { $defs = {} } = JSON.parse(text) as { $defs?: object };
+    const named = [...text.matchAll(/"\$ref":"#\/\$defs\/([^"]+)"/g)].map(([, name]) => name);
+    expect(named.filter((name) => !Object.hasOwn($defs, name ?? ''))).toEqual([]);
+  }
 });
 
 it('says what is there in place of what is not', async () => {

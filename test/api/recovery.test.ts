@@ -106,6 +106,22 @@ describe('the way in which a database is backed up', () => {
     expect([undefined, first]).not.toContain(await archive());
   });
 
+  it('that archives is changed by those who may make schedules, as fewer base backups remove what is there', async () => {
+    const id = await aDatabase({ backup_mode: 'pitr', backup_retention_count: 3 });
+    const member = await world.user();
+    const role = { project_id: project, user_id: member.id, role: 'member' as const };
+    await world.create('member', randomUUID(), desiredState('member', role));
+    const change = async (body: object) => (await member.put(`/databases/${id}`, body)).status;
+    expect(await change({ backup_mode: 'pitr', backup_retention_count: 3 })).toBe(200);
+    for (const body of [{ backup_retention_count: 1 }, { backup_mode: 'none' }, { pitr_enabled: false }])
+      expect([body, await change(body)]).toEqual([body, 403]);
+    // what an earlier archive kept is there when archiving was turned off
+    const archive = (await world.repo.get('database', id))!.desired.archive!.id;
+    await world.create('wal_archive', archive, desiredState('wal_archive', { database_id: id }));
+    await owner.put(`/databases/${id}`, { backup_mode: 'none' });
+    expect(await change({ backup_mode: 'pitr', backup_retention_count: 1 })).toBe(403);
+  });
+
   it('may be a schedule, which is made with it', async () => {
     const id = await aDatabase({ backup_mode: 'scheduled', backup_schedule: '30 3 * * *' });
     const { data } = await owner.get(`/databases/${id}`);

@@ -221,6 +221,18 @@ describe('a restore as a new database', () => {
     expect(own).not.toBe(old);
   });
 
+  it('is not started before, on the volume that goes', async () => {
+    const { data } = await restore(await aBackup(await aDatabase()), { new_name: aName() });
+    const path = `/databases/${data.database_id}`;
+    expect(said(await owner.post(`${path}/start`))).toEqual([
+      409,
+      `Restore ${data.id} makes the database, which starts by itself with what is restored: wait for that, or cancel the restore`,
+    ]);
+    expect((await owner.get(path)).data.run).toBe('stopped');
+    await world.observe('restore', data.id, { phase: 'failed' });
+    expect((await owner.post(`${path}/start`)).data.run).toBe('running');
+  });
+
   it('needs the database that the backup is of no more', async () => {
     const id = await aDatabase();
     const backup = await aBackup(id);

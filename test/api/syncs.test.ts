@@ -49,11 +49,13 @@ beforeAll(async () => {
     async call(_tenant: string, _server: string, params: { method: string }, { signal }: { signal: AbortSignal }) {
       calls.push(`${params.method} ${(params as { repository_url?: string }).repository_url}`);
       if (lack !== undefined && (!isLackOfFiles || params.method !== 'git.head')) throw lack;
-      const it = params as Parameters<typeof read>[0] & { method: string; after?: string }; // as agents read it
+      const it = params as Parameters<typeof read>[0] & { method: string; after?: string; tag_pattern?: string }; // as agents read it
       const answer =
-        it.method === 'git.head'
-          ? readHead({ url: it.repository_url, branch: it.branch, since: undefined, after: it.after }, signal)
-          : read(it, () => undefined, signal);
+        it.method === 'git.tag'
+          ? sources.tag({ url: it.repository_url, pattern: it.tag_pattern ?? '' }, signal)
+          : it.method === 'git.head'
+            ? readHead({ url: it.repository_url, branch: it.branch, since: undefined, after: it.after }, signal)
+            : read(it, () => undefined, signal);
       return answer.catch((error: unknown) => {
         throw error instanceof RuntimeFailure ? new CallError(error.code, error.message) : error;
       });
@@ -117,12 +119,17 @@ const reaches = (id: string, status: string, commit?: string) =>
 const run = (id: string, body: object = {}) => owner.post(`/syncs/${id}/sync`, body);
 const named = async (kind: string, { project }: At, name: string) =>
   (await owner.get(`/${kind}?projectId=${project}`)).data.find((one: { name: string }) => one.name === name);
-/** A webhook of the repository; what it returns announces a branch. */
-async function pushes({ project, shop }: At): Promise<(branch: string) => Promise<unknown>> {
+/** Whether what a person asked for is still to be done. */
+async function isAsked(id: string): Promise<boolean> {
+  const it = await world.repo.get('sync', id);
+  return it?.observed?.handled_request !== it?.desired.request?.at;
+}
+/** A webhook of the repository; what it returns announces a branch or a tag. */
+async function pushes({ project, shop }: At): Promise<(name: string, of?: 'heads' | 'tags') => Promise<unknown>> {
   const hook = crypto.randomUUID();
-  const of = { project_id: project, repository_url: shop.fileUrl };
-  await world.create('git_webhook', hook, desiredState('git_webhook', of));
-  return (branch) =>
+  const repository = { project_id: project, repository_url: shop.fileUrl };
+  await world.create('git_webhook', hook, desiredState('git_webhook', repository));
+  return (name, of = 'heads') =>
     world.create(
       'webhook_delivery',
       crypto.randomUUID(),
@@ -130,10 +137,12 @@ async function pushes({ project, shop }: At): Promise<(branch: string) => Promis
         webhook_id: hook,
         project_id: project,
         what: 'push',
-        pushes: [{ ref: `refs/heads/${branch}` }],
+        pushes: [{ ref: `refs/${of}/${name}` }],
       }),
     );
 }
+const readyOf = async (id: string) =>
+  (await world.repo.get('sync', id))?.observed?.conditions?.find(({ type }) => type === 'Ready');
 const commit = ({ shop }: At, all: GitFiles, message = 'Change') => shop.commit(all, { message });
 
 describe('a commit', () => {
@@ -394,6 +403,22 @@ it('syncs of two branches of a repository keep the files of both', { tags: [long
   expect(called('repository.read')).toBe(2);
 });
 
+it('an object that a commit gives another name is renamed, and keeps its data', async () => {
+  const at = await place();
+  const first = await commit(at, { 'deploy/files.yaml': files });
+  const id = await made(at);
+  await reaches(id, 'in_sync', first);
+  const volume = await named('volumes', at, 'files');
+  const moved = object('Volume', 'content', '{}').replace('content}', 'content, moved_from: files}');
+  const second = await commit(at, { 'deploy/files.yaml': moved });
+  await run(id);
+  await reaches(id, 'in_sync', second);
+  expect(await named('volumes', at, 'content')).toMatchObject({ id: volume.id });
+  expect((await runs(id))[0].steps).toEqual([
+    { action: 'update', key: 'volumes.content', renamed_from: 'files', fields: ['name'], loses_data: false },
+  ]);
+});
+
 describe('what is forced', () => {
   it('stays forced while it waits for something else to be gone', { tags: [longTag] }, async () => {
     const at = await place();
@@ -512,7 +537,7 @@ describe('what is forced', () => {
       await owner.put(`/syncs/${id}`, { is_paused: false });
       expect((await run(id, { force: ['volumes.files'] })).body.error).toMatchObject({
         code: 'CONFLICT',
-        message: expect.stringContaining('no commit of the branch is known yet'),
+        message: expect.stringContaining('no commit is known yet'),
       });
     } finally {
       lack = undefined;
@@ -665,6 +690,75 @@ it('a branch whose history was rewritten is announced with both commits, and one
   expect(await events()).toHaveLength(1);
 });
 
+it('a sync of a pattern of tags applies what the newest one leads to, and says which', async () => {
+  const at = await place();
+  const image = async () => (await named('applications', at, 'web'))?.image_url;
+  const eventsOf = async (id: string) =>
+    (await owner.get(`/syncs/${id}/events`)).data
+      .filter((it: { reason: string }) => it.reason.startsWith('Tag'))
+      .map((it: { reason: string; message: string }) => `${it.reason}: ${it.message}`);
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const of = { ...at.fields, branch: undefined };
+  const refused = async (body: object) => (await owner.post('/syncs', body)).body.error?.details?.[0];
+  expect(await refused(of)).toMatchObject({ field: 'branch', reason: 'required' });
+  expect(await refused({ ...at.fields, tag_pattern: 'v1.*' })).toMatchObject({ field: 'tag_pattern' });
+  expect(await refused({ ...of, tag_pattern: 'v1 *' })).toMatchObject({ field: 'tag_pattern' });
+  const id = await made(at, { branch: undefined, tag_pattern: 'v1.*', interval_seconds: 86_400 });
+  expect(await reaches(id, 'failed')).toMatchObject({
+    branch: null,
+    commit_wanted: null,
+    message: expect.stringContaining('has no tag that matches v1.*'),
+  });
+  expect(await readyOf(id)).toMatchObject({ status: 'false', reason: 'NoMatchingTag' });
+  const push = await pushes(at);
+  await at.shop.tag('v1.0', first);
+  await run(id);
+  await until('it tells why', async () => (await shown(id)).message?.includes('has 1 tag that matches v1.*') === true);
+  await at.shop.tag('v1.9.0', first, 'The first one');
+  await push('v1.9.0', 'tags');
+  expect(await reaches(id, 'in_sync', first)).toMatchObject({ tag_wanted: 'v1.9.0', tag_applied: 'v1.9.0' });
+  expect(await runs(id)).toMatchObject([{ commit: first, tag: 'v1.9.0', outcome: 'applied' }]);
+  const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
+  for (const other of ['v1.10.0-rc.1', 'v2.0.0']) await at.shop.tag(other, second);
+  await run(id);
+  await until('it looks', async () => !(await isAsked(id)));
+  expect(await shown(id)).toMatchObject({ status: 'in_sync', commit_wanted: first, tag_wanted: 'v1.9.0' });
+  await at.shop.tag('v1.10.0', second);
+  await run(id);
+  expect(await reaches(id, 'in_sync', second)).toMatchObject({ tag_applied: 'v1.10.0' });
+  expect(await eventsOf(id)).toEqual([]);
+  // a tag that is moved is applied as a push by force is, and told
+  const third = await commit(at, { 'deploy/web.yaml': web('web:3') });
+  await at.shop.tag('v1.10.0', third);
+  await run(id);
+  await reaches(id, 'in_sync', third);
+  expect(await image()).toBe('web:3');
+  const [two, three, one] = [second, third, first].map((it) => it.slice(0, 12));
+  await until('it is told', async () => (await eventsOf(id)).length > 0);
+  expect(await eventsOf(id)).toEqual([`TagMoved: The tag v1.10.0 was moved: it is commit ${three}, and was ${two}`]);
+  // a commit is gone back to with the tag by which it was found
+  expect((await owner.post(`/syncs/${id}/rollback`, { commit: first })).data).toMatchObject({ pinned_commit: first });
+  expect(await reaches(id, 'in_sync', first)).toMatchObject({ tag_wanted: 'v1.9.0', tag_applied: 'v1.9.0' });
+  await owner.put(`/syncs/${id}`, { pinned_commit: null });
+  await reaches(id, 'in_sync', third);
+  await at.shop.untag('v1.10.0');
+  await run(id);
+  await reaches(id, 'in_sync', first);
+  await until('it is told', async () => (await eventsOf(id)).length > 1);
+  expect((await eventsOf(id)).find((it: string) => it.startsWith('TagRemoved'))).toBe(
+    `TagRemoved: The tag v1.10.0 of commit ${three} is gone: the newest one is v1.9.0 of commit ${one} now`,
+  );
+  // a branch takes the place of the tags
+  expect((await owner.put(`/syncs/${id}`, { tag_pattern: null })).body.error?.details).toMatchObject([
+    { field: 'branch' },
+  ]);
+  expect((await owner.put(`/syncs/${id}`, { branch: 'main' })).data).toMatchObject({
+    branch: 'main',
+    tag_pattern: null,
+  });
+  expect(await reaches(id, 'in_sync', third)).toMatchObject({ tag_wanted: null, tag_applied: null });
+});
+
 it('variables and secrets stand in the files, and a change of one is applied', async () => {
   const at = await place();
   const env = 'env: {TOKEN: "a-${vars.TOKEN}", MODE: "${vars.MODE}", KEPT: "$${vars.MODE}"}';
@@ -749,7 +843,7 @@ it('a sync is rolled back to a commit that it has applied, and stays with it unt
   try {
     await back({ commit: second });
     expect(await reaches(id, 'failed', second)).toMatchObject({
-      message: `The commit is not there any more. It is pinned to ${second.slice(0, 12)}: commits of the branch are not applied until it is released (pinned_commit: null)`,
+      message: `The commit is not there any more. It is pinned to ${second.slice(0, 12)}: later commits are not applied until it is released (pinned_commit: null)`,
     });
   } finally {
     lack = undefined;

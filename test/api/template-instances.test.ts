@@ -159,6 +159,17 @@ describe('an instance', () => {
     expect(await world.repo.get('database', it.child.db)).toBeUndefined();
   });
 
+  it('mounts the data that a restore has given to a volume, also in an application that is made after it', async () => {
+    const it = await shop();
+    await isThere('volume', it.child.files);
+    const restored = randomUUID();
+    await world.repo.change('volume', it.child.files, (draft) => void (draft.data_id = restored));
+    await dataIsUp(it);
+    expect((await world.repo.get('application', it.child.web))?.desired.mounts).toEqual([
+      { volume_id: it.child.files, data_id: restored, path: '/files', read_only: false },
+    ]);
+  });
+
   it('is not judged by a child of another one, and makes no deleted child anew', async () => {
     const it = await shop();
     await dataIsUp(it);
@@ -187,6 +198,25 @@ const isDeleting = (kind: KindName, id: string) =>
     const it = await world.repo.get(kind, id);
     return it?.meta.deletionRequestedAt !== undefined;
   });
+
+/** An application that is no part of the instance, and mounts its volume in place of that which did. */
+async function besideOf(it: Shop, env: Record<string, string> = {}): Promise<void> {
+  const fields = { project_id: it.project, environment_id: it.environment, server_id: it.server, env };
+  const image = { source_type: 'image', image_url: 'web:1' };
+  const { data } = await owner.post('/applications', { ...fields, ...image, name: 'beside' });
+  expect((await owner.post(`/volumes/${it.child.files}/unbind`, {})).status).toBe(200);
+  const mount = { workload_type: 'application', workload_id: data.id, mount_path: '/files' };
+  expect((await owner.post(`/volumes/${it.child.files}/bind`, mount)).status).toBe(200);
+}
+
+/** Waits until the volume belongs to nobody. */
+async function isLeft({ child }: Shop): Promise<void> {
+  const volume = await until('the volume is left', async () => {
+    const one = await world.repo.get('volume', child.files);
+    return one?.desired.template_instance_id === undefined ? one : undefined;
+  });
+  expect(volume.meta.deletionRequestedAt).toBeUndefined();
+}
 
 describe('a deletion', () => {
   it('takes the last wave first, and is over when all is gone', async () => {
@@ -238,6 +268,39 @@ describe('a deletion', () => {
       ['database', it.child.db],
     ] as const)
       expect((await world.repo.get(kind, id))?.meta.deletionRequestedAt).toBeUndefined();
+  });
+
+  it('is refused while others use its data, unless that is to stay', async () => {
+    const it = await shop();
+    await dataIsUp(it);
+    await besideOf(it, { DATABASE_URL: '${databases.shop-db.url}' });
+    const path = `/template-instances/${it.id}`;
+    const { status, body } = await owner.delete(path);
+    expect([status, body.error?.message]).toEqual([
+      409,
+      expect.stringContaining('volume shop-files (application beside), database shop-db (application beside)'),
+    ]);
+    expect((await world.repo.get('template_instance', it.id))?.meta.deletionRequestedAt).toBeUndefined();
+    expect((await owner.delete(`${path}?keep_data=true`)).status).toBe(200);
+  });
+
+  it('leaves what others use meanwhile, and says so', async () => {
+    const it = await shop();
+    await dataIsUp(it);
+    await owner.delete(`/template-instances/${it.id}`);
+    await isDeleting('application', it.child.web);
+    await release('application', it.child.web);
+    await isDeleting('database', it.child.db);
+    await besideOf(it);
+    await release('database', it.child.db);
+    await isLeft(it);
+    await until('it is gone', async () => (await owner.get(`/template-instances/${it.id}`)).status === 404);
+    await until('the volume says so', async () => {
+      const { data } = await owner.get(`/volumes/${it.child.files}/events`);
+      return data.some(({ reason, message }: { reason: string; message: string }) => {
+        return reason === 'LeftBehind' && message.includes('used by application beside');
+      });
+    });
   });
 
   it('refuses a query that it does not know', async () => {
@@ -367,6 +430,19 @@ describe('a change', () => {
     await deploymentIs(it, 'succeeded');
     await isDeleting('volume', it.child.files);
     await release('volume', it.child.files);
+    await eventually(it, 'running');
+  });
+
+  it('leaves a volume that it does not declare any more and others use, and replaces no database that they use', async () => {
+    const it = await notes();
+    await besideOf(it, { DATABASE_URL: '${databases.notes-db.url}' });
+    const force = ['volumes.files', 'databases.db'];
+    await owner.put(`/templates/${it.template}`, { content: text('notes:1', { type: 'postgres' }) });
+    const { status, body } = await owner.put(it.path, { template_id: it.template, force });
+    expect([status, body.error?.message]).toEqual([409, expect.stringContaining('notes-db cannot be replaced')]);
+    await owner.put(`/templates/${it.template}`, { content: text('notes:1', { files: false }) });
+    expect((await owner.put(it.path, { template_id: it.template, force })).status).toBe(200);
+    await isLeft(it);
     await eventually(it, 'running');
   });
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { uuidv5 } from '../../store/uuid.ts';
+import { plainCopy } from '../../store/plain-copy.ts';
 import { startApi } from '../harness/api.ts';
 import type { Answer, ApiWorld, Client } from '../harness/api.ts';
 import { desiredState } from '../harness/states.ts';
@@ -105,6 +106,16 @@ describe('a backup of a volume', () => {
     expect([status, String(message)]).toEqual([409, expect.stringContaining('has the data of database')]);
     for (let n = 0; n < 5; n += 1) expect((await owner.post(`/volumes/${volume}/backup`, {})).status).toBe(201);
     expect((await owner.post(`/volumes/${volume}/backup`, {})).status).toBe(409);
+  });
+
+  it('keeps its volume from being deleted until it has ended', async () => {
+    const { data } = await owner.post(`/volumes/${volume}/backup`, {});
+    expect(said(await owner.delete(`/volumes/${volume}`))).toEqual([
+      409,
+      `Backup ${data.id} of the volume has not ended: wait for its end, or cancel it`,
+    ]);
+    await world.observe('backup', data.id, { phase: 'failed' });
+    expect((await owner.delete(`/volumes/${volume}`)).status).toBe(200);
   });
 
   it('of each volume of an application is answered, to one who waits, once each of them has ended', async () => {
@@ -322,6 +333,7 @@ describe('a restore', () => {
   it('is refused of a backup that is not completed, is of a database, or whose volume is gone', async () => {
     const { data } = await owner.post(`/volumes/${volume}/backup`, {});
     expect((await owner.post(`/backups/volume/${data.id}/restore`)).status).toBe(409);
+    await world.observe('backup', data.id, { phase: 'failed' });
     const database = (await owner.post('/databases', { project_id: project, name: aName(), type: 'postgres' })).data;
     await world.observe('database', database.id, { phase: 'running' });
     const dump = (await owner.post(`/databases/${database.id}/backups`, {})).data;
@@ -334,8 +346,18 @@ describe('a restore', () => {
     const into = { database_id: database.id };
     expect((await owner.post(`/backups/database/${backup}/restore`, into)).status).toBe(409);
     expect((await owner.post(`/backups/database/${backup}/restore`, { new_name: aName() })).status).toBe(409);
-    await owner.delete(`/volumes/${volume}`);
+    expect((await owner.delete(`/volumes/${volume}`)).status).toBe(200);
     expect((await owner.post(`/backups/volume/${backup}/restore`)).status).toBe(409);
+  });
+
+  it('is refused of a backup that says itself that it is of a volume of another project', async () => {
+    const other = (await owner.post('/projects', { name: aName(), default_server_id: server })).data;
+    const { desired } = (await world.repo.get('backup', await aBackup(volume)))!;
+    const id = crypto.randomUUID();
+    await world.create('backup', id, { ...plainCopy(desired), project_id: other.id });
+    await world.observe('backup', id, { phase: 'completed' });
+    for (const path of [`/backups/volume/${id}/restore`, `/backups/${id}/verify`])
+      expect(said(await owner.post(path))).toEqual([409, expect.stringContaining('is in another project')]);
   });
 });
 

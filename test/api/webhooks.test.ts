@@ -392,6 +392,23 @@ describe('what is no push to the branch of the repository', () => {
     expect(await deploymentsOf(app)).toHaveLength(1);
   });
 
+  it('a tag that a sync of the project follows makes that look, and is deleted for nothing', async () => {
+    const hook = await aWebhook('github');
+    const fields = { project_id: place.project, server_id: place.server, repository_url: url };
+    const made = await owner.post('/syncs', { ...fields, name: branch, tag_pattern: `${branch}-v*` });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    const tagged = (name: string, more: object = {}) =>
+      call(hook.path, hosts.github({ ...of({}), ref: `refs/tags/${name}`, ...more }, secret));
+    const { data } = await tagged(`${branch}-v1.0.0`);
+    expect(data).toMatchObject({ status: 'accepted' });
+    expect(await decided(hook, data.delivery_id)).toMatchObject({
+      decision: 'evaluated',
+      reason: `Sync ${branch} looks at the repository`,
+    });
+    for (const other of [await tagged(`${branch}-w1.0.0`), await tagged(`${branch}-v1.0.0`, { after: zeros })])
+      expect(other.data).toMatchObject({ status: 'ignored', reason: expect.stringContaining('no tag that a sync') });
+  });
+
   function bodyOf(body: string): Signed {
     const { headers } = hosts.bitbucket(of({}), secret);
     return { body, headers: { ...headers, 'x-hub-signature': `sha256=${hosts.hex(secret, body)}` } };

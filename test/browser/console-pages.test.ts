@@ -113,7 +113,8 @@ describe('a person at the console', () => {
     await page.getByRole('button', { name: 'Actions of deployment 1', exact: true }).click();
     await page.getByRole('menuitem', { name: 'Roll back to this' }).click();
     await page.getByRole('button', { name: 'Roll back to #1' }).click();
-    await table.getByRole('row').filter({ hasText: '#3' }).getByText('Serving').waitFor();
+    // a deployment waits until its instance has stayed for a while
+    await table.getByRole('row').filter({ hasText: '#3' }).getByText('Serving').waitFor({ timeout: 60_000 });
   });
 
   it('changes a setting, sees what saving causes, and adds a domain', async () => {

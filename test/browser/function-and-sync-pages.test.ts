@@ -245,7 +245,7 @@ it('makes a sync of a project, and follows it from its first look until it is in
   await page.getByLabel('Name', { exact: true }).fill('shop');
   await page.getByLabel('Repository', { exact: true }).fill(repository);
   await page.getByLabel('Path').fill('deploy');
-  await page.getByLabel('Looks at the branch every').fill('5m');
+  await page.getByLabel('Looks at the repository every').fill('5m');
   await page.getByRole('radio', { name: 'They are changed back' }).check();
   await page.getByRole('button', { name: 'Create sync' }).click();
   await heading('shop');

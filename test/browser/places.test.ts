@@ -201,6 +201,8 @@ it('the audit log is filtered, opened and verified', async () => {
 
 it('the reference of the API begins with its areas, and shows each operation under the same policy, by a part of its path, also dark', async () => {
   const { page, complaints } = browser;
+  // what the pages before asked for may be gone by now
+  complaints.length = 0;
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.goto(`${town.url}/docs`);
   await page.getByRole('heading', { name: /^Setpoint/ }).waitFor();
@@ -211,7 +213,7 @@ it('the reference of the API begins with its areas, and shows each operation und
   await page.getByRole('button', { name: 'Expand operation' }).first().click();
   await operations.first().waitFor();
   await page.getByPlaceholder('Filter by tag or path').fill('/syncs/{id}/sync');
-  await page.getByRole('button', { name: /Read the branch and apply its head now/ }).click();
+  await page.getByRole('button', { name: /Read the repository and apply the head of the branch/ }).click();
   await page.getByText('Request body').waitFor();
   await page.getByText('"force": [').waitFor();
   for (const name of ['Authorize', 'Try it out'])

@@ -50,6 +50,7 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
     phase: 'waiting',
     commit_wanted: wanted,
     commit_applied: applied,
+    head: { repository_url: url, tag_pattern: 'v1.*', tag: 'v1.2.0', commit: wanted },
     message: 'It waits for a person',
     differs: ['volumes.files'],
     needs_force: ['volumes.files'],
@@ -70,8 +71,10 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
   expect((await run('show', 'shop')).out).toMatch(
     /^sync shop: waiting; commit wanted: bbbbbbbbbbbb, applied: aaaaaaaaaaaa\nIt waits for a person\n {2}setpoint sync run shop --commit bbbbbbbbbbbb --force volumes\.files\nCOMMIT .*\nbbbbbbbbbbbb .* waiting +1 +It waits\n$/i,
   );
-  expect((await run('set', 'shop', '--set', 'TAG=1', '--no-wait')).code).toBe(0);
-  expect((await run('set', 'shop', '--set', 'MODE=plain', '--no-wait')).code).toBe(0);
+  const tagged = await run('set', 'shop', '--set', 'TAG=1', '--tag-pattern', 'v1.*', '--no-wait');
+  expect(tagged.out).toContain('commit wanted: v1.2.0 (bbbbbbbbbbbb), applied: aaaaaaaaaaaa\n');
+  expect((await owner.get(`/syncs/${id}`)).data).toMatchObject({ branch: null, tag_pattern: 'v1.*' });
+  expect((await run('set', 'shop', '--set', 'MODE=plain', '--branch', 'main', '--no-wait')).code).toBe(0);
   expect((await owner.get(`/syncs/${id}`)).data.variables).toEqual({ TAG: '1', MODE: 'plain' });
   const set = (stdin: string, ...argv: string[]) => reading(stdin, 'set', 'shop', ...argv, '--no-wait');
   expect((await set('first\nsecond\n', '--secret', 'KEY', '--unset', 'MODE')).code).toBe(0);
@@ -113,7 +116,7 @@ it('a sync is made, shown with its commits, paused, resumed and deleted', async 
     })),
   });
   expect((await run('rollback', 'shop', '--to', 'aaaaaaaaaaaa', '--no-wait')).out).toMatch(
-    /\nIt is pinned to aaaaaaaaaaaa: setpoint sync release shop follows the branch again\n/,
+    /\nIt is pinned to aaaaaaaaaaaa: setpoint sync release shop follows the repository again\n/,
   );
   // the next one goes further back than the commit that was gone back to, and a commit that is applied in part is the present one
   const oldest = 'e'.repeat(40);

@@ -29,3 +29,23 @@ it('calls an object of the default environment the same with and without its nam
   expect(keyOf(one!, 'production')).toBe('volumes.a');
   expect(keyOf(other!, 'production')).toBe('volumes.staging/a');
 });
+
+it('refuses what is moved from a name that it has itself, or that something else of the text has', () => {
+  const moved = (name: string, from: string, ...spec: string[]): string =>
+    [`apiVersion: setpoint/v1`, `kind: Volume`, `metadata: {name: ${name}, moved_from: ${from}}`, ...spec].join('\n');
+  expect(readDeclared(moved('b', 'a'))).toMatchObject([{ metadata: { name: 'b', moved_from: 'a' } }]);
+  expect(() => readDeclared(moved('b', 'B'))).toThrow(/^Line 3, column \d+: metadata\.moved_from must be another name/);
+  expect(() => readDeclared(`${moved('b', 'a')}\n---\n${volume('A')}`)).toThrow(
+    /is the name of volumes\.a, which the text/,
+  );
+  expect(() => readDeclared(`${moved('b', 'a')}\n---\n${moved('c', 'a')}`)).toThrow(
+    /^Line 7, .* another object of the text/,
+  );
+  // what has the name is of another kind or in another environment
+  const others = [
+    'kind: Environment\nmetadata: {name: a}',
+    'kind: Volume\nmetadata: {name: a}\nspec: {environment: other}',
+  ];
+  for (const other of others)
+    expect(readDeclared(`${moved('b', 'a')}\n---\napiVersion: setpoint/v1\n${other}`)).toHaveLength(2);
+});

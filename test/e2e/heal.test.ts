@@ -100,6 +100,7 @@ beforeAll(async () => {
     images: await openImages(runtime, dir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
+    gitTag: () => Promise.reject(new Error('No git is expected')),
     dockerfiles: () => Promise.reject(new Error('No git is expected')),
     repositories: () => Promise.reject(new Error('No git is expected')),
     disk: () => Promise.resolve({ freeBytes: 1e12, totalBytes: 1e12 }),

@@ -30,7 +30,8 @@ export async function openPage(): Promise<TestPage> {
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('console', (message) => {
     // containers come and go on the same machine: to a browser its network has changed, and it asks again
-    if (message.type() === 'error' && !message.text().includes('ERR_NETWORK_CHANGED')) complaints.push(message.text());
+    if (message.type() === 'error' && !message.text().includes('ERR_NETWORK_CHANGED'))
+      complaints.push(`${message.text()} (${message.location().url})`);
   });
   return { page, complaints, [Symbol.asyncDispose]: () => browser.close() };
 }

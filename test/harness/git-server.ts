@@ -27,6 +27,9 @@ export interface TestRepository {
   fileUrl: string;
   /** Replaces all files of the branch by these; answers with the commit's id. */
   commit(files: GitFiles, options?: { branch?: string; message?: string }): Promise<string>;
+  /** Lets a tag lead to a commit, also one that is there; with a message if that is given. */
+  tag(name: string, commit: string, message?: string): Promise<void>;
+  untag(name: string): Promise<void>;
   /** Adds a commit of the same files that follows the head of `main`; answers with its id. */
   grow(): Promise<string>;
 }
@@ -51,6 +54,11 @@ export async function testRepositories(): Promise<TestRepositories> {
         fileUrl: `file://${path}`,
         commit: (files, options) => commit(path, files, options),
         grow: () => grow(path),
+        tag: async (name, it, message) => {
+          const kind = message === undefined ? [] : ['--annotate', '--message', message];
+          await exec('git', [...identity, '-C', path, 'tag', '--force', ...kind, name, it]);
+        },
+        untag: async (name) => void (await exec('git', ['-C', path, 'tag', '--delete', name])),
       };
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),

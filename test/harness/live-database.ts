@@ -41,12 +41,13 @@ export class LiveDatabase {
 
   /** Asks for a database, and does not wait for it. */
   static async create(town: Installation, type: DatabaseType, fields: object = {}): Promise<LiveDatabase> {
-    const place = { project_id: town.project.id, server_id: town.server.id };
-    return new LiveDatabase(
-      town,
-      type,
-      await town.client.object('POST', '/api/v1/databases', { ...place, name: 'orders', type, ...fields }),
-    );
+    const asked = { project_id: town.project.id, server_id: town.server.id, name: 'orders', type, ...fields };
+    return LiveDatabase.of(town, type, await town.client.object('POST', '/api/v1/databases', asked));
+  }
+
+  /** That of an answer of the API. */
+  static of(town: Installation, type: DatabaseType, answer: ApiObject): LiveDatabase {
+    return new LiveDatabase(town, type, answer);
   }
 
   async is(status: string): Promise<ApiObject> {

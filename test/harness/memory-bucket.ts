@@ -11,6 +11,8 @@ export class MemoryBucket implements BackupBucket, AddressSigner {
   readonly uploads = new Map<string, string>();
   /** What the completion of an upload meets, by its id. */
   readonly refused = new Map<string, NonNullable<MemoryBucket['trouble']>>();
+  /** Of an object by that of its parts: the products differ. */
+  etagOf: ((parts: string) => string) | undefined;
   /** What every call meets; `undefined`: nothing. */
   trouble: { code: string; message: string; isPassing: boolean } | undefined;
 
@@ -25,16 +27,19 @@ export class MemoryBucket implements BackupBucket, AddressSigner {
     _: BucketPlace,
     { key, id }: Upload,
     { bytes, etag = id }: { bytes: number; etag: string | undefined },
-  ): Promise<void> {
+  ): Promise<StoredObject> {
     this.#meet();
     const refused = this.refused.get(id);
     if (refused !== undefined) throw new BucketTrouble(refused);
     if (!this.uploads.delete(id)) {
-      if (this.objects.get(key)?.etag === etag) return;
+      const made = this.objects.get(key);
+      if (made?.etag === etag) return made;
       throw new BucketTrouble({ code: 'unexpected', message: 'There is no such upload', isPassing: false });
     }
-    this.objects.set(key, { bytes, etag });
+    const made = { bytes, etag: this.etagOf?.(etag) ?? etag };
+    this.objects.set(key, made);
     this.#abortOthers(key);
+    return made;
   }
 
   async abort(_: BucketPlace, { key }: Upload): Promise<void> {

@@ -308,6 +308,7 @@ export class World implements AsyncDisposable {
           if (machine.gone.has(branch)) throw branchNotFound(url, branch);
           return { commit: machine.head };
         },
+        gitTag: () => Promise.reject(new Error('No git is expected')),
         dockerfiles: () => Promise.reject(new Error('No git is expected')),
         gitVersion: async () => ({ major: 2, minor: 37, text: '2.37.0' }),
         repositories: async ({ commit = machine.head }) => {

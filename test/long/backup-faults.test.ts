@@ -10,9 +10,11 @@ import type { ApiObject } from '../../cli/client.ts';
 import { ensureDatabaseImage } from '../harness/database-images.ts';
 import { EngineProxy } from '../harness/engine-proxy.ts';
 import { containersWith, docker, instancesOf } from '../harness/engine.ts';
-import { Installation } from '../harness/installation.ts';
+import { brief, Installation } from '../harness/installation.ts';
+import { freePort } from '../harness/program.ts';
 import { s3Gateway } from '../harness/s3-gateway.ts';
 import type { S3Gateway } from '../harness/s3-gateway.ts';
+import { ensureTestImages } from '../harness/test-image.ts';
 
 /** Names of the faults to try, by commas; without it all. */
 const only = process.env['FAULTS']?.split(',');
@@ -27,6 +29,8 @@ let gateway: S3Gateway;
 let engine: EngineProxy;
 let folder: string;
 let database: ApiObject;
+let application: ApiObject;
+let volume: ApiObject;
 
 const Ended = z.object({ code: z.string() }).nullable();
 
@@ -63,6 +67,7 @@ beforeAll(async () => {
     database.id,
     `CREATE TABLE blobs AS SELECT n, gen_random_bytes(1024) AS b FROM generate_series(1, ${megabytes * 1024}) n`,
   );
+  application = await withVolume();
 }, 300_000);
 afterAll(async () => {
   await town[Symbol.asyncDispose]();
@@ -88,9 +93,6 @@ async function sql(id: string, text: string): Promise<string> {
   const command = ['psql', '-XqtA', '-v', 'ON_ERROR_STOP=1'];
   return docker('exec', container, ...command, '-c', 'CREATE EXTENSION IF NOT EXISTS pgcrypto', '-c', text);
 }
-
-const digest = (id: string): Promise<string> =>
-  sql(id, "SELECT count(*), md5(string_agg(md5(b), '' ORDER BY n)) FROM blobs");
 
 async function ended(kind: 'backups' | 'restores', id: string): Promise<ApiObject> {
   let now: ApiObject | undefined;
@@ -133,64 +135,151 @@ const faults: Record<string, () => Promise<void>> = {
     await delay(15_000);
     await gateway.thaw();
   },
-  database: async () => {
-    const [container = ''] = await instancesOf(database.id);
-    if (container !== '') await docker('kill', container).catch(() => ''); // it may be between two starts
+  // It may be between two starts.
+  'what uses the data': async () => {
+    for (const user of [database, application])
+      for (const container of await instancesOf(user.id)) await docker('kill', container).catch(() => '');
   },
 };
 
-const backUp = (): Promise<ApiObject> => town.client.object('POST', `/api/v1/databases/${database.id}/backups`, {});
-const restore = (backup: string, name: string): Promise<ApiObject> =>
-  town.client.object('POST', `/api/v1/backups/database/${backup}/restore`, { new_name: name });
+/** An application that runs, with a volume that has files of bytes that do not get smaller. */
+async function withVolume(): Promise<ApiObject> {
+  const { http } = await ensureTestImages();
+  const port = await freePort();
+  const image = { source_type: 'image', image_url: http };
+  const made = await town.createApplication({ ...image, ...brief, exposed_port: port, env: { PORT: String(port) } });
+  await town.deployment((await town.deploy(made.id)).id, 'succeeded', patientMs);
+  volume = await town.client.object('POST', '/api/v1/volumes', {
+    project_id: town.project.id,
+    server_id: town.server.id,
+    name: 'files',
+  });
+  const bind = { workload_type: 'application', workload_id: made.id, mount_path: '/data' };
+  await town.client.request('POST', `/api/v1/volumes/${volume.id}/bind?wait=60`, bind);
+  await inside(
+    made.id,
+    `const { randomBytes } = require('node:crypto');
+    for (let n = 0; n < ${megabytes}; n++) require('node:fs').writeFileSync('/data/' + n, randomBytes(1024 * 1024))`,
+  );
+  return made;
+}
+
+/** Runs a program of Node in the one instance of an application, once there is one. */
+async function inside(id: string, script: string): Promise<string> {
+  let answer = '';
+  await town.until(
+    'a program runs in the one instance',
+    async () => {
+      const all = await instancesOf(id);
+      if (all.length !== 1) return false;
+      const made = await docker('exec', all[0]!, '/bin/node', '-e', script).catch(() => undefined);
+      answer = made ?? '';
+      return made !== undefined;
+    },
+    patientMs,
+  );
+  return answer;
+}
+
 const remove = async (path: string): Promise<void> =>
   void (await town.client.request('DELETE', `/api/v1/${path}?wait=60`, undefined));
 /** How it ended: `completed`, or the code of its error. */
 const outcome = (ended: ApiObject): string => Ended.parse(ended['error'])?.code ?? 'completed';
 
-/** Restores it into another database, and compares what is there with what was. */
-async function proveCopy(restoring: ApiObject, wanted: string): Promise<string> {
-  const it = await ended('restores', restoring.id);
-  const copy = String(it['database_id']);
-  if (it.status === 'completed') {
-    await running(copy);
-    expect(await digest(copy)).toBe(wanted);
-  }
-  await remove(`databases/${copy}`);
-  return outcome(it);
+/** What is backed up and restored. */
+interface Subject {
+  backUp(): Promise<ApiObject>;
+  restore(backup: string): Promise<ApiObject>;
+  /** Compares what is there after a restore with what has to be, and removes what the restore made. */
+  prove(restored: ApiObject, wanted: string): Promise<void>;
+  digest(): Promise<string>;
+  /** Resolves once it serves. */
+  serves(): Promise<void>;
 }
 
-it(
-  'what is completed can be restored, whatever is killed at three instants, and nothing else is left',
-  async () => {
-    const wanted = await digest(database.id);
+const digest = (id: string): Promise<string> =>
+  sql(id, "SELECT count(*), md5(string_agg(md5(b), '' ORDER BY n)) FROM blobs");
+const note = "'/data/note'";
+const subjects: Record<string, Subject> = {
+  'a database that is restored into another one': {
+    backUp: () => town.client.object('POST', `/api/v1/databases/${database.id}/backups`, {}),
+    restore: (backup) => town.client.object('POST', `/api/v1/backups/database/${backup}/restore`, { new_name: 'copy' }),
+    digest: () => digest(database.id),
+    serves: () => running(database.id),
+    async prove(restored, wanted) {
+      const copy = String(restored['database_id']);
+      if (restored.status === 'completed') {
+        await running(copy);
+        expect(await digest(copy)).toBe(wanted);
+      }
+      await remove(`databases/${copy}`);
+    },
+  },
+  'a volume that is restored in place': {
+    backUp: () => town.client.object('POST', `/api/v1/volumes/${volume.id}/backup`, {}),
+    async restore(backup) {
+      await inside(application.id, `require('node:fs').writeFileSync(${note}, 'of after the backup')`);
+      return town.client.object('POST', `/api/v1/backups/volume/${backup}/restore`, {});
+    },
+    digest: () =>
+      inside(
+        application.id,
+        `const fs = require('node:fs'), sum = require('node:crypto').createHash('sha256');
+        for (const name of fs.readdirSync('/data').sort()) sum.update(name).update(fs.readFileSync('/data/' + name));
+        process.stdout.write(sum.digest('hex'))`,
+      ),
+    serves: async () => void (await inside(application.id, '')),
+    async prove(restored, wanted) {
+      if (restored.status === 'completed') {
+        const isRestored = async (): Promise<boolean> => (await this.digest()) === wanted;
+        await town.until('the application has what was restored', isRestored, patientMs);
+        await remove(`volumes/${String(restored['former_volume_id'])}`);
+        return;
+      }
+      const kept = await inside(application.id, `process.stdout.write(require('node:fs').readFileSync(${note}))`);
+      expect(kept).toBe('of after the backup');
+      await inside(application.id, `require('node:fs').unlinkSync(${note})`);
+    },
+  },
+};
+
+it.each(Object.entries(subjects))(
+  'a backup that is completed can be restored, whatever is killed at three instants, and nothing else is left: %s',
+  async (_, subject) => {
+    const wanted = await subject.digest();
+    const before = await leftNow();
     const timed = async <T>(work: () => Promise<T>): Promise<[T, number]> => {
       const began = performance.now();
       return [await work(), performance.now() - began];
     };
-    const [good, backupMs] = await timed(async () => ended('backups', (await backUp()).id));
+    const proven = async (restoring: ApiObject): Promise<string> => {
+      const restored = await ended('restores', restoring.id);
+      await subject.prove(restored, wanted);
+      return outcome(restored);
+    };
+    const [good, backupMs] = await timed(async () => ended('backups', (await subject.backUp()).id));
     expect(outcome(good)).toBe('completed');
-    const [alone, restoreMs] = await timed(async () => proveCopy(await restore(good.id, 'alone'), wanted));
-    expect(alone).toBe('completed');
+    const [alone, restoreMs] = await timed(async () => ended('restores', (await subject.restore(good.id)).id));
+    await subject.prove(alone, wanted);
+    expect(outcome(alone)).toBe('completed');
     const tally: string[] = [`alone: backup ${Math.round(backupMs)} ms, restore ${Math.round(restoreMs)} ms`];
     const chosen = Object.entries(faults).filter(([name]) => only === undefined || only.includes(name));
     for (const [name, happen] of chosen)
       for (const instant of instants) {
-        await running(database.id);
-        const made = await backUp();
+        await subject.serves();
+        const made = await subject.backUp();
         await delay(backupMs * instant);
         await happen();
         const backup = await ended('backups', made.id);
-        await running(database.id);
-        const proof =
-          backup.status === 'completed' ? await proveCopy(await restore(backup.id, 'proof'), wanted) : 'not asked for';
-        if (backup.status === 'completed') expect(proof).toBe('completed');
+        await subject.serves();
+        if (backup.status === 'completed') expect(await proven(await subject.restore(backup.id))).toBe('completed');
         await remove(`backups/${backup.id}`);
-        const restoring = await restore(good.id, 'copy');
+        const restoring = await subject.restore(good.id);
         await delay(restoreMs * instant);
         await happen();
-        tally.push(`${name} at ${instant}: backup ${outcome(backup)}, restore ${await proveCopy(restoring, wanted)}`);
-        await running(database.id);
-        expect(await digest(database.id)).toBe(wanted);
+        tally.push(`${name} at ${instant}: backup ${outcome(backup)}, restore ${await proven(restoring)}`);
+        await subject.serves();
+        expect(await subject.digest()).toBe(wanted);
       }
     console.log(tally.join('\n'));
     await remove(`backups/${good.id}`);
@@ -201,11 +290,14 @@ it(
       return (objects.Contents ?? []).length + (uploads.Uploads ?? []).length === 0;
     };
     await town.until('the bucket is empty', isEmpty, patientMs);
-    await town.until('one container is left', async () => (await containersOf()).length === 1, patientMs);
-    const volumes = await docker('volume', 'ls', '--quiet', '--filter', `label=${labels.server}=${town.server.id}`);
-    expect(volumes.split('\n')).toHaveLength(1);
+    const isAsBefore = async (): Promise<boolean> => JSON.stringify(await leftNow()) === JSON.stringify(before);
+    await town.until('as many containers and volumes are there as before', isAsBefore, patientMs);
   },
   60 * 60_000,
 );
 
-const containersOf = (): Promise<string[]> => containersWith(labels.server, town.server.id);
+async function leftNow(): Promise<{ containers: number; volumes: number }> {
+  const volumes = await docker('volume', 'ls', '--quiet', '--filter', `label=${labels.server}=${town.server.id}`);
+  const containers = await containersWith(labels.server, town.server.id);
+  return { containers: containers.length, volumes: volumes.split('\n').length };
+}

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { labels } from '../../agent/runtime/runtime.ts';
 import { environmentNetwork } from '../../controllers/rollout/environment-network.ts';
-import { idleContainer } from '../harness/database-client.ts';
+import { idleContainer, inContainer } from '../harness/database-client.ts';
 import { ensureDatabaseImage } from '../harness/database-images.ts';
 import { docker } from '../harness/engine.ts';
 import type { Installation } from '../harness/installation.ts';
@@ -17,6 +18,10 @@ const filling = 2_000;
 /** What a program writes to a terminal to learn that. */
 const whereIsTheCursor = '\u001b[6n';
 const KiB = 1024;
+/** Documents that are acknowledged before the database dies. */
+const beforeDeath = 100;
+/** A client that gets no answer for so long has lost its connection without knowing it. */
+const answerMs = 10_000;
 
 const Credentials = z.object({ internal_connection_string: z.string() });
 const Metrics = z.object({ connections: z.int(), max_connections: z.int(), uptime_seconds: z.int() });
@@ -66,8 +71,33 @@ describe('a database of MongoDB, by its protocol', () => {
   const found = async (): Promise<string> =>
     ask('print(db.numbers.find().sort({ _id: 1 }).toArray().map(({ _id }) => _id).join())');
   const all = (): string => Array.from({ length: written }, (_, n) => n).join(',');
-  const answersAgain = (): Promise<unknown> =>
-    town.until('it has all that was written', async () => (await found()) === all(), patientMs);
+
+  /** Lets the database die while documents are written, each once the last one was acknowledged: all of these are there. */
+  async function dieWhileWriting(die: (container: string) => Promise<unknown>): Promise<void> {
+    const container = await database.container();
+    const script = `for (let n = ${written}; ; n++) { db.numbers.insertOne({ _id: n }); print(n); }`;
+    const child = inContainer(beside.id, ['mongosh', '--quiet', await address(), '--eval', script]);
+    const ended = once(child, 'close');
+    const lines = createInterface(child.stdout);
+    let acknowledged = written;
+    let died: Promise<unknown> | undefined;
+    for await (const line of lines) {
+      if (line !== String(acknowledged)) continue;
+      acknowledged += 1;
+      if (acknowledged !== written + beforeDeath) continue;
+      died = die(container);
+      setTimeout(() => lines.close(), answerMs);
+    }
+    child.kill('SIGKILL');
+    await ended;
+    await died;
+    expect(acknowledged).toBeGreaterThanOrEqual(written + beforeDeath);
+    const numbers = await town.until('it answers again', async () => (await found()).split(','), patientMs);
+    // one more may have been on its way
+    expect(numbers.length === acknowledged || numbers.length === acknowledged + 1).toBe(true);
+    written = numbers.length;
+    expect(numbers.join()).toBe(all());
+  }
 
   it('is ready as its user, and takes documents by the address of its credentials, with its password alone', async () => {
     await write(150);
@@ -138,13 +168,11 @@ describe('a database of MongoDB, by its protocol', () => {
   });
 
   it('has each document that it acknowledged when its process is killed, and when its container is removed', async () => {
-    await write(20);
     const killed = await database.container();
-    process.kill(Number(await docker('inspect', '--format', '{{.State.Pid}}', killed)), 'SIGKILL');
-    await answersAgain();
-    await write(20);
-    await docker('rm', '--force', '--volumes', await database.container());
-    await answersAgain();
+    const pid = Number(await docker('inspect', '--format', '{{.State.Pid}}', killed));
+    await dieWhileWriting(async () => process.kill(pid, 'SIGKILL'));
+    await database.is('running');
+    await dieWhileWriting((container) => docker('rm', '--force', '--volumes', container));
     expect(await database.container()).not.toBe(killed);
     await database.is('running');
   });

@@ -102,6 +102,7 @@ async function startUpgradedAgent(plane: ControlPlane): Promise<Agent> {
     images: await openImages(own.runtime, join(folder, 'agent'), disk),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
+    gitTag: () => Promise.reject(new Error('No git is expected')),
     dockerfiles: () => Promise.reject(new Error('No git is expected')),
     repositories: () => Promise.reject(new Error('No git is expected')),
     disk,

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { page } from '../api.ts';
 import type { Application } from '../model.ts';
 import { byName } from '../model.ts';
@@ -46,7 +46,8 @@ export function Palette({ onClose }: { onClose: () => void }): VNode {
   const [typed, setTyped] = useState('');
   const [active, setActive] = useState(0);
   const found = useFound(typed);
-  useEffect(() => dialog.current?.showModal(), []);
+  // before the next key: what is typed at once is of the search
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   const entries = entriesFor(typed, {
     projects: byName(useList(allProjects, 'project').objects),
     environments: it.store.all('environment'),

@@ -3,7 +3,7 @@ import { AssignmentPhase } from '../../../store/kinds/assignment.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import { referredObjects } from '../../../store/referable.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { applicationsReferringTo, functionsReferringTo } from '../../workloads/env-references.ts';
+import { applicationsReferringTo, functionsReferringTo } from '../../../store/referring.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { eventsEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 import { applications } from '../../resources/application.ts';

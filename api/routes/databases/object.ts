@@ -1,7 +1,9 @@
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
+import { goingOf } from '../../../store/new-drill.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { conflicting } from '../../ground/api-error.ts';
 import { Database, DatabaseCreate, databases, DatabaseUpdate } from '../../resources/database.ts';
 import { placeFrom } from '../../workloads/place.ts';
 import { requirePort } from '../../workloads/ports.ts';
@@ -78,6 +80,12 @@ export const deleteDatabase = deleteEndpoint(
 );
 
 export const startDatabase = verb('start', 'Let the database run', (draft, ctx, { meta: { id } }) => {
+  const { restore } = goingOf(ctx.view, id);
+  // what it has until then is an empty volume, which goes
+  if (draft.run === 'stopped' && restore?.desired.is_new === true)
+    throw conflicting(
+      `Restore ${restore.meta.id} makes the database, which starts by itself with what is restored: wait for that, or cancel the restore`,
+    );
   // a port of a database that is stopped may be taken meanwhile
   const { project_id: projectId, server_id: serverId, exposed_port: port } = draft;
   requirePort(ctx, { id, projectId, serverId, port });

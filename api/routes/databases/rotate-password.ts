@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { goingOf } from '../../../store/new-drill.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { applicationsReferringTo } from '../../../store/referring.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { conflicting } from '../../ground/api-error.ts';
 import { Database, databases, PasswordRotation } from '../../resources/database.ts';
 import { Linked, linkTo } from '../../resources/linked.ts';
-import { applicationsReferringTo } from '../../workloads/env-references.ts';
 import { changePassword } from '../../workloads/new-database.ts';
 import { endDrills } from '../../workloads/restoring.ts';
 

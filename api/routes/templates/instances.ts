@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defined } from '../../../store/defined.ts';
+import { isDeleting } from '../../../store/resource.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import type { DriftPolicy } from '../../../store/kinds/template-instance.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -16,6 +17,7 @@ import {
 } from '../../resources/template-instance.ts';
 import type { Wanted } from '../../templates/change.ts';
 import { requireInstanceRoom } from '../../workloads/instance-room.ts';
+import { requireUnusedOutside } from '../../workloads/instance-users.ts';
 import { enterPlace, placeFrom } from '../../workloads/place.ts';
 import { referred } from '../../workloads/references.ts';
 import { getEndpoint, listEndpoint } from '../resource-endpoints.ts';
@@ -167,12 +169,15 @@ async function changeInstance(ctx: RequestContext, it: ReadonlyResource<'templat
 export const deleteTemplateInstance = defineEndpoint({
   method: 'DELETE',
   path: '/template-instances/:id',
-  summary: 'Delete what was made of a template, the last first; with keep_data=true volumes and databases stay',
+  summary:
+    'Delete what was made of a template, the last first; with keep_data=true volumes and databases stay, without it nothing else may use them',
   on: ['template_instance', 'id'],
   query: z.object({ keep_data: z.enum(['true', 'false']).optional() }),
   response: TemplateInstance,
   settle: templateInstances.settle,
   handle: async (ctx, { it, query }) => {
+    const isKept = query.keep_data === 'true' || it.desired.keep_data === true;
+    if (!isKept && !isDeleting(it)) requireUnusedOutside(ctx.view, it);
     const unit = ctx.repo.begin();
     const deleted: ReadonlyResource<'template_instance'> = unit.change(it, (draft) => {
       if (query.keep_data === 'true') draft.keep_data = true; // also of a deletion that has begun: what is left stays

@@ -45,7 +45,7 @@ export const callGitWebhook = defineEndpoint({
       return { delivery_id: known.meta.id, status: 'duplicate' as const, reason };
     }
     const found = announced(webhook.desired.provider, call);
-    const ended = endOf(found, webhook);
+    const ended = endOf(found, webhook, view);
     const unit = ctx.repo.begin();
     unit.require(webhook);
     unit.create('webhook_delivery', id, {
@@ -59,7 +59,7 @@ export const callGitWebhook = defineEndpoint({
     return ctx.commit(unit, () => ({
       delivery_id: id,
       status: ended === undefined ? ('accepted' as const) : ('ignored' as const),
-      reason: ended?.reason ?? 'The applications that follow the branch are compared with it',
+      reason: ended?.reason ?? 'The applications and syncs that follow it are compared with it',
     }));
   },
 });

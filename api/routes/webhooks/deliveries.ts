@@ -30,7 +30,7 @@ export const replayWebhookDelivery = defineEndpoint({
     unit.require(webhook);
     const { ended: _, ...desired } = plainCopy<DesiredOf<'webhook_delivery'>>(before.desired);
     // the repository of the webhook may be another one by now
-    const ended = endOf(desired, webhook);
+    const ended = endOf(desired, webhook, ctx.view);
     const made = unit.create('webhook_delivery', ctx.random.id(), {
       ...desired,
       ...(ended !== undefined && { ended }),

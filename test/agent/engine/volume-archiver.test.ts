@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { chmod, chown, link, lstat, mkdir, mkdtemp, open, readFile, readlink, rm, stat } from 'node:fs/promises';
 import { readdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -168,6 +169,22 @@ describe('an archived folder', () => {
     expect(packing.notes).toMatchObject({ changed: 1, named: ['./log: file changed as we read it'] });
     await unpacked(Buffer.concat(chunks));
     expect((await stat(join(pathOf('ours'), 'log'))).size).toBe(32 * MiB);
+  });
+
+  test('is of no use where its folder goes while it is read', async () => {
+    // more than a pipe holds, and no zeros, which would not be sent
+    await writeFile(join(pathOf('theirs'), 'first'), randomBytes(4 * MiB));
+    const packing = await archiver.pack('theirs', signal());
+    expect([archiver.isRead('theirs'), archiver.isRead('ours')]).toEqual([true, false]);
+    const read = async (): Promise<void> => {
+      for await (const _ of packing.bytes) {
+        await rm(pathOf('theirs'), { recursive: true, force: true });
+        await mkdir(pathOf('theirs'));
+      }
+    };
+    await expect(read()).rejects.toMatchObject({ code: 'backup_failed', message: /was removed while it was read/ });
+    await packing.ended;
+    expect(archiver.isRead('theirs')).toBe(false);
   });
 
   test('leaves no program behind when it is cancelled', async () => {

@@ -28,6 +28,7 @@ function previews() {
   const disk = { isFull: false, check: () => (disk.isFull ? Promise.reject(full) : Promise.resolve()) };
   const git: Git = {
     head: () => Promise.reject(gone),
+    tag: () => Promise.reject(gone),
     changes: () => Promise.reject(gone),
     follows: () => Promise.reject(gone),
     async checkout({ url }, _folder, signal) {

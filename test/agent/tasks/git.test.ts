@@ -466,6 +466,27 @@ describe('the files between two commits', () => {
   });
 });
 
+describe('the newest tag of a pattern', () => {
+  test('comes with the commit that it leads to, with a message or without', async () => {
+    const tagged = await repositories.create('tagged');
+    const first = await tagged.commit({ a: 'one' });
+    const find = (pattern: string, url = tagged.fileUrl) => open().tag({ url, pattern }, signal());
+    expect(await find('v1.*')).toEqual({ matching: 0 });
+    await tagged.tag('v1.2.0', first, 'The first one');
+    const second = await tagged.commit({ a: 'two' });
+    for (const name of ['v1.1.0', 'v1.3.0-rc.1', 'web/v1.9.0', 'v1.x']) await tagged.tag(name, second);
+    expect(await find('v1.*')).toEqual({ newest: { tag: 'v1.2.0', commit: first }, matching: 4 });
+    expect(await find('v1.*-*')).toEqual({ newest: { tag: 'v1.3.0-rc.1', commit: second }, matching: 1 });
+    expect(await find('*/v1.*')).toEqual({ newest: { tag: 'web/v1.9.0', commit: second }, matching: 1 });
+    expect(await find('v2.*')).toEqual({ matching: 0 });
+    // a branch of such a name is no tag
+    await tagged.commit({ a: 'three' }, { branch: 'v2.0.0' });
+    expect(await find('v2.*')).toEqual({ matching: 0 });
+    await expect(find('--upload-pack=x')).rejects.toMatchObject({ code: 'invalid_source' });
+    await expect(find('v1.*', `${tagged.fileUrl}x`)).rejects.toMatchObject({ code: 'repository_unreachable' });
+  });
+});
+
 describe('whether a commit follows another one', () => {
   test('is told of a history that grew, of one that was rewritten, and of what is not there', async () => {
     const grown = await repositories.create('grown');

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WireAssignment } from '../../../agent-protocol/assignment.ts';
+import { engineOf } from '../../../agent/engine/engine.ts';
 import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
 import { AgentWorld } from '../agent-world.ts';
@@ -140,6 +141,23 @@ describe('a volume', () => {
     await world.until('removed', () => world.report(data)?.phase === 'stopped');
     expect(world.engine.volumes.get(name)).toBeUndefined();
     expect(world.report(data)?.error).toBeUndefined();
+  });
+
+  test('is not removed while a backup reads it', async () => {
+    const { clock, engine, ports } = world;
+    const mock = await engineOf({ type: 'mock', clock, engine, ports });
+    let isBeingRead = true;
+    await world.stop();
+    await world.start({ engine: { ...mock, archiver: { ...mock.archiver, isRead: () => isBeingRead } } });
+    const data = volume();
+    await world.snapshot(data);
+    await world.until('there', isReady(data));
+    await world.delta([{ ...data, generation: 2, run: 'stopped' }]);
+    await world.until('it is in use', () => world.report(data)?.error?.code === 'in_use');
+    expect(engine.volumes.get(name)).toBeDefined();
+    isBeingRead = false;
+    await world.until('removed', () => world.report(data)?.phase === 'stopped', 10_000);
+    expect(engine.volumes.get(name)).toBeUndefined();
   });
 
   test('that cannot be made, looked at or removed is tried again', async () => {

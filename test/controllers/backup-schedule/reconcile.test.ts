@@ -270,3 +270,62 @@ test('nothing is tried without an interval, nor while the schedule is paused', a
   await rig.rest();
   expect(drills(rig)).toHaveLength(1);
 });
+
+test('another rule begins where the former one ended: what it would have done before is not missed', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig);
+  await pass(rig, 3 * hour);
+  await succeed(rig);
+  await pass(rig, 20 * hour);
+  const unit = rig.repo.begin();
+  unit.change(await schedule(rig), (draft) => void (draft.cron_expression = '0 * * * *'));
+  await commit(unit);
+  await rig.rest();
+  expect([backups(rig).length, (await schedule(rig)).observed?.missed]).toEqual([1, 0]);
+  await pass(rig, hour);
+  expect(backups(rig)).toHaveLength(2);
+  expect([(await schedule(rig)).observed?.phase, notified(rig)]).toEqual(['active', []]);
+});
+
+test('a backup that is being deleted holds up no other one', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig);
+  await pass(rig, 3 * hour);
+  const [first] = backups(rig);
+  const unit = rig.repo.begin();
+  unit.requestDelete((await rig.repo.get('backup', first!.meta.id))!);
+  await commit(unit);
+  await pass(rig, day);
+  expect(backups(rig).map(({ desired }) => desired.scheduled_for)).toEqual([
+    '2030-01-01T02:30:00.000Z',
+    '2030-01-02T02:30:00.000Z',
+  ]);
+});
+
+test('of failed backups the last twenty stay', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig, { cron_expression: '* * * * *' });
+  for (let n = 0; n < 26; n += 1) {
+    await pass(rig, 60_000);
+    for (const it of backups(rig))
+      if (it.observed === undefined) {
+        const own = (await rig.repo.get('backup', it.meta.id))!;
+        const finished_at = rig.clock.now().toISOString();
+        await rig.repo.observe(own, { phase: 'failed', finished_at, observedGeneration: 1, conditions: [] }, []);
+      }
+    await rig.rest();
+  }
+  // one that was completed once may be found again, also where an earlier release noted nothing of that
+  for (const it of backups(rig)
+    .filter(({ meta }) => meta.deletionRequestedAt === undefined)
+    .slice(0, 2)) {
+    const own = (await rig.repo.get('backup', it.meta.id))!;
+    const error = { code: 'missing', message: 'The bucket has no such object' };
+    const state = { phase: 'failed' as const, size_bytes: 4, finished_at: rig.clock.now().toISOString(), error };
+    await rig.repo.observe(own, { ...state, observedGeneration: 1, conditions: [] }, []);
+  }
+  rig.controllers.resync();
+  await rig.rest();
+  const staying = backups(rig).filter(({ meta }) => meta.deletionRequestedAt === undefined);
+  expect([backups(rig).length, staying.length, staying[0]]).toEqual([25, 20, backups(rig)[5]]);
+});

@@ -41,6 +41,7 @@ function controllerOf(bucket: MemoryBucket, usage?: number) {
 
 interface Asked {
   backup?: Partial<DesiredOf<'backup'>>;
+  database?: Partial<DesiredOf<'database'>>;
   /** What is not there when the backup is asked for. */
   without?: 'database' | 'server' | 'destination';
   /** Further writes of the same transaction. */
@@ -48,7 +49,7 @@ interface Asked {
 }
 
 /** A backup of a database that serves on a server that answers, to a destination that can be reached. */
-async function asked(rig: Rig, { backup = {}, without, also }: Asked = {}) {
+async function asked(rig: Rig, { backup = {}, database = {}, without, also }: Asked = {}) {
   const { repo, clock } = rig;
   const view = rig.mirror.tenant(tenant);
   const unit = repo.begin();
@@ -58,7 +59,7 @@ async function asked(rig: Rig, { backup = {}, without, also }: Asked = {}) {
     unit.create(
       'database',
       id('orders'),
-      desiredState('database', { name: 'orders', project_id: id('shop'), data_volume_id: id('data') }),
+      desiredState('database', { name: 'orders', project_id: id('shop'), data_volume_id: id('data'), ...database }),
     );
   if (without !== 'destination')
     unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store' }));
@@ -93,6 +94,7 @@ async function asked(rig: Rig, { backup = {}, without, also }: Asked = {}) {
       return found && [found.status, found.reason, found.message];
     },
     database: (phase: ObservedOf<'database'>['phase']) => observe('database', id('orders'), { phase }),
+    volume: (phase: ObservedOf<'volume'>['phase']) => observe('volume', id('notes'), { phase }),
     server: (phase: ObservedOf<'server'>['phase']) => observe('server', id('server'), { phase }),
     destination: (phase: 'reachable' | 'unreachable') =>
       observe('backup_destination', id('store'), { phase, probed_at: now, failures: 0, is_clock_off: false }),
@@ -105,7 +107,7 @@ async function asked(rig: Rig, { backup = {}, without, also }: Asked = {}) {
       await repo.change('backup', id('first'), change);
       await rig.rest();
     },
-    remove: async (kind: 'backup' | 'server' | 'database' | 'backup_destination', which: string) => {
+    remove: async (kind: 'backup' | 'server' | 'database' | 'volume' | 'backup_destination', which: string) => {
       const removal = repo.begin();
       removal.requestDelete((await repo.get(kind, which))!);
       await commit(removal);
@@ -136,7 +138,7 @@ async function asked(rig: Rig, { backup = {}, without, also }: Asked = {}) {
       for (const { message } of own()?.observed?.conditions ?? []) expect(message).not.toMatch(/\d\d:\d\d|20\d\d-/);
     },
   };
-  async function observe<K extends 'database' | 'server' | 'backup_destination' | 'assignment'>(
+  async function observe<K extends 'database' | 'volume' | 'server' | 'backup_destination' | 'assignment'>(
     kind: K,
     which: string,
     observed: ObservedOf<K>,
@@ -503,6 +505,7 @@ test.each([
   bucket.complete = async (_place, { key, id: upload }) => {
     bucket.uploads.delete(upload);
     bucket.objects.set(key, found);
+    return { bytes: result.size_bytes, etag: result.etag };
   };
   await using rig = await openRig({ controllers: [controllerOf(bucket)] });
   const it = await asked(rig);
@@ -712,14 +715,95 @@ test('the bucket is asked every day whether it still has the object; one that is
   expect([it.phase(), it.told()]).toEqual(['completed', []]);
 
   bucket.trouble = undefined;
+  const whole = bucket.objects.get(object)!;
   bucket.objects.delete(object);
   await it.pass(hour);
+  expect([it.phase(), it.condition()?.[1], it.told()]).toEqual(['completed', 'NotFound', []]);
+  await it.pass(patience.doubtMs + minute);
   expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'missing' } });
   expect(it.condition()?.[1]).toBe('Missing');
   expect(it.told()).toEqual([expect.stringContaining('backup_missing: The bucket has no such object')]);
   await it.pass(day + hour);
   await it.quiet();
   expect(it.told()).toHaveLength(1);
+
+  // it was renamed for a day
+  bucket.objects.set(object, whole);
+  await it.pass(day + hour);
+  expect([it.phase(), it.observed()?.error, it.condition()?.[1]]).toEqual(['completed', undefined, 'Completed']);
+  bucket.objects.delete(object);
+  await it.pass(patience.lookMs + minute);
+  await it.pass(patience.doubtMs + minute);
+  expect([it.phase(), it.told().length]).toEqual(['failed', 2]);
+});
+
+test('one answer that it has no such object is forgotten when the next one is another', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  const whole = bucket.objects.get(object)!;
+  bucket.objects.delete(object);
+  await it.pass(patience.lookMs + minute);
+  expect(it.condition()?.[1]).toBe('NotFound');
+  bucket.objects.set(object, whole);
+  await it.pass(patience.doubtMs + minute);
+  expect([it.phase(), it.condition()?.[1], it.told()]).toEqual(['completed', 'Completed', []]);
+});
+
+test('one that was lost for a month goes, and what its bucket has by then stays', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  const own = (await rig.repo.get('backup', id('first')))!;
+  const lost = { since: '2029-11-30T00:00:00.000Z', looked_at: now };
+  const state = { phase: 'failed' as const, size_bytes: result.size_bytes, finished_at: now, lost };
+  await rig.repo.observe(own, { ...state, observedGeneration: 1, conditions: [] }, []);
+  await it.remove('backup', id('first'));
+  expect([it.own(), bucket.objects.has(object)]).toEqual([undefined, true]);
+});
+
+test('one whose bucket names what is made of parts in its own way is completed', async () => {
+  const bucket = new MemoryBucket();
+  bucket.etagOf = () => 'of another form';
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  expect(it.observed()).toMatchObject({ phase: 'completed', etag: 'of another form' });
+});
+
+test('one of the files of a database fails once that serves from another volume, whose log is another one', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const archive = { id: id('log'), destination_id: id('store'), retention_count: 7 };
+  const it = await asked(rig, {
+    backup: { method: 'physical', archive_id: id('log') },
+    database: { archive },
+    also: (unit) =>
+      void unit.create(
+        'wal_archive',
+        id('log'),
+        desiredState('wal_archive', { database_id: id('orders'), volume_id: id('data') }),
+      ),
+  });
+  await it.report({ phase: 'running' });
+  expect(it.phase()).toBe('running');
+  await rig.repo.change('database', id('orders'), (draft) => void (draft.data_volume_id = id('restored')));
+  await rig.rest();
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'archive_ended' } });
+  expect([it.observed()?.error?.message, it.told()]).toEqual([expect.stringContaining('another volume'), []]);
+});
+
+test('one of a volume that is deleted meanwhile fails', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig, {
+    backup: { of: { kind: 'volume', id: id('notes') }, method: 'snapshot' },
+    also: (unit) => void unit.create('volume', id('notes'), desiredState('volume', { name: 'notes' })),
+  });
+  await it.volume('available');
+  await it.report({ phase: 'running' });
+  expect(it.phase()).toBe('running');
+  await it.remove('volume', id('notes'));
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'volume_gone' } });
 });
 
 test('one whose object has become another one is failed, and its deletion removes what is there', async () => {
@@ -728,6 +812,7 @@ test('one whose object has become another one is failed, and its deletion remove
   const it = await completed(rig);
   bucket.objects.set(object, { bytes: 3, etag: 'other' });
   await it.pass(patience.lookMs + minute);
+  await it.pass(patience.doubtMs + minute);
   expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'not_whole' } });
   await it.remove('backup', id('first'));
   expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);

@@ -58,7 +58,30 @@ it('the volume of a restore that has not ended is left out', async () => {
   });
 });
 
-it('what a database serves from is copied, also while the restore that made it has not ended', async () => {
+it('a former volume is left out, but not one that something mounts', async () => {
+  await using rig = await openRig();
+  const [source, clone] = [id('source'), id('clone')];
+  const place = { environment_id: source, server_id: id('one') };
+  const clone_of = { environment_id: source, server_map: {}, complete: false };
+  const unit = rig.repo.begin();
+  unit.create('environment', source, desiredState('environment'));
+  unit.create('environment', clone, desiredState('environment', { clone_of }));
+  unit.create('server', id('one'), desiredState('server'));
+  const expires_at = '2031-01-01T00:00:00.000Z';
+  unit.create('volume', id('notes'), desiredState('volume', { ...place, name: 'notes' }));
+  for (const name of ['former', 'mounted'])
+    unit.create('volume', id(name), desiredState('volume', { ...place, name, expires_at }));
+  const mounts = [{ volume_id: id('mounted'), path: '/data', read_only: false }];
+  unit.create('application', id('web'), desiredState('application', { ...place, mounts }));
+  await commit(unit);
+  await rig.rest();
+  const view = rig.mirror.tenant(tenant);
+  const { action } = planClone(view.get('environment', clone)!, view);
+  const sources = action.do === 'copy' ? action.sources.map(({ meta }) => meta.id).toSorted() : action.do;
+  expect(sources).toEqual([id('notes'), id('mounted'), id('web')].toSorted());
+});
+
+it('of the volumes of a database the one is copied that it serves from, also while the restore that made it has not ended', async () => {
   await using rig = await openRig();
   const [source, clone] = [id('source'), id('clone')];
   const place = { environment_id: source, server_id: id('one') };
@@ -85,5 +108,16 @@ it('what a database serves from is copied, also while the restore that made it h
   expect(sources()).toEqual([id('orders'), id('data')].toSorted());
   await rig.repo.change('database', id('orders'), (draft) => void (draft.data_volume_id = id('fresh')));
   await rig.rest();
-  expect(sources()).toEqual([id('orders'), id('data'), id('fresh')].toSorted());
+  expect(sources()).toEqual([id('orders'), id('fresh')].toSorted());
+
+  // its copy may come before that of the database
+  const { meta } = (await rig.repo.get('volume', id('fresh')))!;
+  const copying = rig.repo.begin();
+  const database_id = copyIdOf(clone, id('orders'));
+  const copy = desiredState('volume', { ...place, environment_id: clone, name: 'fresh', database_id });
+  const copyOf = { id: id('fresh'), revision: meta.desiredRevision };
+  copying.create('volume', copyIdOf(clone, id('fresh')), copy, { copyOf });
+  await commit(copying);
+  await rig.rest();
+  expect(planClone(view.get('environment', clone)!, view)).toMatchObject({ copied: 1, total: 2 });
 });

@@ -262,6 +262,62 @@ test('a service key goes a week after it expired, and one without an end stays',
   expect(left()).toEqual([id('endless')]);
 });
 
+/** Volumes whose end is in half a day, and what uses all of them but one. */
+async function volumesWithAnEnd(rig: Rig): Promise<void> {
+  const expires_at = new Date(rig.clock.now().getTime() + day / 2).toISOString();
+  const project = await createProject(rig.repo, 'one');
+  const place = { project_id: project, environment_id: id('env'), server_id: id('server') };
+  const mounts = (volume: string) => [{ volume_id: id(volume), path: '/data', read_only: false }];
+  await create(rig, (unit) => {
+    unit.create('environment', id('env'), environmentOf(project));
+    for (const name of ['unused', 'of-app', 'of-function'])
+      unit.create('volume', id(name), desiredState('volume', { ...place, name, expires_at }));
+    const database_id = id('db');
+    unit.create('volume', id('of-db'), desiredState('volume', { ...place, name: 'db', database_id, expires_at }));
+    unit.create(
+      'application',
+      id('web'),
+      desiredState('application', { ...place, name: 'web', mounts: mounts('of-app') }),
+    );
+    unit.create('function', id('hello'), desiredState('function', { ...place, mounts: mounts('of-function') }));
+    unit.create('database', database_id, desiredState('database', { ...place, data_volume_id: id('of-db') }));
+  });
+}
+
+const volumesThatGo = (rig: Rig) =>
+  rig.mirror
+    .tenant(tenant)
+    .list('volume')
+    .filter(({ meta }) => meta.deletionRequestedAt !== undefined)
+    .map(({ meta }) => meta.id);
+
+test('a volume that something uses does not expire', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await volumesWithAnEnd(rig);
+  await rig.clock.advance(day / 2 + limits.garbage.sweepMs);
+  await rig.rest();
+  expect(volumesThatGo(rig)).toEqual([id('unused')]);
+});
+
+test('a volume that the mirror alone takes for unused does not expire', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await volumesWithAnEnd(rig);
+  const original = rig.store.get.bind(rig.store);
+  let asked = 0;
+  rig.store.get = async (key) => {
+    // it is mounted before the store is asked, and after the mirror was
+    if (key === keys.population(tenant, 'volume', id('unused')) && ++asked === 1)
+      await rig.repo.change('application', id('web'), (draft) => {
+        draft.mounts.push({ volume_id: id('unused'), path: '/more', read_only: false });
+      });
+    return original(key);
+  };
+  await rig.clock.advance(day / 2 + 2 * limits.garbage.sweepMs);
+  await rig.rest();
+  expect(asked).toBe(1);
+  expect(volumesThatGo(rig)).toEqual([]);
+});
+
 test('of an application the newest ended operations stay, and those under way', async () => {
   await using rig = await openRig({ background: [garbage] });
   const project = await createProject(rig.repo, 'one');

@@ -92,6 +92,13 @@ it('a credential that is gone or does not open fails the build: nothing is read 
   });
 });
 
+it('an agent that cannot find tags is not asked for them', () => {
+  const call = { method: 'git.tag', repository_url: 'u', tag_pattern: 'v*' } as const;
+  expect(projection().call(call)).toEqual(call);
+  const earlier = agentCapabilities.filter((it) => it !== 'git.tags');
+  expect(() => projection(earlier).call(call)).toThrow(expect.objectContaining({ code: 'agent_outdated' }));
+});
+
 it('an agent of an earlier release is sent no build with a credential, and says what to do', async () => {
   const id = await credential('first');
   const earlier = agentCapabilities.filter((it) => it !== 'git.credentials');

@@ -50,6 +50,7 @@ async function agentOf(replica: TestReplica, server: { id: string; token: string
     images: await openImages(own.runtime, dataDir),
     build: () => Promise.reject(new Error('No build is expected')),
     gitHead: () => Promise.reject(new Error('No git is expected')),
+    gitTag: () => Promise.reject(new Error('No git is expected')),
     dockerfiles: () => Promise.reject(new Error('No git is expected')),
     gitVersion: async () => ({ major: 2, minor: 37, text: '2.37.0' }),
     repositories: () => Promise.reject(new Error('No git is expected')),

@@ -536,6 +536,21 @@ test('a database that does not serve what was restored goes back to its former v
   await it.quiet();
 });
 
+test('one whose database went back before a crash stays back', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await rig.controllers[Symbol.asyncDispose]();
+  const unit = rig.repo.begin();
+  unit.change((await rig.repo.get('database', id('orders')))!, (draft) => void (draft.data_volume_id = id('data')));
+  await commit(unit);
+  const own = (await rig.repo.get('restore', id('back')))!;
+  const state = { phase: 'switching' as const, former_volume_id: id('data'), goes_back: true as const };
+  await rig.repo.observe(own, { ...state, observedGeneration: 1, conditions: [] }, []);
+  await using _ = rig.replica('late', controllers);
+  await rig.rest();
+  expect([it.phase(), it.observed()?.error?.code, it.pointer()]).toEqual(['failed', 'not_serving', id('data')]);
+});
+
 test('one that is cancelled after the switch goes on', async () => {
   await using rig = await openRig({ controllers });
   const it = await switched(rig);

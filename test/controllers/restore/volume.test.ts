@@ -103,13 +103,14 @@ test('a function that mounts the volume mounts what was restored', async () => {
   expect(it.view.get('function', id('hello'))?.desired.mounts).toEqual([{ ...mounts[0], data_id: id('fresh') }]);
 });
 
-test('a volume that was lost gets what was restored, and what it had is removed at once', async () => {
+test('a volume that was lost gets what was restored, and what may have been put back stays as any former data', async () => {
   await using rig = await openRig({ controllers });
   const it = await asked(rig, { reason: 'DataLost' });
   await it.report(done);
   expect(it.phase()).toBe('completed');
   expect(it.volume('data')?.data_id).toBe(id('fresh'));
-  expect(it.view.get('volume', id('fresh'))?.meta.deletionRequestedAt).toBeDefined();
+  expect(it.volume('fresh')).toMatchObject({ data_id: id('data'), expires_at: expect.any(String) });
+  expect(it.view.get('volume', id('fresh'))?.meta.deletionRequestedAt).toBeUndefined();
 });
 
 test('one that failed leaves the volume as it was, and its new one is removed', async () => {

@@ -27,6 +27,9 @@ it.each<[what: string, ref: string, delivery: object, of: object, isAnnounced: b
   ['a tag of its name', 'refs/tags/main', {}, {}, false],
   ['the end of its branch', 'refs/heads/main', { deleted: true }, {}, false],
   ['the branch of another repository', 'refs/heads/main', {}, { repository_url: `${url}x` }, false],
+  ['a tag of its pattern', 'refs/tags/v1.2.0', {}, { branch: undefined, tag_pattern: 'v1.*' }, true],
+  ['another tag', 'refs/tags/v2.0.0', {}, { branch: undefined, tag_pattern: 'v1.*' }, false],
+  ['the end of a tag', 'refs/tags/v1.2.0', { deleted: true }, { branch: undefined, tag_pattern: 'v1.*' }, false],
   ['its branch while it is paused', 'refs/heads/main', {}, { is_paused: true }, false],
 ])('a push of %s announces it or not', (_what, ref, more, of, isAnnounced) => {
   const [it, delivery] = [sync(of), push(ref, more)];
@@ -47,10 +50,10 @@ it('a delivery names the syncs that look because of it', () => {
   expect(withSyncs(none, [])).toBe(none);
   expect(withSyncs(none, ['shop'])).toMatchObject({
     decision: 'evaluated',
-    reason: 'Sync shop looks at the branch',
+    reason: 'Sync shop looks at the repository',
   });
   const evaluated = { ...observed, decision: 'evaluated' as const, reason: '1 of 1 application(s) were deployed' };
   expect(withSyncs(evaluated, ['a', 'b']).reason).toBe(
-    '1 of 1 application(s) were deployed. Syncs a, b look at the branch',
+    '1 of 1 application(s) were deployed. Syncs a, b look at the repository',
   );
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   changedByHand,
+  cleared,
   conditionsOf,
   decide,
   known,
@@ -17,6 +18,7 @@ import { object } from '../../harness/objects.ts';
 const step = (key: string, more: Partial<CommitStep> = {}): CommitStep => ({
   action: 'update',
   key,
+  renamed_from: null,
   fields: [],
   loses_data: null,
   waits_for: null,
@@ -140,6 +142,13 @@ describe('the record of commits', () => {
     for (let n = 0; n < maxSyncRuns + 2; n += 1) all = withRun(all, applied);
     expect(all).toHaveLength(maxSyncRuns);
   });
+});
+
+it('a sync that lacks a tag says so by a reason of its own', () => {
+  const failed: Observed = { ...known(undefined), phase: 'failed', message: 'It has none' };
+  expect(conditionsOf({ is_paused: false }, failed)[0]?.reason).toBe('Failed');
+  expect(conditionsOf({ is_paused: false }, { ...failed, lack: 'tag' })[0]?.reason).toBe('NoMatchingTag');
+  expect(cleared({ ...failed, lack: 'tag' })).not.toHaveProperty('lack');
 });
 
 it.each(SyncPhase.options)('a sync that is %s shows why, in a form that is allowed', (phase) => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { dueOf, possibleOf, retiredOf, stateOf } from '../../../controllers/template-instance/states.ts';
+import { dueOf, leftOf, possibleOf, retiredOf, stateOf } from '../../../controllers/template-instance/states.ts';
 import type { Child, World } from '../../../controllers/template-instance/states.ts';
 import type { Progress } from '../../../store/instance-progress.ts';
 import { object } from '../../harness/objects.ts';
@@ -26,6 +26,7 @@ function world(states: States, changes: Partial<World> = {}, observed?: object):
     lack: () => undefined,
     former: () => undefined,
     obsolete: [],
+    isUsed: () => false,
     drift: [],
     ...changes,
   };
@@ -136,6 +137,16 @@ it('deletes what is not declared any more once all is up, applications before wh
   expect(retiredOf(world(up, { obsolete }))).toEqual([application]);
   expect(retiredOf(world(up, { obsolete: [volume] }))).toEqual([volume]);
   expect(stateOf(world(up, { obsolete: [volume] })).observed.phase).toBe('deploying');
+});
+
+it('leaves what others use, and deletes the rest', () => {
+  const [used, volume] = [object('volume', {}), object('volume', {})];
+  const isUsed: World['isUsed'] = ({ meta }) => meta.id === used.meta.id;
+  const it = world(up, { obsolete: [used, volume], isUsed });
+  expect([retiredOf(it), leftOf(it)]).toEqual([[volume], [used]]);
+  const former: World['former'] = ({ key }) => (key === 'b' ? used : undefined);
+  const inTheWay = world({ a: 'up' }, { obsolete: [used], former, isUsed });
+  expect([retiredOf(inTheWay), leftOf(inTheWay)]).toEqual([[], [used]]);
 });
 
 it('changes no child that something is in the way of, and says what', () => {

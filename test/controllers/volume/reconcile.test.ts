@@ -76,6 +76,15 @@ test('a volume in error is recorded and its users are notified, once', async () 
   ]);
 });
 
+test('nobody is notified of a former volume that has what was lost', async () => {
+  await using rig = await openRig({ controllers });
+  const { report, phase } = await made(rig, { expires_at: '2031-01-01T00:00:00.000Z' });
+  await report(there);
+  await report({ phase: 'failed', error: { code: 'data_lost', message: 'It was removed' } });
+  expect(phase()).toBe('error');
+  expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
+});
+
 test.each<[FailureCode, string]>([
   ['data_lost', 'DataLost'],
   ['no_space', 'NoSpace'],

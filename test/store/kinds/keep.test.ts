@@ -27,7 +27,17 @@ function faultsOf<D extends z.ZodType, O extends z.ZodType>(definition: KindDefi
   }
   for (const owner of keep.outlivesDeletionOf ?? [])
     if (!isKindName(owner)) faults.push(`${kind} outlives the deletion of what is no kind: ${owner}`);
-  return faults;
+  return [...faults, ...faultsOfUse(definition)];
+}
+
+/** What is wrong with what a kind says of that which uses its objects. */
+function faultsOfUse<D extends z.ZodType, O extends z.ZodType>({ kind, keep }: KindDefinition<string, D, O>): string[] {
+  const { usedBy } = keep;
+  if (usedBy === undefined) return [];
+  const unknown = usedBy
+    .filter((user) => !isKindName(user) || !Object.hasOwn(definitionOf(user).indexes ?? {}, kind))
+    .map((user) => `${kind} is used by what has no index ${kind}: ${user}`);
+  return 'until' in keep ? unknown : [...unknown, `${kind} has users and no end that they put off`];
 }
 
 test.each(Object.keys(kinds) as KindName[])('%s says how long its objects stay', (kind) => {
@@ -53,4 +63,15 @@ test('a history that says nothing of its end is found', () => {
     'backup has no index server, under which it is to be kept',
     'backup keeps none of its objects',
   ]);
+});
+
+test('users by which nothing is found are found', () => {
+  const plan = defineKind({
+    kind: 'backup',
+    version: 1,
+    desired: z.object({}),
+    observed: z.object({}),
+    keep: { until: () => undefined, usedBy: ['restore', 'environment'] },
+  });
+  expect(faultsOf(plan)).toEqual(['backup is used by what has no index backup: environment']);
 });

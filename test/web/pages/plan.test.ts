@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { changesOfStep, countsText, inOrder, whyForced, whyNotPlanned } from '../../../web/pages/plan/plan-words.ts';
+import {
+  changesOfStep,
+  countsText,
+  inOrder,
+  lookOfStep,
+  whyForced,
+  whyNotPlanned,
+} from '../../../web/pages/plan/plan-words.ts';
 import type { Plan, PlannedStep } from '../../../web/pages/plan/plan-words.ts';
 import { changeable } from '../../../web/pages/template-instance/change-fields.ts';
 import { driftChanges } from '../../../web/pages/template-instance/drift-changes.ts';
@@ -9,6 +16,7 @@ const step = (change: Partial<PlannedStep>): PlannedStep => ({
   kind: 'application',
   key: 'applications.web',
   name: 'web',
+  renamed_from: null,
   id: null,
   wave: 0,
   fields: [],
@@ -24,6 +32,12 @@ describe('a plan', () => {
     const steps = [step({ action: 'unchanged' }), step({}), step({ action: 'create' }), step({})];
     expect(countsText(steps)).toBe('1 new, 2 changed, 1 unchanged');
     expect(countsText([])).toBe('');
+  });
+
+  it('shows a step by which something only gets another name as a renaming', () => {
+    expect(lookOfStep(step({ renamed_from: 'web' })).word).toBe('renamed');
+    expect(lookOfStep(step({})).word).toBe('changed');
+    expect(lookOfStep(step({ action: 'replace', renamed_from: 'web' })).word).toBe('replaced');
   });
 
   it('shows values as texts, and of secrets only that they change', () => {

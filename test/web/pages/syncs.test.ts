@@ -12,12 +12,14 @@ import type { RunStep, Sync, SyncRun } from '../../../web/pages/syncs/sync-words
 const step = (action: string, key: string, ...fields: string[]): RunStep => ({
   action,
   key,
+  renamed_from: null,
   fields,
   loses_data: null,
 });
 const run = (change: Partial<SyncRun>): SyncRun => ({
   commit: 'b',
   commit_message: null,
+  tag: null,
   at: '2026-01-01T00:00:00.000Z',
   outcome: 'waiting',
   message: null,

@@ -4,7 +4,7 @@ import { FieldDiff } from '../../parts/field-diff.tsx';
 import { Checkbox } from '../../parts/inputs.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { countText } from '../template/counts.ts';
-import { actionLooks, changesOfStep, countsText, inOrder, whyForced } from './plan-words.ts';
+import { changesOfStep, countsText, inOrder, lookOfStep, whyForced } from './plan-words.ts';
 import type { Plan, PlannedStep } from './plan-words.ts';
 
 interface PlanViewProps {
@@ -69,8 +69,18 @@ interface StepProps {
 }
 
 function Step({ step, needsForce, isForced, onForce }: StepProps): VNode {
-  const { action, kind, key, name, fields, interrupts, loses_data: lost, waits_for: waits } = step;
-  const { word, tone } = actionLooks[action];
+  const {
+    kind,
+    key,
+    name,
+    renamed_from: before,
+    fields,
+    interrupts,
+    loses_data: lost,
+    waits_for: waits,
+    action,
+  } = step;
+  const { word, tone } = lookOfStep(step);
   const foreign = fields.filter(({ by_hand: byHand }) => byHand);
   const why = whyForced(step);
   const labels = action === 'create' ? { before: 'Now', after: 'Then' } : { before: 'Is', after: 'Becomes' };
@@ -79,7 +89,8 @@ function Step({ step, needsForce, isForced, onForce }: StepProps): VNode {
       <div class="row">
         <Badge tone={tone}>{word}</Badge>
         <h3>
-          {kind} {name}
+          {kind} {before !== null && `${before} → `}
+          {name}
         </h3>
         <code class="quiet">{key}</code>
       </div>

@@ -15,6 +15,14 @@ export const actionLooks: Readonly<Record<Action, { word: string; tone?: 'good' 
   delete: { word: 'deleted', tone: 'bad' },
   unchanged: { word: 'unchanged' },
 };
+/** How a step is shown: an object that only gets another name is no other one. */
+export function lookOfStep({
+  action,
+  renamed_from: before,
+}: Pick<PlannedStep, 'action' | 'renamed_from'>): (typeof actionLooks)[Action] {
+  return action === 'update' && before !== null ? { word: 'renamed', tone: 'busy' } : actionLooks[action];
+}
+
 const actions = Object.keys(actionLooks) as readonly Action[]; // the keys of the table
 
 /** How many steps do what, such as `1 new, 2 changed, 3 unchanged`. */

@@ -3,7 +3,12 @@ import type { FieldWords, FormLayout } from '../../parts/schema-form.tsx';
 const words: Readonly<Record<string, FieldWords>> = {
   name: { label: 'Name', placeholder: 'shop' },
   repository_url: { label: 'Repository', placeholder: 'https://git.example.org/shop.git' },
-  branch: { label: 'Branch', placeholder: 'main' },
+  branch: { label: 'Branch', placeholder: 'main', help: 'Empty: the tags below are followed.' },
+  tag_pattern: {
+    label: 'Tags',
+    placeholder: 'v1.*',
+    help: 'In place of a branch: the tag with the newest version is followed. * stands for any characters.',
+  },
   path: {
     label: 'Path',
     placeholder: 'deploy',
@@ -13,7 +18,7 @@ const words: Readonly<Record<string, FieldWords>> = {
   environment_id: { label: 'Environment', help: 'Where objects are that name no environment.' },
   server_id: { label: 'Server', help: 'Its agent reads the repository: the control plane runs no git.' },
   interval_seconds: {
-    label: 'Looks at the branch every',
+    label: 'Looks at the repository every',
     control: 'duration',
     placeholder: '3m',
     help: 'From 30s to 1d. A webhook makes it look at once.',
@@ -28,10 +33,13 @@ const words: Readonly<Record<string, FieldWords>> = {
     options: { warn: 'They are shown', correct: 'They are changed back' },
   },
   variables: { label: 'Variables', help: 'What stands in the files for ${vars.NAME}.' },
-  is_paused: { label: 'Begin paused', help: 'The branch is not looked at until it is resumed.' },
+  is_paused: { label: 'Begin paused', help: 'The repository is not looked at until it is resumed.' },
 };
 
-const repository = { title: 'Repository', fields: ['repository_url', 'branch', 'path', 'git_credential_id'] };
+const repository = {
+  title: 'Repository',
+  fields: ['repository_url', 'branch', 'tag_pattern', 'path', 'git_credential_id'],
+};
 const place = { title: 'Place', fields: ['environment_id', 'server_id'] };
 const values = { title: 'Values', fields: ['variables'] };
 const manner = { title: 'Manner', fields: ['interval_seconds', 'prune', 'drift'] };

@@ -140,6 +140,7 @@ function commandOf(project: Project, body: Values, names: ReadonlyMap<string, st
     ...option('project', project.name),
     ...option('repository', body['repository_url'] ?? 'URL'),
     ...option('branch', body['branch']),
+    ...option('tag-pattern', body['tag_pattern']),
     ...option('path', body['path']),
     ...option('git-credential', body['git_credential_id']),
     ...option('environment', nameOf(body['environment_id'])),

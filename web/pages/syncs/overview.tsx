@@ -13,7 +13,7 @@ import { shellQuoted } from '../../parts/request-text.ts';
 import { lookOf } from '../../parts/status-words.ts';
 import { Time } from '../../parts/time.tsx';
 import { durationValue } from '../../parts/units.ts';
-import { actionLookOf, differences, providerOf } from './sync-words.ts';
+import { actionLookOf, differences, followedBy, providerOf } from './sync-words.ts';
 import type { Sync, SyncRun } from './sync-words.ts';
 import type { TabProps } from './tab-props.ts';
 
@@ -48,12 +48,12 @@ interface WithRuns {
 
 function Commits({ it, runs }: WithRuns): VNode {
   const { commit_wanted: wanted, commit_applied: applied, pinned_commit: pinned } = it;
-  const commitFacts = (commit: string | null, none: string): VNode => {
+  const commitFacts = (commit: string | null, tag: string | null, none: string): VNode => {
     const run = commit === null ? undefined : runs.find((one) => one.commit === commit);
     if (commit === null) return <span class="quiet">{none}</span>;
     return (
       <>
-        <Id of={commit} what="commit" /> {run?.commit_message}
+        {tag !== null && <code>{tag}</code>} <Id of={commit} what="commit" /> {run?.commit_message}
         {run !== undefined && (
           <span class="quiet small">
             {' '}
@@ -67,19 +67,27 @@ function Commits({ it, runs }: WithRuns): VNode {
     <Card title="Wanted and applied">
       <Facts
         of={[
-          ['Wanted', commitFacts(wanted, `The head of ${it.branch} is not known yet`)],
-          ['Applied', commitFacts(applied, 'None is applied as a whole')],
+          [
+            'Wanted',
+            commitFacts(
+              wanted,
+              it.tag_wanted,
+              `The ${it.branch === null ? 'newest' : 'head'} of ${followedBy(it)} is not known yet`,
+            ),
+          ],
+          ['Applied', commitFacts(applied, it.tag_applied, 'None is applied as a whole')],
         ]}
       />
       {pinned !== null && (
         <>
-          <p>It is pinned to the wanted commit: later commits of the branch are not applied until it is released.</p>
+          <p>It is pinned to the wanted commit: later commits are not applied until it is released.</p>
           <Command text={`setpoint sync release ${shellQuoted(it.name)}`} />
         </>
       )}
       {wanted !== null && pinned === null && (
         <p class="quiet">
-          {wanted === applied ? 'The head of the branch is applied.' : 'The head of the branch is not applied yet.'}
+          {it.branch === null ? 'The newest tag' : 'The head of the branch'}{' '}
+          {wanted === applied ? 'is applied.' : 'is not applied yet.'}
         </p>
       )}
     </Card>
@@ -102,7 +110,9 @@ function Settings({ it }: { readonly it: Sync }): VNode {
       <Facts
         of={[
           ['Repository', <code key="repository">{it.repository_url}</code>],
-          ['Branch', <code key="branch">{it.branch}</code>],
+          it.branch === null
+            ? ['Tags', <code key="tags">{it.tag_pattern}</code>]
+            : ['Branch', <code key="branch">{it.branch}</code>],
           ['Path', it.path === '.' ? 'all of it' : <code key="path">{it.path}</code>],
           [
             'Project',
@@ -145,7 +155,7 @@ function Differences({ it, runs }: WithRuns): VNode {
           {it.status === 'in_sync'
             ? 'Nothing: all is as the commit declares it.'
             : it.commit_wanted === null
-              ? 'That is known once its branch was read.'
+              ? 'That is known once its repository was read.'
               : 'Nothing is known to differ.'}
         </p>
       ) : (

@@ -4,6 +4,7 @@ import { useConsole } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { shellQuoted } from '../../parts/request-text.ts';
+import { followedBy } from './sync-words.ts';
 import type { Sync } from './sync-words.ts';
 
 interface RollbackProps {
@@ -32,7 +33,7 @@ export function RollbackSync({ it, commit, onClose }: RollbackProps): VNode {
     <Confirm
       title={`Roll ${it.name} back to ${short}`}
       verb={`Roll back to ${short}`}
-      goes={[`What later commits of ${it.branch} declared, where ${short} declares it otherwise`]}
+      goes={[`What later commits of ${followedBy(it)} declared, where ${short} declares it otherwise`]}
       stays={[
         'Volumes and databases that it does not declare: a step that loses data waits until it is forced',
         `The sync stays with ${short} until it is released: commits that are pushed meanwhile are not applied`,

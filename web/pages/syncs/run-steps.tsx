@@ -7,12 +7,15 @@ import type { RunStep } from './sync-words.ts';
 export function RunSteps({ of, changes }: { readonly of: readonly RunStep[]; readonly changes: number }): VNode {
   return (
     <ol class="stack-tight" aria-label="Steps of the plan">
-      {of.map(({ action, key, fields }) => {
+      {of.map(({ action, key, renamed_from: before, fields }) => {
         const { word, tone } = actionLookOf(action);
         return (
           <li key={key} class="row">
             <Badge tone={tone}>{word}</Badge>
-            <code>{key}</code>
+            <code>
+              {before !== null && `${before} → `}
+              {key}
+            </code>
             {fields.length > 0 && <span class="quiet small">{fields.join(', ')}</span>}
           </li>
         );

@@ -12,7 +12,7 @@ import { countText } from '../template/counts.ts';
 import { Commit } from './commit.tsx';
 import { RollbackSync } from './rollback-sync.tsx';
 import { RunSteps } from './run-steps.tsx';
-import { formerCommits, outcomeLooks } from './sync-words.ts';
+import { followedBy, formerCommits, outcomeLooks } from './sync-words.ts';
 import type { TabProps } from './tab-props.ts';
 
 /** What became of the last commits, each with its plan. */
@@ -25,8 +25,8 @@ export function RunsTab({ it, runs, below }: TabProps): VNode {
       {runs.data === undefined && runs.error === undefined && <Skeleton label="Reading its runs" />}
       {runs.data?.length === 0 && (
         <p class="quiet">
-          None yet: the first commit of {it.branch} that is read, planned and applied is shown here, and then the last
-          20.
+          None yet: the first commit of {followedBy(it)} that is read, planned and applied is shown here, and then the
+          last 20.
         </p>
       )}
       {runs.data !== undefined && runs.data.length > 0 && (
@@ -35,7 +35,7 @@ export function RunsTab({ it, runs, below }: TabProps): VNode {
             <li key={`${run.at} ${run.commit} ${run.outcome}`} class="plan-step">
               <div class="row">
                 <StatusWord look={outcomeLooks[run.outcome]} />
-                <Commit of={run.commit} />
+                <Commit of={run.commit} tag={run.tag} />
                 <span class="grow">{run.commit_message}</span>
                 <span class="quiet small">
                   <Time at={run.at} />

@@ -22,6 +22,7 @@ import { ForceSync } from './force-sync.tsx';
 import { Overview } from './overview.tsx';
 import { RunsTab } from './runs-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';
+import { followedBy } from './sync-words.ts';
 import type { Sync } from './sync-words.ts';
 import type { TabProps } from './tab-props.ts';
 
@@ -119,13 +120,13 @@ function Verbs({ it, act, onAsk }: VerbsProps): VNode {
   };
   const release = async (): Promise<void> => {
     const isDone = await change({ pinned_commit: null });
-    if (isDone) messages.say(`${it.name} follows ${it.branch} again`);
+    if (isDone) messages.say(`${it.name} follows ${followedBy(it)} again`);
   };
   const run = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('sync', () => call(login, 'POST', '/api/v1/syncs/{id}/sync', { path, body: {} })),
     );
-    if (isDone) messages.say(`${it.name} looks at ${it.branch} now`);
+    if (isDone) messages.say(`${it.name} looks at ${followedBy(it)} now`);
   };
   const force = {
     label: 'Force…',

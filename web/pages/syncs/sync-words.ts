@@ -7,6 +7,11 @@ export type Sync = ObjectOf<'sync'>;
 export type SyncRun = components['schemas']['SyncRuns'][number];
 export type RunStep = SyncRun['steps'][number];
 
+/** What a sync follows, in words. */
+export function followedBy({ branch, tag_pattern: pattern }: Pick<Sync, 'branch' | 'tag_pattern'>): string {
+  return branch ?? `tags ${pattern ?? ''}`;
+}
+
 /** How an outcome of a commit is shown. */
 export const outcomeLooks: Readonly<Record<SyncRun['outcome'], Look>> = {
   applied: { word: 'Applied', shape: 'good' },

@@ -12,6 +12,7 @@ import { Skeleton } from '../../parts/skeleton.tsx';
 import { StatusCount } from '../../parts/status-count.tsx';
 import { lookOfStatus, statusesOf } from '../../parts/status-words.ts';
 import type { PageProps } from '../page.ts';
+import { followedBy } from './sync-words.ts';
 import { SyncsTable } from './syncs-table.tsx';
 
 /** All syncs that the reader may see: whether each project is as its repository declares it. */
@@ -27,7 +28,7 @@ export function SyncsPage({ query }: PageProps): VNode {
     (one) =>
       (values['status'] === undefined || one.status === values['status']) &&
       (values['projectId'] === undefined || one.project_id === values['projectId']) &&
-      `${one.name} ${one.repository_url} ${one.branch}`.toLowerCase().includes(text),
+      `${one.name} ${one.repository_url} ${followedBy(one)}`.toLowerCase().includes(text),
   );
   const [only, ...others] = projects;
   const into = projects.find(({ id }) => id === values['projectId']) ?? (others.length === 0 ? only : undefined);

@@ -4,6 +4,7 @@ import { Status } from '../../parts/status.tsx';
 import { lookOf, shapesByUrgency } from '../../parts/status-words.ts';
 import { Table } from '../../parts/table.tsx';
 import { Commit } from './commit.tsx';
+import { followedBy } from './sync-words.ts';
 import type { Sync } from './sync-words.ts';
 
 /** Syncs as a list, with the commits of each and what it waits for. */
@@ -43,21 +44,21 @@ export function SyncsTable({ rows }: { readonly rows: readonly Sync[] }): VNode 
         {
           id: 'commit',
           title: 'Commit',
-          cell: ({ commit_wanted: wanted, commit_applied: applied }) =>
+          cell: ({ commit_wanted: wanted, tag_wanted, commit_applied: applied, tag_applied }) =>
             wanted === applied ? (
-              <Commit of={wanted} />
+              <Commit of={wanted} tag={tag_wanted} />
             ) : (
               <>
-                {<Commit of={applied} />} → {<Commit of={wanted} />}
+                {<Commit of={applied} tag={tag_applied} />} → {<Commit of={wanted} tag={tag_wanted} />}
               </>
             ),
         },
         {
           id: 'repository',
           title: 'Repository',
-          cell: ({ repository_url: url, branch }) => (
+          cell: (one) => (
             <>
-              <code>{url}</code> <span class="quiet">{branch}</span>
+              <code>{one.repository_url}</code> <span class="quiet">{followedBy(one)}</span>
             </>
           ),
           sortBy: ({ repository_url: url }) => url,
