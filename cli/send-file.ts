@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { request as requestByHttp } from 'node:http';
-import type { IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as requestByHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { pipeline } from 'node:stream/promises';
 
 /** What a request answered. */
 export interface FileAnswer {
@@ -44,7 +44,7 @@ export async function sendFile(
       answered.abort();
       resolve(response);
     });
-    sent.once('error', reject);
+    sent.on('error', reject);
   });
   answer.catch(() => undefined); // it is awaited below
   const body = async function* (): AsyncGenerator<Uint8Array> {
@@ -52,12 +52,29 @@ export async function sendFile(
     if (size > 0) yield* file.createReadStream({ autoClose: false, end: size - 1 }) as AsyncIterable<Buffer>;
     yield Buffer.from(tail);
   };
-  await pipeline(body, sent, { signal: answered.signal }).catch(async (error: unknown) => {
-    // the answer says more, and may be on its way
-    await answer.catch(() => {
-      throw error;
+  try {
+    await write(body(), sent, answered.signal).catch(async (error: unknown) => {
+      // the answer says more, and may be on its way
+      await answer.catch(() => {
+        throw error;
+      });
     });
-  });
-  const response = await answer;
-  return { status: response.statusCode ?? 0, text: await text(response) };
+    const response = await answer;
+    return { status: response.statusCode ?? 0, text: await text(response) };
+  } finally {
+    // only now: an answer goes with its request
+    sent.destroy();
+  }
+}
+
+/** Writes a body to its end, or until `answered` aborts. @throws what `body` throws, or the error of the request */
+async function write(body: AsyncIterable<Uint8Array>, sent: ClientRequest, answered: AbortSignal): Promise<void> {
+  for await (const chunk of body) {
+    if (answered.aborted || sent.destroyed) return;
+    if (!sent.write(chunk))
+      await once(sent, 'drain', { signal: answered }).catch((error: unknown) => {
+        if (!answered.aborted) throw error;
+      });
+  }
+  if (!answered.aborted) sent.end();
 }
