@@ -106,10 +106,12 @@ export function folderArchiver(runtime: Pick<ContainerRuntime, 'volume'>, owner:
         await over();
         throw error;
       });
-      const ended = program.ended.catch(() => undefined).then(over);
+      // judged while the folder is held: who takes the bytes may be slower than tar
+      const stayed = program.ended.then(stays);
+      const ended = stayed.catch(() => undefined).then(over);
       program.input.end();
       const words = wordsOf(program.errors);
-      return { bytes: packed(program, words, stays), notes: words.notes, ended };
+      return { bytes: packed(program, words, stayed), notes: words.notes, ended };
     },
 
     async unpack(volume, source, signal) {
@@ -203,11 +205,11 @@ async function given(
   }
 }
 
-/** Passes on an archive, and requires that it was written to its end, of a folder that is still there. */
+/** Passes on an archive, and requires that it was written to its end, of a folder that was there to its end. */
 async function* packed(
   { output, ended }: PipedProgram,
   words: Words,
-  stays: () => Promise<boolean>,
+  stayed: Promise<boolean>,
 ): AsyncGenerator<Uint8Array> {
   let last: Buffer = Buffer.alloc(0);
   for await (const chunk of output as AsyncIterable<Buffer>) {
@@ -223,7 +225,7 @@ async function* packed(
   if (end.length < endBytes || end.some((byte) => byte !== 0))
     throw failed('backup_failed', 'The archive is cut: it does not end with the blocks that end one');
   // files of a folder that is being removed are told as those of one in use
-  if (!(await stays()))
+  if (!(await stayed))
     throw failed('backup_failed', 'The volume was removed while it was read, so that the archive may lack files');
 }
 
