@@ -38,27 +38,21 @@ export async function sendFile(
     },
     ...(signal !== undefined && { signal }),
   });
-  const answered = new AbortController();
+  /** Aborts once nothing is to be sent any more. */
+  const over = new AbortController();
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
-    sent.once('response', (response: IncomingMessage) => {
-      answered.abort();
-      resolve(response);
-    });
+    sent.once('response', resolve);
     sent.on('error', reject);
+    sent.once('close', () => reject(new Error('The connection was closed without an answer')));
   });
-  answer.catch(() => undefined); // it is awaited below
+  answer.catch(() => undefined).finally(() => over.abort()); // it is awaited below
   const body = async function* (): AsyncGenerator<Uint8Array> {
     yield Buffer.from(head);
     if (size > 0) yield* file.createReadStream({ autoClose: false, end: size - 1 }) as AsyncIterable<Buffer>;
     yield Buffer.from(tail);
   };
   try {
-    await write(body(), sent, answered.signal).catch(async (error: unknown) => {
-      // the answer says more, and may be on its way
-      await answer.catch(() => {
-        throw error;
-      });
-    });
+    await write(body(), sent, over.signal);
     const response = await answer;
     return { status: response.statusCode ?? 0, text: await text(response) };
   } finally {
@@ -67,14 +61,11 @@ export async function sendFile(
   }
 }
 
-/** Writes a body to its end, or until `answered` aborts. @throws what `body` throws, or the error of the request */
-async function write(body: AsyncIterable<Uint8Array>, sent: ClientRequest, answered: AbortSignal): Promise<void> {
+/** Writes a body to its end, or until `over` aborts. @throws what `body` throws */
+async function write(body: AsyncIterable<Uint8Array>, sent: ClientRequest, over: AbortSignal): Promise<void> {
   for await (const chunk of body) {
-    if (answered.aborted || sent.destroyed) return;
-    if (!sent.write(chunk))
-      await once(sent, 'drain', { signal: answered }).catch((error: unknown) => {
-        if (!answered.aborted) throw error;
-      });
+    if (over.aborted) return;
+    if (!sent.write(chunk)) await once(sent, 'drain', { signal: over }).catch(() => undefined); // `over` says so
   }
-  if (!answered.aborted) sent.end();
+  if (!over.aborted) sent.end();
 }
