@@ -71,7 +71,7 @@ export function isBusyBackup(it: Backup): boolean {
   return isStaying(it) && !hasBackupEnded(it.observed?.phase);
 }
 
-/** Nothing is backed up, as somebody wants it. */
+/** Nothing is to be backed up. */
 function isIdle({ schedule, targets }: Pick<World, 'schedule' | 'targets'>): boolean {
   return schedule.desired.is_paused || !targets.some(isWanted);
 }
@@ -81,12 +81,16 @@ function isWanted(of: BackedUp): boolean {
   return isStaying(of.it) && (of.kind === 'volume' || of.it.desired.run !== 'stopped');
 }
 
-/** Backups whose time is over, as there are enough later good ones. Pure. */
+/**
+ * Backups whose time is over, as there are enough later good ones. Pure. A run by hand ends none that came at its time:
+ * who may only make backups could end what the schedule keeps.
+ */
 export function surplusOf({ schedule, backups }: World): readonly Backup[] {
   const good = backups
     .filter(({ observed, desired }) => isGoodBackup(observed) && !desired.pinned)
     .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
-  return Object.values(Object.groupBy(good, ({ desired }) => desired.of.id)).flatMap((ofOne = []) =>
+  const alike = Object.groupBy(good, ({ desired }) => `${desired.of.id} ${desired.scheduled_for !== undefined}`);
+  return Object.values(alike).flatMap((ofOne = []) =>
     ofOne.slice(schedule.desired.retention_count).filter(({ desired }) => desired.expires_at === undefined),
   );
 }

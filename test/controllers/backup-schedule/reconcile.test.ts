@@ -107,6 +107,31 @@ test('a pinned backup stays, and counts for none of those that are to', async ()
   expect(backups(rig).map(({ desired }) => desired.expires_at === undefined)).toEqual([true, false, true]);
 });
 
+test('runs by hand end none of the backups that came at their time, and are as many as these', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig, { retention_count: 1 });
+  await pass(rig, 3 * hour);
+  await succeed(rig);
+  for (let runs = 0; runs < 3; runs += 1) {
+    const unit = rig.repo.begin();
+    const byHand = {
+      project_id: id('shop'),
+      destination_id: id('store'),
+      of: ofDatabase(id('orders')),
+      schedule_id: id('nightly'),
+      requested_at: rig.clock.now().toISOString(),
+    };
+    unit.create('backup', id(`run-${runs}`), desiredState('backup', byHand));
+    await commit(unit);
+    await succeed(rig);
+    await pass(rig, hour);
+  }
+  const kept = backups(rig).filter(({ desired }) => desired.expires_at === undefined);
+  expect(kept.map(({ meta, desired }) => desired.scheduled_for ?? meta.id).toSorted()).toEqual(
+    ['2030-01-01T02:30:00.000Z', id('run-2')].toSorted(),
+  );
+});
+
 test('after the control plane was away, one backup is made of all that were due, and the others are told', async () => {
   await using rig = await openRig({ controllers: [] });
   await prepare(rig);
