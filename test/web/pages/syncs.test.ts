@@ -6,6 +6,7 @@ import {
   losesData,
   lossOf,
   providerOf,
+  withOneFollowed,
 } from '../../../web/pages/syncs/sync-words.ts';
 import type { RunStep, Sync, SyncRun } from '../../../web/pages/syncs/sync-words.ts';
 
@@ -102,4 +103,22 @@ it.each([
   ['', 'generic'],
 ])('takes the provider of %s to be %s', (repository, provider) => {
   expect(providerOf(repository)).toBe(provider);
+});
+
+describe('what a sync follows', () => {
+  const branch = { branch: 'main', tag_pattern: null };
+
+  it('is the one that was entered last: a branch or tags', () => {
+    expect(withOneFollowed(branch, { ...branch, tag_pattern: 'v' })).toEqual({ branch: null, tag_pattern: 'v' });
+    const tags = { branch: null, tag_pattern: 'v*' };
+    expect(withOneFollowed(tags, { ...tags, branch: 'm' })).toEqual({ branch: 'm', tag_pattern: null });
+  });
+
+  it('stays what it is where something else is entered, or one of them is emptied', () => {
+    for (const next of [
+      { ...branch, name: 'shop' },
+      { ...branch, branch: null },
+    ])
+      expect(withOneFollowed(branch, next)).toEqual(next);
+  });
 });

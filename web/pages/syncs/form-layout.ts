@@ -3,7 +3,7 @@ import type { FieldWords, FormLayout } from '../../parts/schema-form.tsx';
 const words: Readonly<Record<string, FieldWords>> = {
   name: { label: 'Name', placeholder: 'shop' },
   repository_url: { label: 'Repository', placeholder: 'https://git.example.org/shop.git' },
-  branch: { label: 'Branch', placeholder: 'main', help: 'Empty: the tags below are followed.' },
+  branch: { label: 'Branch', placeholder: 'main' },
   tag_pattern: {
     label: 'Tags',
     placeholder: 'v1.*',

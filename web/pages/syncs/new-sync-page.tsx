@@ -25,6 +25,7 @@ import type { PageProps } from '../page.ts';
 import { shownPath, useBodyFields } from '../served-fields.ts';
 import { newSyncLayout } from './form-layout.ts';
 import { useSyncControls } from './sync-controls.tsx';
+import { withOneFollowed } from './sync-words.ts';
 
 /** Makes a sync of a project; it looks at its branch at once. */
 export function NewSyncPage({ params }: PageProps): VNode {
@@ -117,7 +118,7 @@ function Creation({ project, fields }: { readonly project: Project; readonly fie
           fields={fields}
           layout={newSyncLayout}
           values={form.values}
-          onChange={form.setValues}
+          onChange={(next) => form.setValues(withOneFollowed(form.values, next))}
           faults={form.faults}
           custom={controls}
         />

@@ -19,6 +19,7 @@ import type { BodyOf } from '../body-of.ts';
 import { shownPath, useBodyFields } from '../served-fields.ts';
 import { syncSettingsLayout } from './form-layout.ts';
 import { useSyncControls } from './sync-controls.tsx';
+import { withOneFollowed } from './sync-words.ts';
 import type { Sync } from './sync-words.ts';
 import type { TabProps } from './tab-props.ts';
 
@@ -88,7 +89,7 @@ function Editor({ it, below, fields }: EditorProps): VNode {
           fields={fields}
           layout={syncSettingsLayout}
           values={form.values}
-          onChange={form.setValues}
+          onChange={(next) => form.setValues(withOneFollowed(form.values, next))}
           faults={form.faults}
           custom={controls}
         />

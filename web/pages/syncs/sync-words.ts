@@ -1,6 +1,7 @@
 import type { components } from '../../api-types.d.ts';
 import type { ObjectOf } from '../../model.ts';
 import type { Look } from '../../parts/status-words.ts';
+import type { Values } from '../../parts/schema-form.tsx';
 import { actionLooks } from '../plan/plan-words.ts';
 
 export type Sync = ObjectOf<'sync'>;
@@ -10,6 +11,14 @@ export type RunStep = SyncRun['steps'][number];
 /** What a sync follows, in words. */
 export function followedBy({ branch, tag_pattern: pattern }: Pick<Sync, 'branch' | 'tag_pattern'>): string {
   return branch ?? `tags ${pattern ?? ''}`;
+}
+
+/** A form after a change of it: a branch that is entered empties the tags, and tags empty the branch. */
+export function withOneFollowed(before: Values, next: Values): Values {
+  const isEntered = (name: string): boolean => Boolean(next[name]) && next[name] !== before[name];
+  if (isEntered('tag_pattern')) return { ...next, branch: null };
+  if (isEntered('branch')) return { ...next, tag_pattern: null };
+  return next;
 }
 
 /** How an outcome of a commit is shown. */
