@@ -25,6 +25,7 @@ import { badRequest, conflicting } from '../ground/api-error.ts';
 import type { ApiError } from '../ground/api-error.ts';
 import type { Plan, PlannedStep } from '../resources/plan.ts';
 import type { MountingWorkload } from '../resources/volume.ts';
+import { hasTrustedAuthor } from '../rights/own-templates.ts';
 import { planChange } from '../templates/change.ts';
 import { newInstance } from '../templates/plan.ts';
 import { unsealEnv } from '../workloads/application-env.ts';
@@ -64,8 +65,10 @@ export interface Applying extends Manager {
   force: readonly string[];
   /** What others changed of what the manager alone declares is changed back without being forced. */
   corrects?: boolean | undefined;
-  /** Applications whose source no deployment has are deployed. */
+  /** Applications whose source no deployment has, and functions without their version, are deployed. */
   deploys: boolean;
+  /** Those that a person has stopped, too: a deployment starts them. */
+  startsStopped: boolean;
   isDryRun: boolean;
 }
 
@@ -341,7 +344,7 @@ class Pass {
     const update = { ...this.#defaults(live, fields), ...spec, ...ids, ...labels, ...named, source_type, ...env };
     if (isMounting(volumes, former)) await this.#mount(unit, live, volumes ?? []);
     const mounted = unit.change(live, () => undefined);
-    const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#asked.deploys });
+    const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#deploys(live) });
     this.#changed(unit, it, { live, changed, fields });
   }
 
@@ -382,9 +385,16 @@ class Pass {
     });
     const { project_id: projectId, server_id: serverId, exposed_port: port } = changed.desired;
     if (port !== live.desired.exposed_port) requirePort(ctx, { id: live.meta.id, projectId, serverId, port });
-    if (this.#asked.deploys && !isVersionOf(ctx.view, changed)) addVersion(ctx, unit, changed);
+    if (this.#deploys(live) && !isVersionOf(ctx.view, changed)) addVersion(ctx, unit, changed);
     this.#label(unit, live, it);
     this.#changed(unit, it, { live, changed, fields });
+  }
+
+  /** Whether what is there gets a deployment, or a version, of what is declared now. One that never ran was stopped by nobody. */
+  #deploys(live: ReadonlyResource<'application'> | ReadonlyResource<'function'>): boolean {
+    const { deploys, startsStopped } = this.#asked;
+    const hasRun = 'trigger' in live.desired ? live.desired.version_id : live.desired.deployment_id;
+    return deploys && (startsStopped || live.desired.run === 'running' || hasRun === undefined);
   }
 
   async #templateInstance(unit: Unit, it: DeclaredOf<'TemplateInstance'>): Promise<void> {
@@ -417,9 +427,7 @@ class Pass {
     this.#requireServer(it, live, place);
     this.#declare(it, live);
     const planned = await planChange(ctx, live, place, {
-      template_id: template.meta.id,
-      template_name: template.desired.name,
-      content: template.desired.content,
+      ...this.#textOf(it, live, template),
       variables: live.desired.variables,
       given: variables,
     });
@@ -446,6 +454,26 @@ class Pass {
       interrupts: words('interrupts'),
       loses_data: words('loses_data'),
     });
+  }
+
+  /**
+   * The text that an instance follows. Any user may change a template of theirs, and take a name that is free: what they
+   * write then runs with the rights of who declares the instance only once that is forced.
+   */
+  #textOf(
+    it: DeclaredOf<'TemplateInstance'>,
+    { desired }: ReadonlyResource<'template_instance'>,
+    template: ReadonlyResource<'template'>,
+  ): { template_id: string; template_name: string; content: string } {
+    const { principal, view } = this.#ctx;
+    const { template_id, template_name, content } = desired;
+    const isNamedAnew = foldName(it.spec.template) !== foldName(template_name);
+    const isTaken =
+      isNamedAnew || hasTrustedAuthor(principal, template, view) || this.#asked.force.includes(this.#keyOf(it));
+    // an instance of an earlier release has no text of its own
+    return isTaken || content === undefined
+      ? { template_id: template.meta.id, template_name: template.desired.name, content: template.desired.content }
+      : { template_id, template_name, content };
   }
 
   /** The variables with those that others have set, which an update replaces as a whole. */

@@ -92,7 +92,8 @@ async function apply(services: Services, asked: CommitToApply, read: ReadCommits
   const { applyObjects } = await import('../declared/apply.ts');
   const ctx = contextFor(services, asked, project);
   const of = { project, environment, objects, manager, set: manager, prune, force, corrects, isDryRun };
-  return applyObjects(ctx, { ...of, deploys: true });
+  // a person has stopped what is stopped: a commit starts none, as a push does not
+  return applyObjects(ctx, { ...of, deploys: true, startsStopped: false });
 }
 
 /** What a request with the key of the sync would get. @throws ApiError FORBIDDEN */

@@ -1,3 +1,4 @@
+import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Principal } from '../auth/principal.ts';
 import { forbidden } from '../ground/api-error.ts';
@@ -9,4 +10,13 @@ export function requireOwnTemplate(principal: Principal, { desired }: ReadonlyRe
   throw forbidden(
     'Not allowed: a template is changed by its author. Ask its author or an admin of the tenant, or make one of your own',
   );
+}
+
+/** Whether nobody but the caller and admins of the tenant may change the text of a template. */
+export function hasTrustedAuthor(
+  { user }: Principal,
+  { desired }: ReadonlyResource<'template'>,
+  view: TenantView,
+): boolean {
+  return desired.author_id === user.meta.id || view.get('user', desired.author_id)?.desired.role !== 'user';
 }

@@ -48,7 +48,8 @@ export const applyDeclared = defineEndpoint({
     const { readDeclared } = await import('../declared/read.ts');
     const { applyObjects } = await import('../declared/apply.ts');
     const objects = readDeclared(body.content);
-    return applyObjects(ctx, { project, objects, manager, set, prune, force, deploys: deploy, isDryRun });
+    const of = { project, objects, manager, set, prune, force, deploys: deploy, startsStopped: true, isDryRun };
+    return applyObjects(ctx, of);
   },
 });
 

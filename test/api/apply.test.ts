@@ -255,6 +255,28 @@ describe('what is declared', () => {
     );
   });
 
+  it('as an instance of a template that another user wrote keeps its text until that is forced', async () => {
+    const at = await place();
+    const text = (image: string): string =>
+      `apiVersion: setpoint/v1\nkind: Template\napplications:\n  - {name: web, image_url: ${image}}\n`;
+    const author = await world.user();
+    await author.post('/projects', { name: 'own' });
+    const { data: template } = await author.post('/templates', { name: 'cache', content: text('cache:1') });
+    const cache = object('TemplateInstance', 'cache', 'template: cache');
+    expect((await at.apply(cache)).status).toBe(200);
+    const unchanged = { 'template_instances.cache': 'unchanged' };
+    expect((await author.put(`/templates/${template.id}`, { content: text('evil:1') })).status).toBe(200);
+    expect(actions((await at.apply(cache)).data)).toEqual(unchanged);
+    // its name is free then, and anybody may take it
+    expect((await author.delete(`/templates/${template.id}`)).status).toBe(204);
+    expect((await author.post('/templates', { name: 'cache', content: text('evil:2') })).status).toBe(201);
+    expect(actions((await at.apply(cache)).data)).toEqual(unchanged);
+    const { data } = await at.apply(cache, { force: ['template_instances.cache'] });
+    expect(data.steps).toMatchObject([
+      { action: 'update', fields: [{ field: 'applications.web.image_url', before: 'cache:1', after: 'evil:2' }] },
+    ]);
+  });
+
   it('with a password for a domain is the same the second time', async () => {
     const at = await place();
     const web = (password: string): string =>

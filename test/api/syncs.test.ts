@@ -403,6 +403,21 @@ it('syncs of two branches of a repository keep the files of both', { tags: [long
   expect(called('repository.read')).toBe(2);
 });
 
+it('what a person has stopped follows a commit, and is not started by it', async () => {
+  const at = await place();
+  const first = await commit(at, { 'deploy/web.yaml': web('web:1') });
+  const id = await made(at);
+  await reaches(id, 'in_sync', first);
+  const app = (await named('applications', at, 'web')).id;
+  expect((await owner.post(`/applications/${app}/stop`)).status).toBe(200);
+  const second = await commit(at, { 'deploy/web.yaml': web('web:2') });
+  await run(id);
+  await reaches(id, 'in_sync', second);
+  expect((await owner.get(`/applications/${app}`)).data.image_url).toBe('web:2');
+  expect((await world.repo.get('application', app))?.desired.run).toBe('stopped');
+  expect((await owner.get(`/applications/${app}/deployments`)).data).toHaveLength(1);
+});
+
 it('an object that a commit gives another name is renamed, and keeps its data', async () => {
   const at = await place();
   const first = await commit(at, { 'deploy/files.yaml': files });
