@@ -1,4 +1,5 @@
 import type { DeepReadonly } from './deep-readonly.ts';
+import type { TenantView } from './mirror.ts';
 import { enabledIngress } from './kinds/server-ingress.ts';
 import type { ServerIngress } from './kinds/server-ingress.ts';
 
@@ -26,6 +27,32 @@ export function generatedHost(app: App, server: Server): string | undefined {
 /** Whether the host is that domain or below it. */
 export function isBelow(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
+}
+
+/** An application that is there or is about to be made. */
+interface Holder {
+  id: string | undefined;
+  projectId: string;
+  serverId: string;
+}
+
+/**
+ * The first of the hosts that an application of another project has on the server. Paths of a host share its visitors and
+ * their cookies, so that a host belongs to the project that has it first. What the application has already stays.
+ */
+export function hostOfOthers(
+  view: TenantView,
+  { id, projectId, serverId }: Holder,
+  hosts: readonly string[],
+): string | undefined {
+  const all = view.by('application', 'server', serverId);
+  const own = all.find(({ meta }) => meta.id === id)?.desired.domains ?? [];
+  const others = all.filter(({ desired }) => desired.project_id !== projectId);
+  return hosts.find(
+    (host) =>
+      own.every((one) => one.host !== host) &&
+      others.some(({ desired }) => desired.domains.some((one) => one.host === host)),
+  );
 }
 
 /** The addresses by which an application is reached. */

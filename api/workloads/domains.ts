@@ -2,10 +2,9 @@ import { defined } from '../../store/defined.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { Domain, domainName } from '../../store/kinds/domain.ts';
 import { internalId } from '../../store/kinds/internal-id.ts';
-import { enabledIngress } from '../../store/kinds/server-ingress.ts';
 import type { ServerIngress } from '../../store/kinds/server-ingress.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { isBelow } from '../../store/routed-hosts.ts';
+import { hostOfOthers, isBelow } from '../../store/routed-hosts.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
 import type { DomainInput } from '../resources/domain.ts';
@@ -30,7 +29,8 @@ export async function domainsFrom(
   of: Of,
 ): Promise<Domain[] | undefined> {
   if (sent === undefined) return undefined;
-  const wildcard = enabledIngress(ctx.view.get('server', of.serverId)?.desired)?.wildcard_domain;
+  // an ingress that is off gives these names again once it is on
+  const wildcard = ctx.view.get('server', of.serverId)?.desired.ingress?.wildcard_domain;
   const seen = new Set<string>();
   const domains: Domain[] = [];
   for (const [index, one] of (sent ?? []).entries()) {
@@ -64,7 +64,7 @@ function requireHost(view: TenantView, domains: readonly Domain[], of: Of & { fi
   const others = view
     .by('application', 'server', of.serverId)
     .filter(({ meta, desired }) => meta.id !== of.id && desired.domains.some((one) => one.host === host));
-  if (before.length === 0 && others.some(({ desired }) => desired.project_id !== of.projectId)) {
+  if (hostOfOthers(view, { id: of.id, projectId: of.projectId, serverId: of.serverId }, [host]) !== undefined) {
     const message = `${host} is used: a host of a server belongs to one project`;
     throw conflicting(message, [{ field: `${of.field}.host`, reason: 'used', message }]);
   }

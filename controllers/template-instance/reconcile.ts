@@ -26,6 +26,7 @@ import { plainCopy } from '../../store/plain-copy.ts';
 import { portOwner } from '../../store/port-owner.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { hostOfOthers } from '../../store/routed-hosts.ts';
 import type { SealComparer } from '../../store/seal.ts';
 import { serverLack } from '../../store/server-room.ts';
 import { servingDeployment } from '../../store/serving.ts';
@@ -274,8 +275,19 @@ function nameLack(view: TenantView, { kind, id, desired }: Coming, become: 'made
     ...view.by(kind, 'server', desired.server_id),
   ];
   const holder = others.find((it) => it.meta.id !== id && namesOf(kind, it.desired).some((name) => wanted.has(name)));
-  if (holder === undefined) return undefined;
-  const message = `${kind} ${desired.name} cannot be ${become} as another ${kind}, ${holder.desired.name}, has its name or one of its domains: rename or delete that`;
+  const cannot = `${kind} ${desired.name} cannot be ${become} as`;
+  if (holder !== undefined) {
+    // what other projects have is not told
+    const other =
+      holder.desired.project_id === desired.project_id ? `, ${holder.desired.name},` : ' of another project';
+    const message = `${cannot} another ${kind}${other} has its name or one of its domains: rename or delete that`;
+    return { reason: 'NameTaken', message };
+  }
+  const { project_id: projectId, server_id: serverId } = desired;
+  const hosts = 'domains' in desired ? desired.domains.map(({ host }) => host) : [];
+  const host = hostOfOthers(view, { id, projectId, serverId }, hosts);
+  if (host === undefined) return undefined;
+  const message = `${cannot} ${host} is used: a host of a server belongs to one project. Give it another domain`;
   return { reason: 'NameTaken', message };
 }
 

@@ -180,6 +180,9 @@ describe('a wildcard domain', () => {
     expect((await create([{ host: 'other.apps.example.test' }])).status).toBe(400);
     expect((await create([{ host: 'a.b.test', tls: 'off' }])).data.urls).toEqual(['http://a.b.test/']);
     expect((await owner.put(server, { ingress: { wildcard_domain: 'b.test' } })).status).toBe(409);
+    // it has these names again once it is on
+    expect((await owner.put(server, { ingress: { enabled: false } })).status).toBe(200);
+    expect((await create([{ host: 'other.apps.example.test' }])).status).toBe(400);
     expect((await owner.put(server, { ingress: null })).data.ingress).toBeNull();
   });
 });

@@ -502,6 +502,37 @@ describe('a change', () => {
     });
   });
 
+  it('to a host that another project has by now takes no path of it', async () => {
+    const name = `site-${++number}`;
+    const domain = '    domains: [{host: theirs.example.test, path: /login, tls: "off"}]';
+    const site = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'applications:',
+      '  - name: web',
+      '    image_url: web:1',
+    ];
+    const of = (await owner.post('/templates', { name, content: [...site, domain].join('\n') })).data.id;
+    const place = await world.place(owner);
+    const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+    const made = (await owner.post(`/templates/${of}/instantiate`, { ...fields, name: 'site' })).data;
+    const web = made.children[0].id;
+    await isThere('application', web);
+    expect((await owner.put(`/applications/${web}`, { domains: [] })).status).toBe(200);
+    const theirs = (await owner.post('/projects', { name: `theirs-${number}` })).data.id;
+    const environment_id = (await owner.post(`/projects/${theirs}/environments`, { name: 'live' })).data.id;
+    const app = { ...fields, project_id: theirs, environment_id, name: 'shop', source_type: 'image', image_url: 'a:1' };
+    const domains = [{ host: 'theirs.example.test', tls: 'off' }];
+    expect((await owner.post('/applications', { ...app, domains })).status).toBe(201);
+    expect((await owner.put(`/template-instances/${made.id}`, { drift: 'correct' })).status).toBe(200);
+    const ready = async () => (await owner.get(`/template-instances/${made.id}`)).data.conditions[0];
+    await until('it says so', async () => (await ready()).reason === 'NameTaken');
+    expect((await ready()).message).toContain('theirs.example.test is used: a host of a server belongs to one project');
+    expect((await ready()).message).not.toContain('shop');
+    expect((await owner.get(`/applications/${web}`)).data.domains).toEqual([]);
+    expect((await owner.put(`/template-instances/${made.id}`, { template_id: of })).status).toBe(409);
+  });
+
   it('by hand is shown field by field, and changed back where that is asked for', async () => {
     const it = await notes();
     await owner.put(`/applications/${it.child.web}`, { image_url: 'notes:mine', memory_limit: '1g' });
