@@ -7,17 +7,20 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 const finalRetryMs = 30_000;
 /** After this number of failed tries, a failure is reported as final. */
 const triesUntilFinal = 3;
+/** As many for an image, which take a minute: a registry that restarts, or that asks for patience, is back by then. */
+const pullsUntilFinal = 7;
 
 /** Makes the failure of a step. Pure. Errors of the machine itself are reported without their details. */
 export function stepFailure(step: string, error: unknown, before: Failure | undefined, now: number): Failure {
   const tries = (before?.tries ?? 0) + 1;
   const { code, message, retryable } = reportable(error);
+  const most = step === 'resolveImage' ? pullsUntilFinal : triesUntilFinal;
   return {
     step,
     code,
     message,
     // A loss of the engine is never final: it shows nothing about the step.
-    final: !retryable || (tries >= triesUntilFinal && !isAway(error)),
+    final: !retryable || (tries >= most && !isAway(error)),
     tries,
     until: now + (retryable ? backoffMs(tries) : Math.max(finalRetryMs, backoffMs(tries))),
   };

@@ -34,6 +34,8 @@ test('a failed step is tried again later and later, and reported without details
   const third = stepFailure('create', retryable, stepFailure('create', retryable, first, 2_000), 4_000);
   expect(third).toMatchObject({ final: true, tries: 3, until: 8_000 });
   const final = new RuntimeFailure('image_not_found', 'None', { retryable: false });
+  const pulls = (tries: number) => ({ ...first, step: 'resolveImage', tries });
+  expect([5, 6].map((tries) => stepFailure('resolveImage', retryable, pulls(tries), 0).final)).toEqual([false, true]);
   expect(stepFailure('create', final, undefined, 0)).toMatchObject({ final: true, until: 30_000 });
   const full = new Error('Cannot append to /secret/path', { cause: Object.assign(new Error(), { code: 'ENOSPC' }) });
   expect(stepFailure('create', full, undefined, 0)).toMatchObject({
