@@ -71,6 +71,7 @@ function point(unit: Pick<Unit, 'change'>, it: Application, id: string) {
     number = draft.next_deployment_number;
     draft.next_deployment_number = number + 1;
     draft.deployment_id = id;
+    if (draft.run === 'stopped') draft.starts_from = number;
     setToRun(draft);
   });
   return { number, desired };

@@ -147,6 +147,7 @@ export async function startUp(
       'All of its services have come to their end, and each runs once per deployment: deploy it again to run them',
     );
   const next = unit.change(it, (draft) => {
+    if (before === 'stopped') delete draft.starts_from;
     setToRun(draft);
     if (again) draft.restart_token = ctx.random.id();
   });
@@ -185,10 +186,11 @@ export function activeOf(it: Application, view: TenantView): Deployment | undefi
   return target !== undefined && isUnfinished(target) && !target.desired.cancel_requested ? target : undefined;
 }
 
-/** The deployment under way, if it is not beyond building and has the same source and configuration. */
+/** The deployment under way with the same source and configuration, if no server has read its source yet. */
 function sameUnderWay(it: Application, view: TenantView): Deployment | undefined {
   const active = activeOf(it, view);
-  if (active === undefined || active.observed?.phase === 'deploying') return undefined;
+  // what was pushed since a build began is not in it
+  if (active === undefined || (active.observed?.phase ?? 'queued') !== 'queued') return undefined;
   const { source, commit, config, rollback_of } = active.desired;
   // The branch may have moved on since a comparison found the commit of that deployment.
   const isSame =

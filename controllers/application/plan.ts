@@ -10,11 +10,12 @@ import { isWanted } from '../rollout/slots.ts';
 import { planVolumes } from './composed.ts';
 import { instanceDesired } from './instance.ts';
 import type { Deployment, World } from './world.ts';
-import { isActive, rollingOut } from './world.ts';
+import { isActive, isKeptStopped, rollingOut } from './world.ts';
 
 /**
  * The writes that bring the instances one step nearer to the application. Pure. A deployment that ended without success
- * gets no new instance; the last success, or a target that has not ended, may serve.
+ * gets no new instance; the last success, or a target that has not ended, may serve. A last success that was stopped
+ * before the target was asked for is not started for it.
  */
 export function plan(world: World): Action[] {
   const { app, server, serving, target, slots } = world;
@@ -22,7 +23,7 @@ export function plan(world: World): Action[] {
   if (server === undefined) return [];
   // an instance would begin with an empty folder; those without the mount go on meanwhile
   if (app.desired.run === 'running' && uncopied(world.mounted) !== undefined) return [];
-  const goal = rollingOut(world) ?? serving;
+  const goal = rollingOut(world) ?? (isKeptStopped(world) ? undefined : serving);
   const mayServe = [serving, target !== undefined && isActive(target) ? target : undefined].flatMap((it) =>
     it === undefined ? [] : servicesOf(app, it),
   );
@@ -65,6 +66,7 @@ function planService(world: World, { name, goal, services, mayServe }: Part): Ac
     run: app.desired.run,
     replicas: service?.replicas ?? 0,
     surge: isExclusive ? 0 : releaseOf(app.desired).maxSurge,
+    exclusive: isExclusive,
     restartToken: service?.restartToken,
     goal:
       goal === undefined

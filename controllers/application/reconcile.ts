@@ -12,7 +12,7 @@ import { endingCertificates, planRoutes, readRoutes, routeConditions } from './r
 import type { RoutesWorld } from './routes.ts';
 import { awaited, conditionsOf, isChanging, isUnready, observe, stateOf } from './states.ts';
 import type { App, World } from './world.ts';
-import { readWorld } from './world.ts';
+import { isActive, isKeptStopped, readWorld } from './world.ts';
 
 export interface ApplicationSettings {
   /** A running application without a ready instance is in error after that many milliseconds. */
@@ -59,6 +59,7 @@ export function applicationController(settings: ApplicationSettings): Controller
       const lost = lostImageOf(world);
       if (lost !== undefined && mayBuild(it, lost, ctx)) await buildAgain(world, lost, ctx);
       await perform(ctx, plan(world));
+      await stopAgain(world, ctx);
       const routes = readRoutes(it, ctx.view);
       await perform(ctx, planRoutes(routes));
       await notifyUsers(world, ctx);
@@ -87,6 +88,23 @@ export function applicationController(settings: ApplicationSettings): Controller
     const grace = before === 'running' || before === 'error' ? settings.unreadyGraceMs : settings.startDeadlineMs;
     return grace - lasted;
   }
+}
+
+/** An application that was stopped is so again where the deployment that was to start it has failed or was cancelled. */
+async function stopAgain(world: World, ctx: Context): Promise<void> {
+  const { app, target } = world;
+  if (app.desired.run === 'stopped' || target === undefined || isActive(target) || !isKeptStopped(world)) return;
+  await ctx.amend(
+    'application',
+    app.meta.id,
+    (draft) => {
+      // a start meanwhile takes what served
+      if (draft.deployment_id === target.meta.id && draft.starts_from !== undefined) draft.run = 'stopped';
+    },
+    { audited: 'controller application' },
+  );
+  const message = `Deployment ${target.desired.number} does not serve: the application is stopped, as it was before. Start it to run what served last`;
+  ctx.event(app, { type: 'warning', reason: 'StoppedAgain', message });
 }
 
 /** Reasons that come from a deployment: its own controller records them as events of the application, too. */

@@ -53,3 +53,8 @@ export function isActive(it: Deployment): boolean {
 export function rollingOut(world: Pick<World, 'target'>): Deployment | undefined {
   return world.target?.observed?.phase === 'deploying' ? world.target : undefined;
 }
+
+/** Whether what served is to stay stopped, as a person wants it, until what was asked for since serves. */
+export function isKeptStopped({ app, serving }: Pick<World, 'app' | 'serving'>): boolean {
+  return serving !== undefined && serving.desired.number < (app.desired.starts_from ?? 0);
+}

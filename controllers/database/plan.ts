@@ -26,6 +26,7 @@ function planEngine(world: World): Action[] {
     run: desired.run,
     replicas: 1,
     surge: 0,
+    exclusive: false,
     restartToken: desired.restart_token,
     goal: {
       id: desired.data_volume_id,

@@ -38,6 +38,7 @@ export function planPooler(world: World): Action[] {
     run: desired.run,
     replicas: 1,
     surge: 0,
+    exclusive: false,
     restartToken: poolerToken(world),
     goal: pooler && {
       id: meta.id,

@@ -4,6 +4,7 @@ import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Action } from './actions.ts';
 import {
+  hasImage,
   isDone,
   isDraining,
   isLive,
@@ -31,9 +32,14 @@ export interface Rollout {
   replicas: number;
   /**
    * Instances beyond `replicas` that may live while others take their place. With 0 the older instances end before one
-   * of the new version starts, as an exclusive mount demands.
+   * of the new version starts.
    */
   surge: number;
+  /**
+   * The instances write to a volume, so that their agent runs one at a time. Those of the new version are assigned beside
+   * the older ones, which end once the images of these are on the server. There is no surge then.
+   */
+  exclusive: boolean;
   restartToken: string | undefined;
   /** The version to bring up; `undefined`: there is none, and what runs goes on. */
   goal: Version | undefined;
@@ -46,7 +52,7 @@ export interface Rollout {
 /**
  * The writes that bring the instances one step nearer to what shall run. Pure.
  *
- * Never starts more than `replicas + surge` live instances. Those that only end their open connections do not count as
+ * Never starts more than `replicas + surge` live instances, of any version, and of the goal alone where they are exclusive. Those that only end their open connections do not count as
  * long as they are at most `replicas`, unless there is no surge. With a surge it stops or replaces a ready instance only
  * while as many ready ones as `replicas` remain: one of an older version when a successor is stable, one of the goal when
  * another one beyond `replicas` covers it meanwhile. A stopped service starts nothing.
@@ -63,7 +69,11 @@ export function plan(rollout: Rollout): Action[] {
 
   const own = staying.filter((it) => it.desired.version === goal.id);
   const others = staying.filter((it) => it.desired.version !== goal.id);
-  const older = rollout.surge === 0 ? [] : needed(rollout, own, others);
+  const older = rollout.exclusive
+    ? unprepared(rollout, own, others)
+    : rollout.surge === 0
+      ? []
+      : needed(rollout, own, others);
   const renewals = renewalsOf(rollout, goal, own);
   const { kept, lacking } = coversOf(rollout, own, renewals);
   const goes = (it: Assignment): boolean => !older.includes(it) && !kept.includes(it);
@@ -94,6 +104,13 @@ function needed({ replicas, mayServe }: Rollout, own: readonly Assignment[], oth
   const serving = candidates.filter(isReady).slice(0, unproven);
   const hopeful = candidates.filter((it) => !isReady(it)).slice(0, Math.max(0, uncovered - serving.length));
   return [...serving, ...hopeful];
+}
+
+/** Instances of other versions that stay up, as their successors have no image yet, and may never have one. */
+function unprepared({ replicas, mayServe }: Rollout, own: readonly Assignment[], others: readonly Assignment[]) {
+  const successors = own.filter((it) => isWanted(it) && slotOf(it) < replicas);
+  if (replicas === 0 || (successors.length === replicas && successors.every(hasImage))) return [];
+  return others.filter((it) => isWanted(it) && (isReady(it) || mayServe.has(it.desired.version)));
 }
 
 /** A running instance of the goal with its record brought up to date. */
@@ -134,12 +151,13 @@ function coversOf({ replicas, surge }: Rollout, own: readonly Assignment[], rene
 
 /** Missing or stopped instances of the goal, and `covers` beyond them, as many as the surge allows. */
 function starts(
-  { replicas, surge, restartToken, slots }: Rollout,
+  { replicas, surge, exclusive, restartToken, slots }: Rollout,
   goal: Version,
   own: readonly Assignment[],
   covers: number,
 ): Action[] {
-  const live = slots.filter(isLive);
+  // one that waits for the volume of another one does not live beside it
+  const live = slots.filter((it) => isLive(it) && !(exclusive && it.desired.version !== goal.id));
   const serving = surge === 0 ? live : live.filter((it) => !isDraining(it));
   const budget = Math.max(0, Math.min(replicas + surge - serving.length, 2 * replicas + surge - live.length));
   const taken = new Set(

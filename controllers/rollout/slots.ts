@@ -1,7 +1,10 @@
+import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
+
+const volumeInUse: FailureCode = 'volume_in_use';
 
 export type Assignment = ReadonlyResource<'assignment'>;
 
@@ -63,10 +66,15 @@ export function isStable(it: Assignment): boolean {
   return isReady(it) && (it.observed?.stable === true || isDone(it));
 }
 
-/** Whether its container was made: its image and its network were there. */
-export function isStarted(it: Assignment): boolean {
+/** Whether its image is on the server, so that a container was made of it or can be. */
+export function hasImage(it: Assignment): boolean {
   const { phase } = upToDate(it) ?? {};
-  return phase === 'starting' || phase === 'running';
+  return phase === 'starting' || phase === 'running' || isDone(it);
+}
+
+/** Whether its container was made: its image and its network were there, and no other instance has its volume. */
+export function isStarted(it: Assignment): boolean {
+  return hasImage(it) && !isDone(it) && upToDate(it)?.error?.code !== volumeInUse;
 }
 
 export function isCrashLooping(it: Assignment): boolean {

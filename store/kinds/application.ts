@@ -149,7 +149,7 @@ export const RunState = z.enum(['running', 'stopped']);
 export const application = defineKind({
   kind: 'application',
   version: 1,
-  /** Only the API acts on it. */
+  /** Only the API acts on it; an earlier leader starts what `starts_from` keeps stopped. */
   ignorable: [
     ...ofDeclarations,
     'last_replicas',
@@ -158,6 +158,7 @@ export const application = defineKind({
     'adopted_image',
     'adopted_image.image',
     'adopted_image.image_digest',
+    'starts_from',
   ],
   desired: z.object({
     project_id: Id,
@@ -198,6 +199,11 @@ export const application = defineKind({
     domains: z.array(Domain).max(maxDomains).default([]),
     /** The deployment to converge to; absent until the first deploy. */
     deployment_id: Id.optional(),
+    /**
+     * Of deployments before this number no instance is started: the application was stopped when that one was asked for.
+     * Absent: any may be.
+     */
+    starts_from: z.int().optional(),
     /** Number that the next deployment gets. */
     next_deployment_number: z.int().default(1),
   }),
@@ -249,6 +255,7 @@ export const application = defineKind({
       for (const mount of draft.mounts) delete mount.data_id;
       draft.next_deployment_number = 1;
       delete draft.restart_token;
+      delete draft.starts_from;
       delete draft.unpublished;
       delete draft.adopted_image;
       delete draft.capabilities; // they were granted to the original alone

@@ -8,6 +8,7 @@ import { servicesOf } from '../../../controllers/rollout/services.ts';
 import { plan } from '../../../controllers/application/plan.ts';
 import { isChanging, stateOf } from '../../../controllers/application/states.ts';
 import type { World } from '../../../controllers/application/world.ts';
+import { healthOf } from '../../../controllers/rollout/health.ts';
 import { isLive, isReady, isStable, isWanted, slotOf } from '../../../controllers/rollout/slots.ts';
 import type { Assignment } from '../../../controllers/rollout/slots.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -32,6 +33,8 @@ const reports = {
   ready: reported({ ready: true }),
   stable: reported({ ready: true, stable: true }),
   crashed: reported({ crash_loop: true, phase: 'starting' }),
+  preparing: reported({ phase: 'preparing' }),
+  waiting: reported({ phase: 'starting', error: { code: 'volume_in_use', message: 'Another instance has it' } }),
 };
 type Report = keyof typeof reports;
 
@@ -273,6 +276,80 @@ describe('the plan of an application', () => {
     town.set({ run: 'running' });
     town.settle();
     expect(town.slots.filter(isReady).map((it) => it.meta.id)).toEqual(ids);
+  });
+
+  it('starts nothing that was stopped while what was asked for since comes, or has failed', () => {
+    const town = new Town();
+    town.deploy();
+    town.settle();
+    town.setPhase(1, 'succeeded');
+    town.set({ run: 'stopped' });
+    town.settle();
+    town.deploy('building');
+    town.set({ starts_from: 2 });
+    expect(town.step()).toBe(0);
+    town.setPhase(2, 'deploying');
+    town.step();
+    expect(town.slots.filter(isWanted).map(({ desired }) => desired.version)).toEqual([town.deployments[1]!.meta.id]);
+    town.setPhase(2, 'failed');
+    town.settle();
+    expect(town.slots.filter(isWanted)).toEqual([]);
+    // a start runs what served
+    town.set({ starts_from: undefined });
+    town.settle();
+    expect(town.of(1).filter(isReady)).toHaveLength(1);
+  });
+
+  describe('where it writes to a volume', () => {
+    const replaced = (): Town => {
+      const town = new Town();
+      town.set({ mounts: [{ volume_id: randomUUID(), path: '/data', read_only: false }] });
+      town.deploy();
+      town.settle();
+      town.setPhase(1, 'succeeded');
+      town.deploy();
+      town.step();
+      return town;
+    };
+    const report = (town: Town, it: Report): void => town.agent(town.slots.indexOf(town.of(2)[0]!), it);
+
+    it('ends the older instance once the image of the new one is there, and not before', () => {
+      const town = replaced();
+      for (const one of [undefined, 'preparing'] as const) {
+        expect([town.of(1).filter(isWanted).length, town.of(2).filter(isWanted).length]).toEqual([1, 1]);
+        if (one !== undefined) report(town, one);
+        town.step();
+      }
+      expect(town.of(1).filter(isReady)).toHaveLength(1);
+      report(town, 'waiting');
+      expect(healthOf(town.slots, town.deployments[1]!.meta.id, 1)).toMatchObject({ isComing: false, failures: [] });
+      town.step();
+      expect([town.of(1).filter(isWanted).length, town.of(2).filter(isWanted).length]).toEqual([0, 1]);
+      town.settle();
+      town.setPhase(2, 'succeeded');
+      town.settle();
+      expect([town.of(1).length, town.of(2).filter(isReady).length]).toEqual([0, 1]);
+    });
+
+    it('leaves the older instance alone where the new one gets no image', () => {
+      const town = replaced();
+      const [{ meta }] = town.of(1) as [Slot];
+      report(town, 'preparing');
+      town.step();
+      town.setPhase(2, 'failed');
+      town.settle();
+      expect(town.slots.map((it) => [it.meta.id, it.meta.generation])).toEqual([[meta.id, meta.generation]]);
+    });
+
+    it('returns to the older instance where the new one fails after that', () => {
+      const town = replaced();
+      report(town, 'waiting');
+      town.step();
+      report(town, 'crashed');
+      town.setPhase(2, 'failed');
+      town.settle();
+      expect([town.of(1).filter(isReady).length, town.of(2)]).toEqual([1, []]);
+    });
   });
 
   it('makes no instance before its volume is copied, and stops and leaves alone what runs', () => {

@@ -116,6 +116,7 @@ const all = (surge: number, replicas: number): Omit<Rollout, 'slots'> => ({
   run: 'running',
   replicas,
   surge,
+  exclusive: false,
   restartToken: undefined,
   goal: first,
   mayServe: new Set([first.id, second.id]),
