@@ -34,6 +34,17 @@ export function segmentAt({ timeline, position }: { timeline: number; position: 
   return digits(timeline) + digits(Math.floor(position / perLog)) + digits(position % perLog);
 }
 
+/**
+ * The later one of the last segment of a log that is known and one that is reported: a log goes on, also on another timeline. What is
+ * no name of a segment is no later one.
+ */
+export function laterSegment(known: string | undefined, reported: string | undefined): string | undefined {
+  if (reported === undefined || !isSegment(reported)) return known;
+  if (known === undefined || !isSegment(known)) return reported;
+  const [before, now] = [segmentOf(known), segmentOf(reported)];
+  return now.timeline >= before.timeline && now.position >= before.position ? reported : known;
+}
+
 /** What the head of a segment says of it. */
 export interface SegmentHead {
   /** Of the cluster that wrote it, in decimal. */

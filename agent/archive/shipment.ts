@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { constants, zstdCompress } from 'node:zlib';
 import type PQueue from 'p-queue';
 import type { WireArchive, WireAssignment } from '../../agent-protocol/assignment.ts';
+import { CallError } from '../../agent-protocol/call-error.ts';
 import type { ArchiveStand } from '../../agent-protocol/workload.ts';
 import type { Archive } from '../../databases/engine.ts';
 import { isSegment, readSegmentHead, segmentBytes, segmentFault } from '../../databases/wal.ts';
@@ -142,22 +143,37 @@ class VolumeShipment implements Shipment {
 
   /** Sends what is there, in batches. */
   async #send(signal: AbortSignal): Promise<void> {
-    const { control, clock, sending } = this.#deps;
-    const { id, outbox } = this.#of;
+    const { sending } = this.#deps;
+    const { outbox } = this.#of;
     for (;;) {
       const names = (await outbox.waiting()).slice(0, batchFiles);
       if (names.length === 0) return;
-      const addresses = await signedWithin(
-        (during) => control.addresses({ about: 'archive.send', assignment: id, files: [...names] }, during),
-        clock,
-        signal,
-      );
+      const addresses = await this.#addresses(names, signal);
       const sent = await Promise.allSettled(
-        names.map((name, index) => sending.add(() => this.#sendOne(name, addresses[index] ?? '', signal))),
+        names.map((name) => sending.add(() => this.#sendOne(name, addresses.get(name) ?? '', signal))),
       );
       await this.#keep(names, sent);
       // in the order of the batch: the first one that is missing decides
       for (const one of sent) if (one.status === 'rejected') throw one.reason as Error; // as above
+    }
+  }
+
+  /** Where files go that were not sent, by their names. @throws Refused for one that the control plane knows to be sent */
+  async #addresses(names: readonly string[], signal: AbortSignal): Promise<Map<string, string>> {
+    const { control, clock } = this.#deps;
+    const { id, note } = this.#of;
+    const files = names.filter((name) => !note.sent.some((it) => it.name === name));
+    if (files.length === 0) return new Map();
+    try {
+      const addresses = await signedWithin(
+        (during) => control.addresses({ about: 'archive.send', assignment: id, files }, during),
+        clock,
+        signal,
+      );
+      return new Map(files.map((name, index) => [name, addresses[index] ?? '']));
+    } catch (error) {
+      if (!(error instanceof CallError) || error.code !== 'already_sent') throw error;
+      throw refused(error.message);
     }
   }
 
@@ -183,7 +199,7 @@ class VolumeShipment implements Shipment {
     await outbox.remove(done);
   }
 
-  /** @throws Refused for a file that must not be sent; RequestFailed */
+  /** Sends a file, unless the bucket took it before. @throws Refused for a file that must not be sent; RequestFailed */
   async #sendOne(name: string, address: string, signal: AbortSignal): Promise<Sent> {
     signal.throwIfAborted();
     const { outbox, note } = this.#of;
@@ -193,6 +209,8 @@ class VolumeShipment implements Shipment {
     const before = note.sent.find((it) => it.name === name);
     if (before !== undefined && before.sha256 !== sha256)
       throw refused(`${name} has other bytes than were sent under this name`);
+    // the engine handed it over again, or the agent ended before it was removed
+    if (before !== undefined) return sentOf(name, bytes, sha256);
     const body = await compressed(bytes, {
       params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
     });
@@ -201,7 +219,7 @@ class VolumeShipment implements Shipment {
     const { etag, isMd5 } = await this.#connections.put(address, { body, md5, asksFirst: false }, limit.signal);
     if (isMd5 && etag !== md5.toString('hex'))
       throw new RequestFailed('passing', `The bucket has other bytes of ${name} than were sent to it`);
-    return { sha256, systemIdentifier: isSegment(name) ? readSegmentHead(bytes)?.systemIdentifier : undefined };
+    return sentOf(name, bytes, sha256);
   }
 }
 
@@ -211,6 +229,12 @@ interface Sent {
   systemIdentifier: string | undefined;
 }
 
+function sentOf(name: string, bytes: Uint8Array, sha256: string): Sent {
+  return { sha256, systemIdentifier: isSegment(name) ? readSegmentHead(bytes)?.systemIdentifier : undefined };
+}
+
 function refused(what: string): Refused {
-  return new Refused(`${what}: it stays on its server, and nothing after it is sent`);
+  return new Refused(
+    `${what}: it stays on its server, and nothing after it is sent until archiving is turned off and on again`,
+  );
 }

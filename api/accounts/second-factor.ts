@@ -2,6 +2,7 @@ import { Secret, TOTP } from 'otpauth';
 import type { SealPlace } from '../../store/seal.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { markProven } from '../auth/wrong-factors.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import type { Random } from '../ground/random.ts';
 
@@ -27,7 +28,7 @@ export function proveSecondFactor(ctx: Context, unit: Unit, user: User, given: s
   const { two_factor_enabled, two_factor } = user.desired;
   if (!two_factor_enabled || two_factor === undefined) return 'proven';
   if (given === undefined || given.trim() === '') return 'missing';
-  const text = given.replaceAll(/[\s-]/g, '').toLowerCase();
+  const text = withoutSeparators(given);
   const step = stepOf(ctx, user, text);
   if (step !== undefined) {
     if (step <= two_factor.last_step) return 'wrong';
@@ -51,7 +52,7 @@ export function beginSecondFactor(ctx: Context, unit: Unit, user: User): { secre
   const sealed = ctx.sealer.seal(secret.base32, placeOf(ctx, user));
   unit.change(user, (draft) => {
     const begun_at = ctx.clock.now().toISOString();
-    draft.two_factor = { secret: sealed, begun_at, last_step: 0, recovery: [] };
+    draft.two_factor = { secret: sealed, begun_at, last_step: 0, recovery: [], failed: [], known: [] };
   });
   return { secret: secret.base32, uri: new TOTP({ issuer, label: user.desired.email, secret }).toString() };
 }
@@ -62,13 +63,22 @@ export function isSettingUp({ desired: { two_factor, two_factor_enabled } }: Use
   return now - Date.parse(two_factor.begun_at) < setupLifeMs;
 }
 
-/** Switches the second factor on in the unit. Returns the recovery codes; `undefined` if the code is wrong. */
-export function confirmSecondFactor(ctx: Context, unit: Unit, user: User, given: string): string[] | undefined {
+/**
+ * Switches the second factor on in the unit; this place is a known one from now on. Returns the recovery codes; `undefined` if the code
+ * is wrong.
+ */
+export function confirmSecondFactor(
+  ctx: Context & Pick<RequestContext, 'request'>,
+  unit: Unit,
+  user: User,
+  given: string,
+): string[] | undefined {
   const step = stepOf(ctx, user, given.replaceAll(/\s/g, ''));
   if (step === undefined) return undefined;
   unit.change(user, (draft) => {
     draft.two_factor_enabled = true;
     if (draft.two_factor !== undefined) draft.two_factor.last_step = step;
+    markProven(ctx, draft);
   });
   return renewRecoveryCodes(ctx, unit, user);
 }
@@ -83,10 +93,19 @@ export function renewRecoveryCodes(ctx: Context, unit: Unit, user: User): string
   return codes;
 }
 
+/** Whether a text has the form of a code of the authenticator application; recovery codes are longer. */
+export function isAuthenticatorCode(given: string): boolean {
+  return /^\d{6}$/.test(withoutSeparators(given));
+}
+
+function withoutSeparators(given: string): string {
+  return given.replaceAll(/[\s-]/g, '').toLowerCase();
+}
+
 /** The time step of a code; `undefined` if it matches no step near now. */
 function stepOf(ctx: Context, user: User, code: string): number | undefined {
   const { two_factor } = user.desired;
-  if (two_factor === undefined || !/^\d{6}$/.test(code)) return undefined;
+  if (two_factor === undefined || !isAuthenticatorCode(code)) return undefined;
   const secret = Secret.fromBase32(ctx.unsealer.unseal(two_factor.secret, placeOf(ctx, user)));
   const timestamp = ctx.clock.now().getTime();
   const delta = new TOTP({ secret }).validate({ token: code, timestamp, window });

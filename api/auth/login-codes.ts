@@ -7,6 +7,8 @@ import { commit } from '../../store/unit.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { tooMany } from '../ground/api-error.ts';
 import type { ApiDependencies, RequestInfo } from '../ground/dependencies.ts';
+import { countedWith, dayMs, knownForMs, knownWith, secondsUntil, within } from './counted-places.ts';
+import type { Asking, Places } from './counted-places.ts';
 import type { ShortSecrets } from './short-secrets.ts';
 
 interface Context extends Pick<ApiDependencies, 'clock' | 'random'> {
@@ -17,13 +19,10 @@ interface Context extends Pick<ApiDependencies, 'clock' | 'random'> {
 }
 type CodeRecord = ReadonlyResource<'login_code'>['desired'];
 type Code = CodeRecord['codes'][number];
-/** Where and when something happened, oldest first. */
-type Places = CodeRecord['sent'];
 
 export const codeLifeMs = 10 * 60_000;
 const pauseMs = 60_000;
 const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
 const perHour = 5;
 /** Codes sent and wrong guesses in a day: for each known place, and for all unknown places together. */
 const sentPerDay = 20;
@@ -31,9 +30,6 @@ const failuresPerDay = 20;
 /** Wrong guesses at one code from the place that asked for it, and as many again from other places. */
 const maxFailures = 5;
 const maxCodes = 10;
-/** Known places that are kept: those where the owner logged in last. */
-const maxKnown = 5;
-const knownForMs = 30 * dayMs;
 /** Addresses with a code record, with an account or not; at the limit the oldest one is deleted. */
 const maxRecords = 10_000;
 /** Namespace of the record ids (UUIDv5). */
@@ -58,7 +54,7 @@ export function makeCode(ctx: Context, unit: Unit, email: string): string {
   const { address: source } = ctx.request;
   const before = known?.desired;
   const sent = within(before?.sent, dayMs, now);
-  requirePatience(sent, { source, now, before });
+  requirePatience(sent, { source, now, known: before?.known });
   const code = sixDigits(ctx);
   const made = {
     source,
@@ -104,7 +100,8 @@ export function judgeCode(ctx: Context, email: string, given: string): JudgedCod
   const record = ctx.view.get('login_code', id);
   const now = ctx.clock.now().getTime();
   const { address: source } = ctx.request;
-  const failures = countedWith(within(record?.desired.failed, dayMs, now), { source, now, before: record?.desired });
+  const asking = { source, now, known: record?.desired.known };
+  const failures = countedWith(within(record?.desired.failed, dayMs, now), asking);
   const [first] = failures;
   if (first !== undefined && failures.length >= failuresPerDay)
     throw tooMany('Too many wrong codes were tried for this address today', secondsUntil(first, dayMs, now));
@@ -119,12 +116,11 @@ export function judgeCode(ctx: Context, email: string, given: string): JudgedCod
 export function useUp({ clock, request }: Context, unit: Unit, { at }: JudgedCode): void {
   if (at === undefined) return;
   const { address: source } = request;
-  const now = clock.now();
+  const now = clock.now().getTime();
   unit.change(at.record, (draft) => {
     draft.codes = draft.codes.filter(({ hash }) => hash !== at.hash);
     draft.failed = draft.failed.filter((it) => it.source !== source);
-    const others = draft.known.filter((it) => it.source !== source);
-    draft.known = [...others, { source, at: now.toISOString() }].slice(-maxKnown);
+    draft.known = knownWith({ source, now, known: draft.known });
   });
 }
 
@@ -149,13 +145,6 @@ export async function countFailure(
   await commit(unit);
 }
 
-/** A request: where and when it comes in, and the known places of the address that it is about. */
-interface Asking {
-  source: string;
-  now: number;
-  before: Pick<CodeRecord, 'known'> | undefined;
-}
-
 /** @throws ApiError TOO_MANY_REQUESTS */
 function requirePatience(sent: Places, asking: Asking): void {
   const { source, now } = asking;
@@ -170,12 +159,6 @@ function requirePatience(sent: Places, asking: Asking): void {
   const [firstOfDay] = ofDay;
   if (firstOfDay !== undefined && ofDay.length >= sentPerDay)
     throw tooMany('Too many codes were sent to this address today', secondsUntil(firstOfDay, dayMs, now));
-}
-
-/** The places that count together with this request: the same known place, or all unknown places. */
-function countedWith(places: Places, { source, now, before }: Asking): Places {
-  const known = new Set(within(before?.known, knownForMs, now).map((it) => it.source));
-  return places.filter((it) => (known.has(source) ? it.source === source : !known.has(it.source)));
 }
 
 function codeFor(record: CodeRecord, source: string, now: number): Code | undefined {
@@ -199,10 +182,6 @@ function withRoom(codes: readonly Code[], record: CodeRecord | undefined): Code[
   return codes.filter((it) => it !== oldest);
 }
 
-function within(places: Places | undefined, ms: number, now: number): Places[number][] {
-  return (places ?? []).filter(({ at }) => now - Date.parse(at) < ms);
-}
-
 function ownerOf({ tenant }: Context, id: string): string {
   return `${tenant}/login_code/${id}`;
 }
@@ -213,9 +192,4 @@ function sixDigits({ random }: Context): string {
     // reject numbers above the last whole million: they would make some codes likelier than others
     if (drawn < 4_294_000_000) return String(drawn % 1_000_000).padStart(6, '0');
   }
-}
-
-/** Seconds until the place is `ms` old; at least 1. */
-function secondsUntil({ at }: Places[number], ms: number, now: number): number {
-  return Math.max(1, Math.ceil((Date.parse(at) + ms - now) / 1000));
 }

@@ -82,4 +82,6 @@ export interface RequestContext extends ReadingServices {
   commit<T>(unit: Unit, answer: () => Reply<T>): Promise<Reply<T>>;
   /** Counts a wrong guess at a code. It has no audit record of its own: the failed login has one. @throws conflict */
   countFailure(code: JudgedCode): Promise<void>;
+  /** Counts a wrong second factor at a login, in the same way. Returns whether the user is to be told. @throws conflict */
+  countWrongFactor(user: ReadonlyResource<'user'>): Promise<boolean>;
 }

@@ -144,10 +144,13 @@ function contextFor(
       await change?.committed();
       return answer();
     },
-    countFailure: async () => {
-      throw new Error('A commit proves no account');
-    },
+    countFailure: provesNothing,
+    countWrongFactor: provesNothing,
   };
+}
+
+async function provesNothing(): Promise<never> {
+  throw new Error('A commit proves no account');
 }
 
 /** Most faults of a commit that are told. */

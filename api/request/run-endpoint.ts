@@ -9,6 +9,7 @@ import { afterCommit, ApiError, forbidden, notFound } from '../ground/api-error.
 import { mention } from '../../store/audit/mention.ts';
 import { recordDenial } from './denial.ts';
 import { countFailure } from '../auth/login-codes.ts';
+import { countWrongFactor } from '../auth/wrong-factors.ts';
 import { keyOf, principalId } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { isTenantAdmin } from '../rights/authorize.ts';
@@ -365,6 +366,8 @@ function contextOf(
   const { repo, committable } = createRequestRepository(routed.repo);
   const count: RequestContext['countFailure'] = (code) =>
     countFailure({ clock: services.clock, request, repo: routed.repo }, code);
+  const countFactor: RequestContext['countWrongFactor'] = (user) =>
+    countWrongFactor({ clock: services.clock, random: services.random, request, repo: routed.repo }, user);
   const reading: ReadingServices = attempt?.services(services) ?? services;
   // public routes let a request without caller in; their handlers read `caller`, not `principal`
   const principal = caller as Principal;
@@ -381,6 +384,7 @@ function contextOf(
     signal,
     commit: (unit, answer) => commit(committable(unit), answer),
     countFailure: attempt?.afterCommit('a counted failure', count) ?? count,
+    countWrongFactor: attempt?.afterCommit('a counted failure', countFactor) ?? countFactor,
   };
 }
 

@@ -49,7 +49,8 @@ export async function addDeployment(
     );
   requireGrant(server, it.desired.project_id, 'server_id');
   unit.require(server);
-  requireSourceGrants(ctx.view, it.desired, what.source ?? it.desired.source);
+  const { desired: coming } = unit.change(it, asItIs);
+  requireSourceGrants(ctx.view, coming, what.source ?? coming.source);
   const commit = commitToBuild(ctx.view, it, what);
   const id = ctx.random.id();
   const composed = await servicesFor(ctx, unit.change(it, asItIs), id, what);

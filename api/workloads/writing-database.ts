@@ -32,6 +32,7 @@ export function addDatabase(ctx: RequestContext, unit: Unit, place: Place, body:
   const volumeId = ctx.random.id();
   const { id, desired } = newDatabase(ctx, place.fields, body, volumeId);
   setArchive(desired, body, ctx);
+  requireArchiveRights(ctx, desired);
   enterPlace(unit, place);
   holdDestination(view, unit, desired);
   const it = unit.create('database', id, desired, defined({ labels: body.labels }));
@@ -59,7 +60,7 @@ export function judgeDatabase(
   { it, changed, body }: { it: Stored; changed: Stored; body: DatabaseUpdate },
 ): void {
   const { desired } = changed;
-  requireBackupRights(ctx, it, changed);
+  requireArchiveRights(ctx, desired, it.desired);
   setSchedule(ctx, unit, { it, changed, body });
   if (desired.archive?.destination_id !== it.desired.archive?.destination_id) holdDestination(ctx.view, unit, desired);
   if (desired.name !== it.desired.name) requireUnreferred(ctx.view, it);
@@ -77,17 +78,18 @@ export function requireUnreferred(view: TenantView, it: Stored): void {
 }
 
 /**
- * An archive that there is or was, and how much of it stays, is changed by those who may make schedules: fewer base backups, or another
- * destination, remove what is there.
+ * What is archived, and how much of it stays, is decided by those who may make schedules: an archive sends the data elsewhere; fewer base
+ * backups, or another destination, remove what is there.
  *
  * @throws ApiError as `requireInProject`
  */
-function requireBackupRights(ctx: RequestContext, it: Stored, changed: Stored): void {
-  const before = it.desired.archive;
-  if (isDeepStrictEqual(before, changed.desired.archive)) return;
-  // what an earlier archive kept stays, and is counted with what another one keeps
-  if (before === undefined && ctx.view.by('wal_archive', 'database', it.meta.id).length === 0) return;
-  requireInProject(ctx.principal, 'POST /backup-schedules', ctx.view, it.desired.project_id);
+function requireArchiveRights(
+  ctx: Pick<RequestContext, 'principal' | 'view'>,
+  { archive, project_id: projectId }: Archived,
+  before?: Archived,
+): void {
+  if (isDeepStrictEqual(before?.archive, archive)) return;
+  requireInProject(ctx.principal, 'POST /backup-schedules', ctx.view, projectId);
 }
 
 /** Guards that the destination of the archive stays. */
@@ -96,16 +98,18 @@ function holdDestination(view: TenantView, unit: Unit, { archive }: Pick<Stored[
   if (destination !== undefined) unit.require(destination);
 }
 
-type Context = Pick<RequestContext, 'view' | 'random' | 'clock'>;
+type Context = Pick<RequestContext, 'view' | 'random' | 'clock' | 'principal'>;
 type Stored = ReadonlyResource<'database'>;
+type Archived = Pick<Stored['desired'], 'archive' | 'project_id'>;
 
-/** Makes the schedule that a mode asks for. @throws ApiError BAD_REQUEST without times */
+/** Makes the schedule that a mode asks for. @throws ApiError as `requireInProject` and `destinationFor`; BAD_REQUEST without times */
 function schedule(
   ctx: Context,
   unit: Unit,
   { meta, desired }: Pick<Stored, 'meta' | 'desired'>,
   body: DatabaseSettings,
 ): void {
+  requireInProject(ctx.principal, 'POST /backup-schedules', ctx.view, desired.project_id);
   requireBackups(desired.type);
   const { backup_schedule: times, backup_destination_id: named, backup_retention_count: count } = body;
   if (times === undefined || times === null)
@@ -129,7 +133,7 @@ function schedule(
  * stay in the time zone of the schedule. @throws ApiError as `requireInProject` and `destinationFor`; BAD_REQUEST for times that are none
  */
 function reschedule(
-  ctx: Context & Pick<RequestContext, 'principal'>,
+  ctx: Context,
   unit: Unit,
   present: ReadonlyResource<'backup_schedule'>,
   body: DatabaseSettings,
@@ -163,7 +167,7 @@ export function comingSchedule(
  * Makes or changes the schedule of a mode that has one, and requires that there is none with the mode none. @throws ApiError
  */
 function setSchedule(
-  ctx: Context & Pick<RequestContext, 'principal'>,
+  ctx: Context,
   unit: Unit,
   { it, changed, body }: { it: Stored; changed: Stored; body: DatabaseSettings },
 ): void {

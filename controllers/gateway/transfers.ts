@@ -1,5 +1,6 @@
 import type { Addresses, AskParams } from '../../agent-protocol/messages.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
+import { isSegment, segmentOf } from '../../databases/wal.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
 import { logKey } from '../../store/archive-keys.ts';
 import { backupKeys } from '../../store/backup-keys.ts';
@@ -32,10 +33,16 @@ export interface TransferDeps {
 }
 
 /**
+ * So many of the last segments may be sent again: an agent that was killed sends its last batch again, and an engine hands over its
+ * last ones again after its machine failed.
+ */
+const sentAgain = 64;
+
+/**
  * Signs the addresses that a task needs to send or fetch bytes. A server gets those of its own tasks only, and only while
- * they are to run.
+ * they are to run. What an archive has is not written again, but for the last segments.
  *
- * @throws CallError `not_assigned`, or `secret_unavailable` if the keys of the destination do not open
+ * @throws CallError `not_assigned`, `already_sent`, or `secret_unavailable` if the keys of the destination do not open
  */
 export async function signedAddresses(deps: TransferDeps, params: AskParams): Promise<Addresses> {
   const { view, server } = deps;
@@ -92,8 +99,22 @@ function sourceAddress({ view, unsealer }: TransferDeps, id: string, sealed: Sea
 async function intoArchive(deps: TransferDeps, id: string, files: readonly string[]): Promise<Addresses> {
   const archive = deps.view.get('wal_archive', id);
   if (archive === undefined || archive.desired.ended || isDeleting(archive)) throw notAssigned();
+  requireUnsent(archive, files);
   const keys = files.map((file) => logKey(archive, file));
   return { addresses: await deps.signer.writes(placeOf(deps, archive), keys) };
+}
+
+/** @throws CallError `already_sent`: who has taken over a server must not change what was archived before */
+function requireUnsent({ observed }: ReadonlyResource<'wal_archive'>, files: readonly string[]): void {
+  const last = observed?.last_segment;
+  if (last === undefined || !isSegment(last)) return;
+  const end = segmentOf(last);
+  const past = files.filter(isSegment).find((file) => {
+    const { timeline, position } = segmentOf(file);
+    return timeline <= end.timeline && position <= end.position - sentAgain;
+  });
+  if (past === undefined) return;
+  throw new CallError('already_sent', `Segment ${past} was archived before, and the log has come to ${last} since`);
 }
 
 async function outOfArchive(deps: TransferDeps, id: string, files: readonly string[]): Promise<Addresses> {

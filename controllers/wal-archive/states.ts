@@ -1,5 +1,5 @@
 import { engines } from '../../databases/engines.ts';
-import { isSegment, segmentAt, segmentOf } from '../../databases/wal.ts';
+import { isSegment, laterSegment, segmentAt, segmentOf } from '../../databases/wal.ts';
 import { defined } from '../../store/defined.ts';
 import { hasBackupEnded, isGoodBackup } from '../../store/kinds/backup.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
@@ -194,7 +194,9 @@ export function observedOf(world: World, isLate: boolean): Observed {
   const before =
     archive.observed === undefined ? { phase: 'starting' as const, gaps: [] } : plainCopy<Observed>(archive.observed);
   const seen = sender?.observed?.archive;
-  const { system_identifier, last_segment, sent_at, until, until_segment, checked_at, gaps, removed_at, notified } = {
+  // what was sent is not written again: a report takes nothing of it back
+  const last_segment = laterSegment(before.last_segment, seen?.last_segment);
+  const { system_identifier, sent_at, until, until_segment, checked_at, gaps, removed_at, notified } = {
     ...before,
     ...seen,
   };

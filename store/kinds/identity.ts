@@ -6,6 +6,10 @@ import { Id, Sealed, Timestamp } from './fields.ts';
 export const GlobalRole = z.enum(['superadmin', 'admin', 'user']);
 export type GlobalRole = z.infer<typeof GlobalRole>;
 
+/** The place of an event, which is the address of a client (IPv6 by /64), and its time. */
+export const AtPlace = z.object({ source: z.string(), at: Timestamp });
+export type AtPlace = z.infer<typeof AtPlace>;
+
 export const user = defineKind({
   kind: 'user',
   version: 1,
@@ -30,6 +34,10 @@ export const user = defineKind({
         last_step: z.int().default(0),
         /** Keyed hashes of the recovery codes that are left. */
         recovery: z.array(z.string()).max(10).default([]),
+        /** Wrong codes at logins within a day, oldest first. */
+        failed: z.array(AtPlace).default([]),
+        /** Places at which it was proven, each with the last time. */
+        known: z.array(AtPlace).default([]),
       })
       .optional(),
     disabled: z.boolean().default(false),
@@ -61,9 +69,6 @@ export const session = defineKind({
     until: ({ desired }) => Date.parse(desired.expires_at),
   },
 });
-
-/** The place of an event, which is the address of a client (IPv6 by /64), and its time. */
-const AtPlace = z.object({ source: z.string(), at: Timestamp });
 
 /**
  * The one-time codes for an address, and the counts of their use. An address without an account has one, too, so that

@@ -227,6 +227,33 @@ describe('a git credential', () => {
     expect(Object.keys(shown!).toSorted()).toEqual(['host', 'id', 'name', 'type']);
   });
 
+  it('SEC-28 is judged by a return to an earlier deployment as the source of that one names it', async () => {
+    const other = (await owner.post('/projects', { name: aName() })).data.id;
+    const [named, unnamed] = [await aToken(), await aToken()];
+    const app = (await anApplication({ git_credential_id: named })).data.id;
+    const deployed: string[] = [];
+    for (const git_credential_id of [named, null, unnamed]) {
+      await owner.put(`/applications/${app}`, { git_credential_id });
+      const { id } = (await owner.post(`/applications/${app}/deploy`)).data;
+      const built = { image: `image-${id}`, image_digest: 'sha256:1', commit: 'a'.repeat(40) };
+      await world.observe('deployment', id, { phase: 'succeeded', ...built });
+      deployed.push(id);
+    }
+    const [withNamed, withNone] = deployed;
+    for (const id of [named, unnamed]) await owner.put(`${path}/${id}`, { allowed_projects: [other] });
+    const back = (deployment_id: string | undefined) => owner.post(`/applications/${app}/rollback`, { deployment_id });
+    // the one that it has now is not asked for, and is had no more
+    const toNone = await back(withNone);
+    await owner.put(`/applications/${app}`, { git_credential_id: null });
+    const refused = await back(withNamed);
+    expect([toNone.status, refused.status, detailOf(refused)]).toEqual([
+      200,
+      403,
+      expect.objectContaining({ field: 'git_credential_id', reason: 'not_granted' }),
+    ]);
+    expect((await owner.get(`/applications/${app}`)).data.git_credential_id).toBeNull();
+  });
+
   it('goes with a deployment by its id, in none of whose records it is', async () => {
     const id = await aToken();
     const app = (await anApplication({ git_credential_id: id })).data.id;

@@ -53,6 +53,13 @@ async function aDatabase(fields: object = {}): Promise<string> {
   return data.id;
 }
 
+async function aMember() {
+  const member = await world.user();
+  const role = { project_id: project, user_id: member.id, role: 'member' as const };
+  await world.create('member', randomUUID(), desiredState('member', role));
+  return member;
+}
+
 /** A database with an archive and a base backup, as their controllers would have made them. */
 async function archived(): Promise<string> {
   const id = await aDatabase({ backup_mode: 'pitr' });
@@ -106,20 +113,37 @@ describe('the way in which a database is backed up', () => {
     expect([undefined, first]).not.toContain(await archive());
   });
 
+  it('is chosen by those who may make schedules, for a new database and for one that is there', async () => {
+    const member = await aMember();
+    const scheduled = { backup_mode: 'scheduled', backup_schedule: '*/5 * * * *' };
+    const id = await aDatabase();
+    for (const body of [scheduled, { backup_mode: 'pitr' }, { pitr_enabled: true }]) {
+      const of = { project_id: project, name: aName(), type: 'postgres' };
+      for (const answer of [
+        await member.post('/databases', { ...of, ...body }),
+        await member.put(`/databases/${id}`, body),
+      ])
+        expect([body, said(answer)]).toEqual([
+          body,
+          [
+            403,
+            expect.stringMatching(/^Not allowed: your role is project member, and this takes at least project admin/),
+          ],
+        ]);
+      expect((await member.post('/databases', { ...of, backup_mode: 'none' })).status).toBe(201);
+    }
+    expect((await owner.get(`/databases/${id}`)).data.backup_mode).toBe('none');
+    // an answer that is sent back changes nothing
+    expect((await member.put(`/databases/${id}`, { backup_mode: 'none', display_name: 'Orders' })).status).toBe(200);
+  });
+
   it('that archives is changed by those who may make schedules, as fewer base backups remove what is there', async () => {
     const id = await aDatabase({ backup_mode: 'pitr', backup_retention_count: 3 });
-    const member = await world.user();
-    const role = { project_id: project, user_id: member.id, role: 'member' as const };
-    await world.create('member', randomUUID(), desiredState('member', role));
+    const member = await aMember();
     const change = async (body: object) => (await member.put(`/databases/${id}`, body)).status;
     expect(await change({ backup_mode: 'pitr', backup_retention_count: 3 })).toBe(200);
     for (const body of [{ backup_retention_count: 1 }, { backup_mode: 'none' }, { pitr_enabled: false }])
       expect([body, await change(body)]).toEqual([body, 403]);
-    // what an earlier archive kept is there when archiving was turned off
-    const archive = (await world.repo.get('database', id))!.desired.archive!.id;
-    await world.create('wal_archive', archive, desiredState('wal_archive', { database_id: id }));
-    await owner.put(`/databases/${id}`, { backup_mode: 'none' });
-    expect(await change({ backup_mode: 'pitr', backup_retention_count: 1 })).toBe(403);
   });
 
   it('may be a schedule, which is made with it', async () => {
@@ -148,9 +172,7 @@ describe('the way in which a database is backed up', () => {
       'backup_schedule',
       'invalid',
     ]);
-    const member = await world.user();
-    const role = { project_id: project, user_id: member.id, role: 'member' as const };
-    await world.create('member', randomUUID(), desiredState('member', role));
+    const member = await aMember();
     expect((await member.put(at, changed)).status).toBe(200);
     expect((await member.put(at, { ...changed, backup_retention_count: 1 })).status).toBe(403);
   });

@@ -373,6 +373,38 @@ it('a branch that is deleted takes its previews along, also those that the API m
   expect(await call(hook, nothing)).toMatchObject({ decision: 'ignored', reason: 'The branch was deleted' });
 });
 
+it('a delivery that makes or ends previews is replayed by who may make and end them, with a key that may write', async () => {
+  const hook = await hookOf('github');
+  const withRole = async (role: 'member' | 'admin') => {
+    const user = await world.user();
+    await world.create('member', randomUUID(), { project_id: hook.project, user_id: user.id, role });
+    return user;
+  };
+  const [member, admin] = [await withRole('member'), await withRole('admin')];
+  const keyOf = async (scope: string) => {
+    const { key } = (await admin.post('/settings/service-keys', { name: randomUUID(), scopes: [scope] })).data;
+    const post: Client['post'] = (path, body) => world.client().post(path, body, { 'x-service-key': key });
+    return { post };
+  };
+  const [deploying, writing] = [await keyOf('deploy'), await keyOf('write')];
+  const replays = async (by: Pick<Client, 'post'>, { id }: { id: string }) =>
+    (await by.post(`/webhooks/deliveries/${id}/replay`)).status;
+  const { event, body } = pullRequest('pull_request', { action: 'close', number: 1, commit: one, from: url }, '');
+  const close = await call(hook, signed('github', event, body));
+  const open = await call(hook, opened(2));
+  const gone = hosts.github({ url, ref: 'refs/heads/feature', before: one, after: zeros }, secret);
+  for (const delivery of [close, open, await call(hook, gone)]) {
+    for (const by of [member, deploying]) expect(await replays(by, delivery)).toBe(403);
+    for (const by of [admin, writing]) expect(await replays(by, delivery)).toBe(200);
+  }
+  const pushed = hosts.github({ url, ref: 'refs/heads/feature', before: zeros, after: one }, secret);
+  const push = await call(hook, pushed);
+  for (const by of [member, deploying]) expect(await replays(by, push)).toBe(200);
+  // nothing follows from it any more
+  await owner.put(`/webhooks/git/${hook.id}`, { previews: null });
+  expect(await replays(member, open)).toBe(200);
+});
+
 it('a webhook makes previews only of its repository, while it is asked to, and of an environment of its project', async () => {
   const hook = await hookOf('github', false);
   expect((await call(hook, opened(1))).reason).toContain('makes no previews');

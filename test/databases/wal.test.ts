@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import {
   isArchived,
   isSegment,
+  laterSegment,
   readSegmentHead,
   segmentAt,
   segmentBytes,
@@ -41,6 +42,15 @@ test.each([
   ['0000000100000001000001FF', false, false],
 ])('%s is a segment: %s, is archived: %s', (file, segmentIs, archived) => {
   expect([isSegment(file), isArchived(file)]).toEqual([segmentIs, archived]);
+});
+
+test('the later one of two segments goes on, also on another timeline, and never back', () => {
+  const at = (timeline: number, position: number): string => segmentAt({ timeline, position });
+  expect(laterSegment(undefined, at(1, 5))).toBe(at(1, 5));
+  for (const earlier of [undefined, at(1, 4), at(2, 4), at(1, 5), 'F'.repeat(24)])
+    expect(laterSegment(at(1, 5), earlier)).toBe(at(1, 5));
+  expect(laterSegment(at(2, 5), at(1, 9))).toBe(at(2, 5));
+  for (const later of [at(1, 6), at(2, 5), at(3, 0x200)]) expect(laterSegment(at(1, 5), later)).toBe(later);
 });
 
 test('the head of a segment is read', () => {

@@ -4,7 +4,7 @@ import { tooMany, unauthorized } from '../../ground/api-error.ts';
 import { createInvited, invitationTo } from '../../accounts/invited.ts';
 import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../../auth/login-codes.ts';
 import { accountOf } from '../../auth/login-throttle.ts';
-import { proveSecondFactor } from '../../accounts/second-factor.ts';
+import { proveAtLogin } from '../../accounts/second-factor-at-login.ts';
 import { startSession } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -47,13 +47,14 @@ export const verifyCode = defineEndpoint({
       const unit = ctx.repo.begin();
       let refusal = unauthorized('The code is wrong, used or expired: ask for a new one');
       // counted apart from passwords and other places, to spare the owner; the store counts all guesses
-      const account = `${accountOf(ctx.tenant, email)} code from ${ctx.request.address}`;
-      const proven = await ctx.throttle.attempt(account, ctx.request.address, async () => {
+      const guesser = `${accountOf(ctx.tenant, email)} code from ${ctx.request.address}`;
+      const proven = await ctx.throttle.attempt(guesser, ctx.request.address, async () => {
         const judged = judgeCode(ctx, email, code);
         if (judged.isRight && who !== undefined) {
-          const second = 'user' in who ? proveSecondFactor(ctx, unit, who.user, totp) : 'proven';
+          const account = 'user' in who ? await proveAtLogin(ctx, unit, who.user, totp) : undefined;
+          const second = account?.second ?? 'proven';
           if (second === 'proven') useUp(ctx, unit, judged);
-          if (second !== 'wrong') return { second, who };
+          if (second !== 'wrong') return { second, who: account ?? who };
           refusal = wrongTotp();
         }
         await ctx.countFailure(judged);

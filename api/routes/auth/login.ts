@@ -6,7 +6,7 @@ import { ApiError, badField, conflicting, forbidden, refusedLogin, unauthorized 
 import { codeLifeMs, judgeCode, useUp } from '../../auth/login-codes.ts';
 import { accountOf } from '../../auth/login-throttle.ts';
 import { attemptOfOwner } from '../../accounts/own-attempts.ts';
-import { proveSecondFactor } from '../../accounts/second-factor.ts';
+import { proveAtLogin } from '../../accounts/second-factor-at-login.ts';
 import { isSetupToken } from '../../auth/setup-token.ts';
 import { endLateSessions, endOtherSessions, startSession } from '../../accounts/sessions.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -115,9 +115,9 @@ export const login = defineEndpoint({
     const proven = await ctx.throttle.attempt(accountOf(ctx.tenant, email), ctx.request.address, async () => {
       const { ok, stale } = await ctx.passwords.verify(body.password, known?.desired.password_hash);
       if (known === undefined || !ok || known.desired.disabled) return undefined;
-      const second = proveSecondFactor(ctx, unit, known, body.totp);
+      const { second, user } = await proveAtLogin(ctx, unit, known, body.totp);
       if (second === 'wrong') refusal = wrongTotp();
-      return second === 'wrong' ? undefined : { user: known, stale, second };
+      return second === 'wrong' ? undefined : { user, stale, second };
     });
     if (proven === undefined) throw refusal;
     const { user, stale, second } = proven;

@@ -1,8 +1,10 @@
 import type { DesiredOf } from '../../../store/kinds/kinds.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
 import { notFound } from '../../ground/api-error.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { webhookDeliveries, WebhookDelivery } from '../../resources/git-webhook.ts';
+import { requireInProject } from '../../rights/in-project.ts';
 import { endOf } from '../../webhooks/end-of.ts';
 import { getEndpoint, listOfEndpoint } from '../resource-endpoints.ts';
 
@@ -31,6 +33,7 @@ export const replayWebhookDelivery = defineEndpoint({
     const { ended: _, ...desired } = plainCopy<DesiredOf<'webhook_delivery'>>(before.desired);
     // the repository of the webhook may be another one by now
     const ended = endOf(desired, webhook, ctx.view);
+    if (ended === undefined) requirePreviewRights(ctx, desired);
     const made = unit.create('webhook_delivery', ctx.random.id(), {
       ...desired,
       ...(ended !== undefined && { ended }),
@@ -41,3 +44,18 @@ export const replayWebhookDelivery = defineEndpoint({
     return ctx.commit(unit, () => webhookDeliveries.answerOf(made, ctx.view));
   },
 });
+
+/**
+ * Requires the rights to the previews that a delivery makes or ends. Its git host needed none: it signed for what happened there, and
+ * the user decides whether that counts again.
+ *
+ * @throws ApiError as `requireInProject`
+ */
+function requirePreviewRights(
+  { principal, view }: Pick<RequestContext, 'principal' | 'view'>,
+  { request, pushes, project_id: project }: DesiredOf<'webhook_delivery'>,
+): void {
+  if (request?.action === 'open') requireInProject(principal, 'POST /previews', view, project);
+  if (request?.action === 'close' || pushes.some(({ deleted }) => deleted === true))
+    requireInProject(principal, 'DELETE /previews/:id', view, project);
+}

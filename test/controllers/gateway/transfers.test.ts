@@ -3,6 +3,8 @@ import type { AskParams } from '../../../agent-protocol/messages.ts';
 import { signedAddresses } from '../../../controllers/gateway/transfers.ts';
 import { backupKeys } from '../../../store/backup-keys.ts';
 import type { ObservedOf } from '../../../store/kinds/kinds.ts';
+import { segmentAt } from '../../../databases/wal.ts';
+import { logKey } from '../../../store/archive-keys.ts';
 import { commit } from '../../../store/unit.ts';
 import { MemoryBucket } from '../../harness/memory-bucket.ts';
 import { desiredState } from '../../harness/states.ts';
@@ -29,8 +31,8 @@ beforeEach(async () => {
 });
 afterEach(() => rig[Symbol.asyncDispose]());
 
-async function of<K extends 'backup' | 'restore'>(kind: K, observed: ObservedOf<K>): Promise<void> {
-  const found = (await rig.repo.get<'backup' | 'restore'>(kind, id(kind)))!;
+async function of<K extends 'backup' | 'restore' | 'wal_archive'>(kind: K, observed: ObservedOf<K>): Promise<void> {
+  const found = (await rig.repo.get<'backup' | 'restore' | 'wal_archive'>(kind, id(kind)))!;
   await rig.repo.observe(found as never, { ...observed, observedGeneration: 1, conditions: [] } as never, []); // as found
   await rig.rest();
 }
@@ -116,4 +118,29 @@ test('the address that somebody gave of a dump is opened for the server that fet
 
 test('keys that do not open are another trouble, which may pass', async () => {
   await expect(sign(parts('backup task'), { isSealed: true })).rejects.toMatchObject({ code: 'secret_unavailable' });
+});
+
+test('the server of an archive gets no address of a segment that was archived before, but for the last ones', async () => {
+  const unit = rig.repo.begin();
+  unit.create('wal_archive', id('wal_archive'), desiredState('wal_archive', { destination_id: id('store') }));
+  const task = { server_id: id('server'), workload_kind: 'wal_archive' as const, workload_id: id('wal_archive') };
+  unit.create('assignment', id('sender'), desiredState('assignment', task));
+  await commit(unit);
+  await rig.rest();
+  const at = (position: number, timeline = 2): string => segmentAt({ timeline, position });
+  const send = (...files: string[]) => sign({ about: 'archive.send', assignment: id('sender'), files });
+  const archive = rig.mirror.tenant(tenant).get('wal_archive', id('wal_archive'))!;
+  const addressesOf = (...files: string[]) => ({
+    addresses: files.map((it) => `https://s3.test/${logKey(archive, it)}?write`),
+  });
+  await expect(send(at(1))).resolves.toEqual(addressesOf(at(1)));
+  await of('wal_archive', { phase: 'archiving', gaps: [], last_segment: at(1000) });
+  // an agent that was killed sends its last batch again; another timeline begins other names
+  const again = [at(937), at(1000), at(1001), at(900, 3), '00000002.history', `${at(900)}.00000028.backup`];
+  await expect(send(...again)).resolves.toEqual(addressesOf(...again));
+  for (const past of [at(936), at(1), at(900, 1)])
+    await expect(send(at(1001), past)).rejects.toMatchObject({
+      code: 'already_sent',
+      message: `Segment ${past} was archived before, and the log has come to ${at(1000)} since`,
+    });
 });

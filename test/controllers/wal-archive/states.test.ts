@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gapsIn, isArchiving } from '../../../controllers/wal-archive/states.ts';
+import { gapsIn, isArchiving, observedOf } from '../../../controllers/wal-archive/states.ts';
 import { postgres } from '../../../databases/postgres.ts';
 import { segmentAt } from '../../../databases/wal.ts';
 
@@ -48,4 +48,18 @@ test('a database that has parameters of its user archives, and one that was begu
   expect(of([...archiving, '-c', 'max_connections=42'])).toBe(true);
   expect(of(['postgres', '-c', 'max_connections=42'])).toBe(false);
   expect(of(archiving.slice(0, -1))).toBe(false);
+});
+
+test('the last segment that is known is taken back by no report', () => {
+  const world = (reported: string | undefined) => ({
+    archive: {
+      meta: {},
+      desired: { ended: false },
+      observed: { phase: 'archiving', gaps: [], last_segment: segment(9) },
+    },
+    sender: { observed: { archive: { waiting: 0, fill_percent: 0, last_segment: reported } } },
+  });
+  const last = (reported: string | undefined): string | undefined =>
+    observedOf(world(reported) as unknown as Parameters<typeof observedOf>[0], false).last_segment;
+  expect([last(segment(3)), last(undefined), last(segment(10))]).toEqual([segment(9), segment(9), segment(10)]);
 });
