@@ -83,6 +83,8 @@ export const functionKind = defineKind({
     active_version_id: Id.optional(),
     /** The version that is to serve, which was built and does not start: its server serves the active one. */
     refused: z.object({ attempt: z.int(), spec_hash: z.string(), message: z.string() }).optional(),
+    /** It was stopped, and nothing has served since. */
+    at_rest: z.literal(true).optional(),
     /** Instants of its schedule up to this one are dealt with. */
     handled_until: Timestamp.optional(),
     next_run_at: Timestamp.optional(),

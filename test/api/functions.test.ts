@@ -231,6 +231,20 @@ describe('verbs', () => {
     expect((await owner.post(`/functions/${id}/start`)).data.version_id).toBe(next);
   });
 
+  it('start brings back what served before where the version that a stopped function was deployed with failed', async () => {
+    const id = await made();
+    const version = await deployed(id);
+    await owner.post(`/functions/${id}/stop`);
+    const next = (await owner.post(`/functions/${id}/deploy`)).data.version_id;
+    await world.observe('function', id, { phase: 'deploying', active_version_id: version, at_rest: true });
+    expect((await owner.post(`/functions/${id}/start`)).data.version_id).toBe(next);
+    const error = { code: 'build_failed', message: 'no' };
+    await world.observe('function_version', next, { phase: 'failed', error });
+    await world.observe('function', id, { phase: 'stopped', active_version_id: version, at_rest: true });
+    expect((await owner.post(`/functions/${id}/invoke`, {})).status).toBe(409);
+    expect((await owner.post(`/functions/${id}/start`)).data).toMatchObject({ run: 'running', version_id: version });
+  });
+
   it('invoke sends a request to the agent, and shows the answer and its record', async () => {
     const id = await made();
     const version = await deployed(id);

@@ -1,4 +1,5 @@
 import { hasVersionEnded } from '../../../store/kinds/function.ts';
+import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import type { Unit } from '../../../store/unit-of-work.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -68,6 +69,25 @@ export const deployFunctionVersion = defineEndpoint({
   },
 });
 
+/** Whether a function serves or is about to, and else the version that a start lets serve; `undefined`: none was built. */
+function startOf(
+  view: TenantView,
+  { desired, observed }: Fn,
+): { isUnderWay: boolean; wanted: ReadonlyResource<'function_version'> | undefined } {
+  const versionOf = (id: string | undefined) => (id === undefined ? undefined : view.get('function_version', id));
+  const [target, known] = [versionOf(desired.version_id), versionOf(observed?.active_version_id)];
+  const isBuilding = target !== undefined && !hasVersionEnded(target.observed?.phase);
+  const isRefused = observed?.refused?.attempt === desired.attempt;
+  const isReady = target?.observed?.phase === 'ready' && !isRefused;
+  // one that was stopped stays so where what was deployed then is not built or does not start
+  const isHeld = observed?.phase === 'stopped' && !isBuilding && !isReady;
+  return {
+    isUnderWay: desired.run === 'running' && !isHeld && (known !== undefined || isBuilding),
+    // what was deployed last is to serve, unless it cannot
+    wanted: isBuilding || isReady ? target : known,
+  };
+}
+
 export const startFunction = defineEndpoint({
   method: 'POST',
   path: '/functions/:id/start',
@@ -77,19 +97,10 @@ export const startFunction = defineEndpoint({
   response: FunctionObject,
   settle: functions.settle,
   handle: async (ctx, { it }) => {
-    const { active_version_id: id } = it.observed ?? {};
-    const known = id === undefined ? undefined : ctx.view.get('function_version', id);
-    const target =
-      it.desired.version_id === undefined ? undefined : ctx.view.get('function_version', it.desired.version_id);
-    const isBuilding = target !== undefined && !hasVersionEnded(target.observed?.phase);
-    const isRefused = it.observed?.refused?.attempt === it.desired.attempt;
-    const isReady = target?.observed?.phase === 'ready' && !isRefused;
+    const { isUnderWay, wanted } = startOf(ctx.view, it);
     const unit = ctx.repo.begin();
-    if (it.desired.run === 'running' && (known !== undefined || isBuilding))
-      return ctx.commit(unit, () => functions.answerOf(it, ctx.view));
+    if (isUnderWay) return ctx.commit(unit, () => functions.answerOf(it, ctx.view));
     requireOwnPort(ctx, it);
-    // what was deployed last is to serve, unless it cannot
-    const wanted = isBuilding || isReady ? target : known;
     const next = wanted === undefined ? addVersion(ctx, unit, it) : serve(ctx, unit, it, wanted);
     return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
   },
