@@ -100,8 +100,11 @@ async function announce(
   ctx: Context,
 ): Promise<void> {
   const isGood = now.phase === 'ready';
-  const what = `Version ${version.desired.number}`;
-  const message = isGood ? `${what} is built` : `${what} failed: ${now.error?.message ?? 'no reason was recorded'}`;
+  const { number, reuse } = version.desired;
+  const what = `Version ${number}`;
+  const good =
+    reuse === undefined ? `${what} is built` : `${what} is version ${reuse.number} with its variables of now`;
+  const message = isGood ? good : `${what} failed: ${now.error?.message ?? 'no reason was recorded'}`;
   const event = {
     type: isGood ? ('normal' as const) : ('warning' as const),
     reason: isGood ? 'VersionReady' : 'VersionFailed',

@@ -40,6 +40,9 @@ export function advance(world: World): Observed {
   if (world.serverGone) return fail(gone);
   if (resolution !== undefined && 'fault' in resolution)
     return fail({ code: 'reference_unresolved', message: `${resolution.fault}. Then deploy again` });
+  const { reuse } = version.desired;
+  if (reuse !== undefined)
+    return { ...before, phase: 'ready', image: reuse.image, image_digest: reuse.image_digest, finished_at: now };
   const build = taskState('build', world.build);
   const spec = world.build?.desired.spec;
   if (build.outcome === 'succeeded' && spec?.type === 'build')

@@ -141,6 +141,8 @@ export const functionVersion = defineKind({
     ...sourceFields,
     /** The image that it is built upon, in place of that of its runtime. */
     base_image: z.string().optional(),
+    /** The built version that it is, with what its variables refer to now; absent: it is built. */
+    reuse: z.object({ number: z.int(), image: z.string(), image_digest: z.string() }).optional(),
     requested_by: Id.optional(),
     requested_at: Timestamp,
   }),

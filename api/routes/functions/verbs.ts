@@ -1,5 +1,8 @@
+import { jsonEqual } from '../../../store/json-equal.ts';
 import { hasVersionEnded } from '../../../store/kinds/function.ts';
 import type { TenantView } from '../../../store/mirror.ts';
+import { createFunctionVersion } from '../../../store/new-function-version.ts';
+import { resolveReferences } from '../../../store/referable.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import type { Unit } from '../../../store/unit-of-work.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -18,15 +21,30 @@ function requireOwnPort(ctx: RequestContext, { meta: { id }, desired }: Fn): voi
   requirePort(ctx, { id, projectId, serverId, port });
 }
 
-/** Lets a version serve that was built, or once it is. */
+/** Lets a version serve that was built, or once it is: with what its variables refer to now, another version of its image. */
 function serve(ctx: RequestContext, unit: Unit, it: Fn, version: ReadonlyResource<'function_version'>): Fn {
   requireServer(ctx.view, unit, it);
   unit.require(version);
+  if (isOutdated(ctx.view, it, version))
+    return createFunctionVersion(unit, it, ctx.random.id(), {
+      requestedBy: ctx.principal.user.meta.id,
+      baseImage: version.desired.base_image,
+      requested_at: ctx.clock.now().toISOString(),
+      from: version,
+    });
   return unit.change(it, (draft) => {
     draft.run = 'running';
     draft.version_id = version.meta.id;
     draft.attempt += 1;
   });
+}
+
+/** Whether what the variables of a built version refer to is not what it was, such as the password of a database. */
+function isOutdated(view: TenantView, { desired }: Fn, version: ReadonlyResource<'function_version'>): boolean {
+  const { references } = version.desired.config;
+  if (references === undefined || version.observed?.phase !== 'ready') return false;
+  const now = resolveReferences(view, desired.environment_id, references);
+  return 'fault' in now || !jsonEqual(now.values, version.observed.references);
 }
 
 export const deployFunction = defineEndpoint({
@@ -48,7 +66,8 @@ export const deployFunction = defineEndpoint({
 export const deployFunctionVersion = defineEndpoint({
   method: 'POST',
   path: '/functions/:id/versions/:versionId/deploy',
-  summary: 'Let a version serve that was built before; nothing is built',
+  summary:
+    'Let a version serve that was built before; nothing is built. Where its variables refer to what has changed, another version of its image serves',
   on: ['function', 'id'],
   heavy: true,
   response: FunctionObject,
