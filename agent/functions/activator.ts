@@ -15,6 +15,8 @@ export interface ActivatorDeps {
   record: (execution: Execution) => void;
   /** The last lines that its instances wrote. */
   lastLines: () => readonly string[];
+  /** Called when {@link Activator.failure} may have changed. */
+  changed: () => void;
   forward: Forward;
 }
 
@@ -57,6 +59,11 @@ export class Activator {
       void before.close(before.settings.timeoutMs).then(() => this.#former.delete(before));
     }
     pool.open();
+  }
+
+  /** Why no instance of the present version starts; `undefined`: they start, as far as is known. */
+  get failure(): Error | undefined {
+    return this.#pool?.failure;
   }
 
   /** Instances of all versions, with those that come and go. */

@@ -174,11 +174,20 @@ export class FunctionWorker implements Worker {
     const problem = await this.#open(desired);
     const report = { ...this.#blank(), phase: 'running' as const, image_digest: desired.spec.image_digest };
     if (problem !== undefined) return { ...report, error: problem };
-    const ready = { ...report, ready: true, stable: true };
-    if (this.#refused === undefined) return ready;
-    const error = { code: 'not_started' as const, message: this.#refused.message };
-    // where something served before, that goes on
-    return this.#served === undefined ? { ...report, error } : { ...ready, error };
+    const failure = this.#failureOfInstances();
+    const answers = this.#served !== undefined && failure === undefined;
+    const ready = answers ? { ...report, ready: true, stable: true } : report;
+    // where something served before a change, that goes on
+    const error =
+      this.#refused === undefined ? failure : { code: 'not_started' as const, message: this.#refused.message };
+    return error === undefined ? ready : { ...ready, error };
+  }
+
+  /** What is to be told of instances that do not start; `undefined`: they do, or none was needed yet. */
+  #failureOfInstances(): WireReport['error'] {
+    const failure = this.#activator?.failure;
+    if (failure === undefined) return undefined;
+    return { code: 'not_started', message: `No instance of it starts: ${failure.message}`.slice(0, 1000) };
   }
 
   /** @throws RuntimeFailure */
@@ -214,6 +223,7 @@ export class FunctionWorker implements Worker {
       log,
       record: (execution) => functions.record(of, execution),
       lastLines: () => capture.lastLines(this.id),
+      changed: () => this.wake(),
       forward: gate.forward,
     });
     const settings = {
@@ -307,7 +317,12 @@ export class FunctionWorker implements Worker {
     const message = error instanceof Error ? error.message : String(error);
     if (desired.run === 'stopped') this.#sendReport({ ...this.#blank(), phase: 'stopping', error: { code, message } });
     else if (this.#served !== undefined)
-      this.#sendReport({ ...this.#blank(), phase: 'running', ready: true, stable: true, error: { code, message } });
+      this.#sendReport({
+        ...this.#blank(),
+        phase: 'running',
+        ...(this.#failureOfInstances() === undefined && { ready: true, stable: true }),
+        error: { code, message },
+      });
     else
       this.#sendReport({
         ...this.#blank(),

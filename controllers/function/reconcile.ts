@@ -111,11 +111,12 @@ function refusedOf(
   return { attempt, spec_hash: wanted.spec_hash, message: error.message };
 }
 
-/** Whether its server said that no instance starts with the present settings, and has not said otherwise since. */
+/** Whether its server serves with the settings before as no instance starts with the present ones, and has not said otherwise since. */
 function isDoubted(served: World['served'], wanted: World['wanted']): boolean {
   if (served === undefined || served.desired.version !== wanted?.meta.id) return false;
   const isWarm = served.desired.spec.type === 'function' && served.desired.spec.warm === true;
-  return isWarm || upToDate(served)?.error?.code === 'not_started';
+  const report = upToDate(served);
+  return isWarm || (report?.ready === true && report.error?.code === 'not_started');
 }
 
 /** Whether calls are answered by the version that is to be. */

@@ -32,6 +32,7 @@ class Machine {
     log,
     record: (execution) => void this.records.push(execution),
     lastLines: () => ['the last line'],
+    changed: () => undefined,
     forward,
   });
   launches = 0;

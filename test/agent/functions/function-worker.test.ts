@@ -132,6 +132,29 @@ describe('a function on its server', () => {
     expect(states()).toEqual(['hello:1 running']);
   });
 
+  it('is not ready once no instance of what serves starts, until one has lasted', async () => {
+    let works = true;
+    image('moody:1', {
+      runs: () =>
+        works ? {} : { tcp: () => false, runForMs: 20, exitCode: 1, output: [{ afterMs: 0, text: 'no database\n' }] },
+    });
+    const item = served('moody:1');
+    await world.snapshot(item);
+    await world.until('it serves', isReady(item));
+    await world.pass(20_000, 500);
+    works = false;
+    world.engine.killByHand(world.engine.containers[0]!.id);
+    await world.pass(4_000, 500);
+    expect(world.report(item)).toMatchObject({ ready: true }); // one failure may pass
+    await world.until('that is told', () => world.report(item)?.ready === false, 60_000);
+    expect(world.report(item)).toMatchObject({
+      phase: 'running',
+      error: { code: 'not_started', message: expect.stringMatching(/^No instance of it starts: .*no database/) },
+    });
+    works = true;
+    await world.until('it serves again', isReady(item), 120_000);
+  });
+
   it('serves nothing that is to be warm and does not start, where nothing served before', async () => {
     const broken = served('broken:1', { warm: true });
     await world.snapshot(broken);

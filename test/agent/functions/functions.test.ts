@@ -35,7 +35,14 @@ describe('functions of a server', () => {
   it('take some calls by the API at a time', async () => {
     const { functions, clock } = world();
     const log = pino({ level: 'silent' });
-    const deps = { clock, log, record: () => undefined, lastLines: () => [], forward: closedGate.forward };
+    const deps = {
+      clock,
+      log,
+      record: () => undefined,
+      lastLines: () => [],
+      changed: () => undefined,
+      forward: closedGate.forward,
+    };
     const activator = new Activator(deps);
     await activator.become(
       {
