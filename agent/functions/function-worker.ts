@@ -13,6 +13,7 @@ import type { Functions } from './functions.ts';
 import type { Gate } from './gate.ts';
 import { Launcher, writtenVolumes } from './launch.ts';
 import type { FunctionItem, LaunchDeps } from './launch.ts';
+import { isImageGone } from './pool.ts';
 
 /** What all function workers of an agent share. */
 export interface FunctionDeps extends WorkerDeps, Omit<LaunchDeps, 'runtime' | 'clock' | 'log'> {
@@ -158,6 +159,8 @@ export class FunctionWorker implements Worker {
     if (this.#activator === undefined) await this.#launcher.sweep();
     if (!writers.claim(this.id, writtenVolumes(desired)))
       throw new RuntimeFailure('volume_in_use', othersVolume, { retryable: true });
+    // no instance is made of it any more: it is looked for anew, and reported as lost until it is there
+    if (isImageGone(this.#activator?.failure)) this.#served = undefined;
     const wanted = servedOf(desired);
     if (wanted === this.#served) this.#refused = undefined;
     else if (!this.#isRefused(wanted)) {
@@ -171,7 +174,11 @@ export class FunctionWorker implements Worker {
     // a workload may wait for a volume that a removed container had
     writers.claim(this.id, writtenVolumes(desired));
     if (left > 0) this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
-    const problem = await this.#open(desired);
+    return this.#reportOf(desired, await this.#open(desired));
+  }
+
+  /** `problem`: what is wrong with its port. */
+  #reportOf(desired: FunctionItem, problem: WireReport['error']): WireReport {
     const report = { ...this.#blank(), phase: 'running' as const, image_digest: desired.spec.image_digest };
     if (problem !== undefined) return { ...report, error: problem };
     const failure = this.#failureOfInstances();

@@ -2,6 +2,7 @@ import type { Agent as Connections } from 'node:http';
 import type { Logger } from 'pino';
 import { Agent } from '../../agent-protocol/node-http.ts';
 import type { Clock } from '../../time/clock.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 import { CallFault } from './call-fault.ts';
 
 /** How the process of an instance ended. */
@@ -308,7 +309,9 @@ export class Pool {
 
   /** Notes why no instance starts, once that is more than one mishap. */
   #judge(cause: Error): void {
-    if (this.#closing.signal.aborted || this.#slots.size > 0 || this.#failures < mostFailures) return;
+    // an image that was removed does not come back by itself
+    const isEnough = this.#failures >= mostFailures || isImageGone(cause);
+    if (this.#closing.signal.aborted || this.#slots.size > 0 || !isEnough) return;
     this.#failure = cause;
     this.#changed();
   }
@@ -342,6 +345,11 @@ export class Pool {
       slot.gone.resolve();
     });
   }
+}
+
+/** Whether an instance cannot be made as the image of the function is no more on the server. */
+export function isImageGone(error: unknown): boolean {
+  return error instanceof RuntimeFailure && error.code === 'image_not_found';
 }
 
 function notRunning(): CallFault {

@@ -117,7 +117,8 @@ function servingState({ function: it, served, target, isAsWanted, refused }: Wor
   if (isServed) return servedState(target, version, report.error?.message);
   if (report?.ready !== true && report?.error !== undefined) {
     const { code, message } = report.error;
-    return state('error', 'false', code === 'port_taken' ? 'PortTaken' : 'NotServing', message, because);
+    const why = version.observed?.phase === 'failed' ? `${message}. ${failureOf(version)}` : message;
+    return state('error', 'false', code === 'port_taken' ? 'PortTaken' : 'NotServing', why, because);
   }
   const phase = it.observed?.phase === 'running' ? 'running' : 'deploying';
   return state(phase, 'false', 'Starting', 'Its server is about to serve it', because);

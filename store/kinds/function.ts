@@ -153,6 +153,8 @@ export const functionVersion = defineKind({
     image: z.string().optional(),
     image_digest: z.string().optional(),
     finished_at: z.string().optional(),
+    /** When its image was found to be lost last, and was to be built again. */
+    lost_at: Timestamp.optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
   }),
   owners: (d) => [{ kind: 'function', id: d.function_id, blocks: true }],
@@ -177,7 +179,10 @@ export const functionVersion = defineKind({
   },
 });
 
-/** Whether a version in this phase never leaves it; `undefined` is the phase of one that was not observed yet. */
+/**
+ * Whether nothing is being built of a version in this phase; `undefined` is the phase of one that was not observed yet. One that is
+ * ready is built again where its image is lost.
+ */
 export function hasVersionEnded(phase: FunctionVersionPhase | undefined): boolean {
   return phase === 'ready' || phase === 'failed';
 }
