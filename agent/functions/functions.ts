@@ -13,11 +13,16 @@ import type { ExecutionLog, ExecutionQuery } from './execution-log.ts';
 /** Calls that users make through the control plane at a time: each one holds its answer in memory. */
 export const mostAsked = 8;
 
+/** A call by a schedule waits so long for its function to be served, as after a start of the machine. */
+export const arrivalMs = 60_000;
+
 /** The functions that are served on this server, by their ids, and what became of their calls. */
 export class Functions {
   readonly #log: Pick<ExecutionLog, 'add' | 'read'>;
   readonly #clock: Clock;
   readonly #served = new Map<string, Activator>();
+  /** Who waits for a function to be served. */
+  readonly #awaited = new Set<{ id: string; resolve: () => void }>();
   /** Calls that users make through the control plane now. */
   #asked = 0;
   /** Executions that have not ended, by the function that they are of. */
@@ -30,6 +35,7 @@ export class Functions {
 
   serve(id: string, activator: Activator): void {
     this.#served.set(id, activator);
+    for (const it of this.#awaited) if (it.id === id) it.resolve();
   }
 
   leave(id: string, activator: Activator): void {
@@ -86,7 +92,7 @@ export class Functions {
     return { execution, ...(answer !== undefined && { answer }) };
   }
 
-  /** Calls a function as its schedule asks. @throws RuntimeFailure `not_serving` */
+  /** Calls a function as its schedule asks, once it is served. @throws RuntimeFailure `not_serving` if it is not in time */
   async fire(
     {
       function_id: id,
@@ -96,6 +102,7 @@ export class Functions {
     signal: AbortSignal,
   ): Promise<{ execution_id: string; status: string }> {
     for (const instant of missed) this.record(id, missedAt(instant, this.#clock.now()));
+    await this.#arrival(id, signal);
     const activator = this.#served.get(id);
     if (activator === undefined) {
       this.record(id, missedAt(at, this.#clock.now()));
@@ -114,6 +121,19 @@ export class Functions {
     };
     const execution = await recorded(activator, call, signal);
     return { execution_id: execution.id, status: execution.status };
+  }
+
+  /** Resolves once the function is served, after a while, or when the signal aborts. */
+  async #arrival(id: string, signal: AbortSignal): Promise<void> {
+    if (this.#served.has(id) || signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiter = { id, resolve };
+    this.#awaited.add(waiter);
+    const cancel = this.#clock.timer(arrivalMs, resolve);
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    await promise;
+    cancel();
+    this.#awaited.delete(waiter);
   }
 }
 

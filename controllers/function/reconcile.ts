@@ -151,13 +151,14 @@ function firedBy(world: World, ctx: Context): Fired | undefined {
   });
 }
 
-/** What is there of the call that was asked for last. */
-function callStateOf({ function: it, call }: World, ctx: Context): CallState {
+/** What is there of the call that was asked for last. A server that is away makes it once it is back. */
+function callStateOf({ function: it, call, server }: World, ctx: Context): CallState {
   const firing = it.observed?.firing;
   const isUnderWay = firing !== undefined && firing.ended !== true;
-  // a server that never comes back does not end a call, and no other one would ever begin
+  const isAway = server?.observed?.phase === 'offline' || server?.observed?.phase === 'error';
+  // a server that answers and does not end a call would keep any other one from beginning
   const lateMs = patienceMs((it.desired.timeout_seconds + 60) * 1000);
-  if (ctx.since('calling', isUnderWay) <= lateMs) return callState(call);
+  if (ctx.since('calling', isUnderWay && !isAway) <= lateMs) return callState(call);
   return call?.observed === undefined ? 'expired' : 'ended';
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FunctionRequest } from '../../../agent-protocol/functions.ts';
 import type { Execution } from '../../../agent-protocol/functions.ts';
 import { Activator } from '../../../agent/functions/activator.ts';
-import { Functions, mostAsked } from '../../../agent/functions/functions.ts';
+import { arrivalMs, Functions, mostAsked } from '../../../agent/functions/functions.ts';
 import { closedGate } from '../../../agent/functions/gate.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
@@ -22,14 +22,47 @@ const { signal } = new AbortController();
 
 describe('functions of a server', () => {
   it('record an instant that nothing was called for, as none serves', async () => {
-    const { functions, ended } = world();
+    const { functions, ended, clock } = world();
     const [before, at] = ['2030-01-01T00:00:00.000Z', '2030-01-01T00:10:00.000Z'];
     const fired = functions.fire({ function_id: 'one', scheduled_at: at, missed: [before] }, signal);
+    fired.catch(() => undefined); // it is looked at below
+    await clock.advance(arrivalMs);
     await expect(fired).rejects.toMatchObject({ code: 'not_serving' });
     expect(ended.map(({ status, scheduled_at }) => [status, scheduled_at])).toEqual([
       ['missed', before],
       ['missed', at],
     ]);
+  });
+
+  it('make a call by a schedule once they are served, as after a start of their server', async () => {
+    const { functions, clock, ended } = world();
+    const deps = { clock, log: pino({ level: 'silent' }), lastLines: () => [], changed: () => undefined };
+    const record = (it: Execution): void => functions.record('one', it);
+    const activator = new Activator({ ...deps, record, forward: closedGate.forward });
+    const at = '2030-01-01T00:10:00.000Z';
+    const fired = functions.fire({ function_id: 'one', scheduled_at: at, missed: [] }, signal);
+    await clock.advance(20_000);
+    const instance = {
+      address: '127.0.0.1',
+      port: 1,
+      ended: new Promise<never>(() => undefined),
+      stop: async () => {},
+    };
+    await activator.become(
+      {
+        version: 'one',
+        concurrency: 1,
+        minInstances: 0,
+        maxInstances: 1,
+        timeoutMs: 1000,
+        launch: async () => instance,
+      },
+      signal,
+    );
+    functions.serve('one', activator);
+    expect(await fired).toMatchObject({ status: 'succeeded' });
+    expect(ended.map(({ status, scheduled_at }) => [status, scheduled_at])).toEqual([['succeeded', at]]);
+    activator.abandon();
   });
 
   it('take some calls by the API at a time', async () => {
