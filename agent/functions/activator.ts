@@ -73,7 +73,7 @@ export class Activator {
 
   /**
    * Answers a call and resolves with the record of it. A handler that is late cannot be trusted to stop: its instance gets no
-   * further call, unless it is the caller who does not take the answer. @throws CallFault where there is no answer, which is recorded, too
+   * further call, unless it is the caller who does not send the request or take the answer. @throws CallFault where there is no answer, which is recorded, too
    */
   async call(call: Call, signal: AbortSignal): Promise<Execution> {
     const { clock, record } = this.#deps;
@@ -162,7 +162,8 @@ export class Activator {
       return await this.#deps.forward(slot, call, id, AbortSignal.any([signal, late.signal]));
     } catch (error) {
       if (late.signal.aborted) {
-        if (!(error instanceof CallFault && error.code === 'not_taken')) pool.retire(slot);
+        if (!(error instanceof CallFault && error.isOfCaller)) pool.retire(slot);
+        if (error instanceof CallFault && error.code === 'not_sent') throw error;
         throw late.signal.reason as CallFault; // it is aborted with one
       }
       if (signal.aborted) throw new CallFault('client_gone', 'Who called went away', { cause: error });
