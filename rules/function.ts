@@ -1,7 +1,7 @@
 import { beingDeleted, byStatus } from './verb-table.ts';
 import type { Cell, Shown, VerbTable } from './verb-table.ts';
 
-/** `unbuilt`: it shall run, and has no version to serve. `stopping`: it shall be stopped, and is not yet. */
+/** `unbuilt`: it shall run, and has no version that may serve. `stopping`: it shall be stopped, and is not yet. */
 const states = ['running', 'deploying', 'failed', 'error', 'unbuilt', 'stopping', 'stopped', 'deleting'] as const;
 type State = (typeof states)[number];
 
@@ -17,7 +17,7 @@ const always: Record<State, Cell> = {
   deleting,
 };
 const isStopped: Cell = { no: 'Cannot call the function as it is stopped: start it' };
-const isUnbuilt: Cell = { no: 'Cannot call the function as no version of it was built: deploy it' };
+const isUnbuilt: Cell = { no: 'Cannot call the function as no version of it serves: start it, or deploy it' };
 
 export const functionVerbs = {
   states,

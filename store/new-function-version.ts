@@ -9,6 +9,8 @@ export interface NewFunctionVersion extends Pick<DesiredOf<'function_version'>, 
   requestedBy?: string | undefined;
   /** The image to build upon, in place of that of its runtime. */
   baseImage?: string | undefined;
+  /** The version that was built and that it is to be, in place of the function as it is now. */
+  from?: ReadonlyResource<'function_version'> | undefined;
 }
 
 /**
@@ -19,7 +21,7 @@ export function createFunctionVersion(
   unit: Pick<Unit, 'create' | 'change'>,
   it: Fn,
   id: string,
-  { requestedBy, baseImage, requested_at }: NewFunctionVersion,
+  { requestedBy, baseImage, requested_at, from }: NewFunctionVersion,
 ): Fn {
   let number = 0;
   const changed = unit.change(it, (draft) => {
@@ -30,16 +32,23 @@ export function createFunctionVersion(
     draft.run = 'running';
   });
   const { desired } = changed;
+  const source = from?.desired ?? desired;
+  const { image, image_digest } = from?.observed ?? {};
+  const reuse =
+    from === undefined || image === undefined || image_digest === undefined
+      ? undefined
+      : { number: from.desired.number, image, image_digest };
   unit.create('function_version', id, {
     function_id: it.meta.id,
     project_id: desired.project_id,
     server_id: desired.server_id,
     number,
-    runtime: desired.runtime,
-    code: desired.code,
-    ...(desired.dependencies !== undefined && { dependencies: desired.dependencies }),
-    config: plainCopy<DesiredOf<'function'>['config']>(desired.config),
+    runtime: source.runtime,
+    code: source.code,
+    ...(source.dependencies !== undefined && { dependencies: source.dependencies }),
+    config: plainCopy<DesiredOf<'function'>['config']>(source.config),
     ...(baseImage !== undefined && { base_image: baseImage }),
+    ...(reuse !== undefined && { reuse }),
     ...(requestedBy !== undefined && { requested_by: requestedBy }),
     requested_at,
   });

@@ -2531,7 +2531,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let a version serve that was built before; nothing is built */
+        /** Let a version serve that was built before; nothing is built. Where its variables refer to what has changed, another version of its image serves */
         post: operations["deployFunctionVersion"];
         delete?: never;
         options?: never;
@@ -5314,6 +5314,11 @@ export interface components {
             status: "running" | "stopped" | "provisioning" | "error" | "deleting";
             /** @description Their variables refer to the database: they have the former password until they are deployed */
             applications: {
+                id: string;
+                name: string;
+            }[];
+            /** @description As applications: those whose variables refer to the database */
+            functions: {
                 id: string;
                 name: string;
             }[];

@@ -15,6 +15,8 @@ export interface ActivatorDeps {
   record: (execution: Execution) => void;
   /** The last lines that its instances wrote. */
   lastLines: () => readonly string[];
+  /** Called when {@link Activator.failure} may have changed. */
+  changed: () => void;
   forward: Forward;
 }
 
@@ -59,6 +61,11 @@ export class Activator {
     pool.open();
   }
 
+  /** Why no instance of the present version starts; `undefined`: they start, as far as is known. */
+  get failure(): Error | undefined {
+    return this.#pool?.failure;
+  }
+
   /** Instances of all versions, with those that come and go. */
   get size(): number {
     return [...this.#former].reduce((sum, pool) => sum + pool.size, this.#pool?.size ?? 0);
@@ -66,7 +73,7 @@ export class Activator {
 
   /**
    * Answers a call and resolves with the record of it. A handler that is late cannot be trusted to stop: its instance gets no
-   * further call, unless it is the caller who does not take the answer. @throws CallFault where there is no answer, which is recorded, too
+   * further call, unless it is the caller who does not send the request or take the answer. @throws CallFault where there is no answer, which is recorded, too
    */
   async call(call: Call, signal: AbortSignal): Promise<Execution> {
     const { clock, record } = this.#deps;
@@ -155,7 +162,8 @@ export class Activator {
       return await this.#deps.forward(slot, call, id, AbortSignal.any([signal, late.signal]));
     } catch (error) {
       if (late.signal.aborted) {
-        if (!(error instanceof CallFault && error.code === 'not_taken')) pool.retire(slot);
+        if (!(error instanceof CallFault && error.isOfCaller)) pool.retire(slot);
+        if (error instanceof CallFault && error.code === 'not_sent') throw error;
         throw late.signal.reason as CallFault; // it is aborted with one
       }
       if (signal.aborted) throw new CallFault('client_gone', 'Who called went away', { cause: error });

@@ -11,6 +11,7 @@ export class CallFault extends Error {
     | 'instance_ended'
     | 'client_gone'
     | 'not_taken'
+    | 'not_sent'
     | 'too_large';
   /** Seconds after which another call may succeed. */
   readonly retryAfter: number | undefined;
@@ -25,6 +26,11 @@ export class CallFault extends Error {
     this.retryAfter = options.retryAfter;
   }
 
+  /** Whether its caller held the call up, and not the instance. */
+  get isOfCaller(): boolean {
+    return this.code === 'not_taken' || this.code === 'not_sent';
+  }
+
   /** Of the answer by HTTP. */
   get status(): number {
     switch (this.code) {
@@ -33,6 +39,8 @@ export class CallFault extends Error {
         return 503;
       case 'timed_out':
         return 504;
+      case 'not_sent':
+        return 408;
       case 'too_large':
         return 413;
       case 'start_failed':

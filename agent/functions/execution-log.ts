@@ -23,12 +23,20 @@ CREATE TABLE IF NOT EXISTS execution (
   record TEXT NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS of_function ON execution (function, seq);
+CREATE INDEX IF NOT EXISTS by_start ON execution (function, at, id);
 `;
 
-export interface ExecutionQuery {
+/** Where an execution stands among those of its function, from its begin on: by its start in milliseconds, then by its id. */
+export interface Position {
+  at: number;
+  id: string;
+}
+
+interface EndedQuery {
   function_id: string;
   limit: number;
-  before?: string | undefined;
+  /** Only those that come after it, the newest first. */
+  before?: Position | undefined;
   status?: readonly string[] | undefined;
 }
 
@@ -59,22 +67,25 @@ export class ExecutionLog implements AsyncDisposable {
     else this.#cancel ??= this.#clock.timer(together.ms, () => this.#flush());
   }
 
-  /** The newest ones of a function first. `before`: older than this one; none if it is not kept any more. */
-  async read({ function_id: of, limit, before, status }: ExecutionQuery): Promise<Executions> {
-    this.#flush();
-    await this.#writing;
-    const database = await this.#open();
-    const from =
-      before === undefined ? undefined : database.prepare('SELECT seq FROM execution WHERE id = ?').get(before);
-    if (before !== undefined && from === undefined) return { items: [], more: false };
+  /** The position of an execution of the function that has ended; `undefined`: it is not kept any more. */
+  async position(of: string, id: string): Promise<Position | undefined> {
+    const database = await this.#written();
+    const found = database.prepare('SELECT at FROM execution WHERE function = ? AND id = ?').get(of, id);
+    return found && { at: Number(found['at']), id };
+  }
+
+  /** The ended ones of a function, those that began last first. */
+  async read({ function_id: of, limit, before, status }: EndedQuery): Promise<Executions> {
+    const database = await this.#written();
+    const from = before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
     const words = status ?? [];
     const found = database
       .prepare(
-        `SELECT record FROM execution WHERE function = ? AND at >= ? AND seq < ?${
+        `SELECT record FROM execution WHERE function = ? AND at >= ? AND (at, id) < (?, ?)${
           words.length === 0 ? '' : ` AND status IN (${words.map(() => '?').join(', ')})`
-        } ORDER BY seq DESC LIMIT ?`,
+        } ORDER BY at DESC, id DESC LIMIT ?`,
       )
-      .all(of, this.#oldest(), Number(from?.['seq'] ?? Number.MAX_SAFE_INTEGER), ...words, limit + 1);
+      .all(of, this.#oldest(), from.at, from.id, ...words, limit + 1);
     const items = found.slice(0, limit).map(({ record }) => Execution.parse(JSON.parse(String(record))));
     return { items, more: found.length > limit };
   }
@@ -92,6 +103,13 @@ export class ExecutionLog implements AsyncDisposable {
     await this.#writing;
     const opened = await this.#opening?.catch(() => undefined); // it was logged that nothing could be stored
     opened?.close();
+  }
+
+  /** The file, with all records that were added so far. */
+  async #written(): Promise<DatabaseSync> {
+    this.#flush();
+    await this.#writing;
+    return this.#open();
   }
 
   #flush(): void {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { request } from '../../agent-protocol/node-http.ts';
 import type { Call } from './call.ts';
 import { CallFault } from './call-fault.ts';
@@ -51,11 +51,7 @@ export const forward: Forward = async (slot, call, execution, signal) => {
   const abort = (): void => {
     const reason: unknown = signal.reason;
     const why = reason instanceof Error ? reason : new Error('The call was broken off');
-    // an answer that waits to be taken is no fault of the instance
-    const isUntaken = body !== undefined && body.readableLength > 0;
-    const fault = isUntaken
-      ? new CallFault('not_taken', 'Who called did not take the answer in time', { cause: why })
-      : why;
+    const fault = faultOfCaller({ call, outgoing, body }, why) ?? why;
     reject(fault);
     broken.reject(fault);
     outgoing.destroy(why);
@@ -92,6 +88,19 @@ export const forward: Forward = async (slot, call, execution, signal) => {
     signal.removeEventListener('abort', abort);
   }
 };
+
+/** What held a call up is no fault of the instance where that has read all that was sent, or waits for its answer to be taken. */
+function faultOfCaller(
+  { call, outgoing, body }: { call: Call; outgoing: ClientRequest; body: Readable | undefined },
+  cause: Error,
+): CallFault | undefined {
+  if (body !== undefined && body.readableLength > 0)
+    return new CallFault('not_taken', 'Who called did not take the answer in time', { cause });
+  const isUnsent = call.body instanceof Readable && !call.body.readableEnded && call.body.readableLength === 0;
+  return isUnsent && !outgoing.writableNeedDrain
+    ? new CallFault('not_sent', 'Who called did not send the request in time', { cause })
+    : undefined;
+}
 
 /** The headers of a request, with how long its body is, whatever its method: an instance keeps its connection. */
 function framed({ headers, body }: Call): OutgoingHttpHeaders {

@@ -13,6 +13,7 @@ import type { Functions } from './functions.ts';
 import type { Gate } from './gate.ts';
 import { Launcher, writtenVolumes } from './launch.ts';
 import type { FunctionItem, LaunchDeps } from './launch.ts';
+import { isImageGone } from './pool.ts';
 
 /** What all function workers of an agent share. */
 export interface FunctionDeps extends WorkerDeps, Omit<LaunchDeps, 'runtime' | 'clock' | 'log'> {
@@ -158,6 +159,8 @@ export class FunctionWorker implements Worker {
     if (this.#activator === undefined) await this.#launcher.sweep();
     if (!writers.claim(this.id, writtenVolumes(desired)))
       throw new RuntimeFailure('volume_in_use', othersVolume, { retryable: true });
+    // no instance is made of it any more: it is looked for anew, and reported as lost until it is there
+    if (isImageGone(this.#activator?.failure)) this.#served = undefined;
     const wanted = servedOf(desired);
     if (wanted === this.#served) this.#refused = undefined;
     else if (!this.#isRefused(wanted)) {
@@ -171,14 +174,27 @@ export class FunctionWorker implements Worker {
     // a workload may wait for a volume that a removed container had
     writers.claim(this.id, writtenVolumes(desired));
     if (left > 0) this.#cancelTimer = this.#deps.clock.timer(retryMs, () => this.wake());
-    const problem = await this.#open(desired);
+    return this.#reportOf(desired, await this.#open(desired));
+  }
+
+  /** `problem`: what is wrong with its port. */
+  #reportOf(desired: FunctionItem, problem: WireReport['error']): WireReport {
     const report = { ...this.#blank(), phase: 'running' as const, image_digest: desired.spec.image_digest };
     if (problem !== undefined) return { ...report, error: problem };
-    const ready = { ...report, ready: true, stable: true };
-    if (this.#refused === undefined) return ready;
-    const error = { code: 'not_started' as const, message: this.#refused.message };
-    // where something served before, that goes on
-    return this.#served === undefined ? { ...report, error } : { ...ready, error };
+    const failure = this.#failureOfInstances();
+    const answers = this.#served !== undefined && failure === undefined;
+    const ready = answers ? { ...report, ready: true, stable: true } : report;
+    // where something served before a change, that goes on
+    const error =
+      this.#refused === undefined ? failure : { code: 'not_started' as const, message: this.#refused.message };
+    return error === undefined ? ready : { ...ready, error };
+  }
+
+  /** What is to be told of instances that do not start; `undefined`: they do, or none was needed yet. */
+  #failureOfInstances(): WireReport['error'] {
+    const failure = this.#activator?.failure;
+    if (failure === undefined) return undefined;
+    return { code: 'not_started', message: `No instance of it starts: ${failure.message}`.slice(0, 1000) };
   }
 
   /** @throws RuntimeFailure */
@@ -214,6 +230,7 @@ export class FunctionWorker implements Worker {
       log,
       record: (execution) => functions.record(of, execution),
       lastLines: () => capture.lastLines(this.id),
+      changed: () => this.wake(),
       forward: gate.forward,
     });
     const settings = {
@@ -307,7 +324,12 @@ export class FunctionWorker implements Worker {
     const message = error instanceof Error ? error.message : String(error);
     if (desired.run === 'stopped') this.#sendReport({ ...this.#blank(), phase: 'stopping', error: { code, message } });
     else if (this.#served !== undefined)
-      this.#sendReport({ ...this.#blank(), phase: 'running', ready: true, stable: true, error: { code, message } });
+      this.#sendReport({
+        ...this.#blank(),
+        phase: 'running',
+        ...(this.#failureOfInstances() === undefined && { ready: true, stable: true }),
+        error: { code, message },
+      });
     else
       this.#sendReport({
         ...this.#blank(),

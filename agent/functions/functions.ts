@@ -8,28 +8,42 @@ import { RuntimeFailure } from '../runtime/runtime.ts';
 import type { Activator } from './activator.ts';
 import type { Call, Reply } from './call.ts';
 import { CallFault } from './call-fault.ts';
-import type { ExecutionLog, ExecutionQuery } from './execution-log.ts';
+import type { ExecutionLog, Position } from './execution-log.ts';
 
 /** Calls that users make through the control plane at a time: each one holds its answer in memory. */
 export const mostAsked = 8;
 
+/** A call by a schedule waits so long for its function to be served, as after a start of the machine. */
+export const arrivalMs = 60_000;
+
+export interface ExecutionQuery {
+  function_id: string;
+  limit: number;
+  /** Id of an execution: only those that come after it, the newest first. */
+  before?: string | undefined;
+  status?: readonly string[] | undefined;
+}
+
 /** The functions that are served on this server, by their ids, and what became of their calls. */
 export class Functions {
-  readonly #log: Pick<ExecutionLog, 'add' | 'read'>;
+  readonly #log: Pick<ExecutionLog, 'add' | 'read' | 'position'>;
   readonly #clock: Clock;
   readonly #served = new Map<string, Activator>();
+  /** Who waits for a function to be served. */
+  readonly #awaited = new Set<{ id: string; resolve: () => void }>();
   /** Calls that users make through the control plane now. */
   #asked = 0;
   /** Executions that have not ended, by the function that they are of. */
   readonly #running = new Map<string, Map<string, Execution>>();
 
-  constructor(deps: { log: Pick<ExecutionLog, 'add' | 'read'>; clock: Clock }) {
+  constructor(deps: { log: Pick<ExecutionLog, 'add' | 'read' | 'position'>; clock: Clock }) {
     this.#log = deps.log;
     this.#clock = deps.clock;
   }
 
   serve(id: string, activator: Activator): void {
     this.#served.set(id, activator);
+    for (const it of this.#awaited) if (it.id === id) it.resolve();
   }
 
   leave(id: string, activator: Activator): void {
@@ -48,13 +62,24 @@ export class Functions {
     this.#log.add(of, it);
   }
 
-  async executions(query: ExecutionQuery): Promise<Executions> {
-    const { function_id: of, limit, before, status } = query;
-    const isAsked = before === undefined && (status === undefined || status.length === 0 || status.includes('running'));
-    const running = isAsked ? [...(this.#running.get(of)?.values() ?? [])].toReversed().slice(0, limit) : [];
-    const ended = await this.#log.read(query);
-    const items = [...running, ...ended.items].slice(0, limit);
-    return { items, more: ended.more || items.length < running.length + ended.items.length };
+  /** Those that began last first. None after one that is not kept any more. */
+  async executions({ function_id, limit, before, status }: ExecutionQuery): Promise<Executions> {
+    const all = [...(this.#running.get(function_id)?.values() ?? [])];
+    const cursor = all.find(({ id }) => id === before);
+    const position = cursor === undefined ? await this.#positionOf(function_id, before) : positionIn(cursor);
+    if (before !== undefined && position === undefined) return { items: [], more: false };
+    const isAsked = status === undefined || status.length === 0 || status.includes('running');
+    const ended = await this.#log.read({ function_id, limit, status, before: position });
+    const known = new Set(ended.items.map(({ id }) => id)); // one may have ended meanwhile
+    const running = all.filter(
+      (it) => isAsked && !known.has(it.id) && (position === undefined || compare(positionIn(it), position) < 0),
+    );
+    const found = [...running, ...ended.items].toSorted((one, other) => compare(positionIn(other), positionIn(one)));
+    return { items: found.slice(0, limit), more: ended.more || found.length > limit };
+  }
+
+  async #positionOf(of: string, id: string | undefined): Promise<Position | undefined> {
+    return id === undefined ? undefined : this.#log.position(of, id);
   }
 
   /** Calls a function for somebody who asked the control plane. @throws CallError `not_running`, `too_many` */
@@ -86,7 +111,7 @@ export class Functions {
     return { execution, ...(answer !== undefined && { answer }) };
   }
 
-  /** Calls a function as its schedule asks. @throws RuntimeFailure `not_serving` */
+  /** Calls a function as its schedule asks, once it is served. @throws RuntimeFailure `not_serving` if it is not in time */
   async fire(
     {
       function_id: id,
@@ -95,7 +120,10 @@ export class Functions {
     }: { function_id: string; scheduled_at: string; missed: readonly string[] },
     signal: AbortSignal,
   ): Promise<{ execution_id: string; status: string }> {
-    for (const instant of missed) this.record(id, missedAt(instant, this.#clock.now()));
+    // each its own millisecond, which they are listed by
+    const now = this.#clock.now().getTime();
+    for (const [n, instant] of missed.entries()) this.record(id, missedAt(instant, new Date(now - missed.length + n)));
+    await this.#arrival(id, signal);
     const activator = this.#served.get(id);
     if (activator === undefined) {
       this.record(id, missedAt(at, this.#clock.now()));
@@ -115,6 +143,28 @@ export class Functions {
     const execution = await recorded(activator, call, signal);
     return { execution_id: execution.id, status: execution.status };
   }
+
+  /** Resolves once the function is served, after a while, or when the signal aborts. */
+  async #arrival(id: string, signal: AbortSignal): Promise<void> {
+    if (this.#served.has(id) || signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiter = { id, resolve };
+    this.#awaited.add(waiter);
+    const cancel = this.#clock.timer(arrivalMs, resolve);
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    await promise;
+    cancel();
+    this.#awaited.delete(waiter);
+  }
+}
+
+function positionIn({ started_at, id }: Execution): Position {
+  return { at: Date.parse(started_at), id };
+}
+
+function compare(one: Position, other: Position): number {
+  if (one.at !== other.at) return one.at - other.at;
+  return one.id < other.id ? -1 : Number(one.id > other.id);
 }
 
 /** The record of a call, also where the function did not answer. */

@@ -2,6 +2,7 @@ import type { Agent as Connections } from 'node:http';
 import type { Logger } from 'pino';
 import { Agent } from '../../agent-protocol/node-http.ts';
 import type { Clock } from '../../time/clock.ts';
+import { RuntimeFailure } from '../runtime/runtime.ts';
 import { CallFault } from './call-fault.ts';
 
 /** How the process of an instance ended. */
@@ -37,6 +38,8 @@ export interface Slot {
   readonly connections: Connections;
   active: number;
   cancelIdle: () => void;
+  /** Cancels what notes that it has lasted. */
+  cancelProof: () => void;
   isLeaving: boolean;
   isStopping: boolean;
   /** Resolves when it is removed. */
@@ -67,12 +70,15 @@ export const idleMs = 5 * 60_000;
 const againMs = { first: 5_000, most: 60_000 };
 /** An instance that ends earlier than this counts as a failure to start. */
 export const shortLifeMs = 10_000;
+/** Starts in a row that failed after which the function counts as one that does not start. */
+const mostFailures = 3;
 
 /** The instances of one version of a function: they come when calls wait, and go when none comes. */
 export class Pool {
   readonly settings: PoolSettings;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #changed: () => void;
   readonly #slots = new Set<Slot>();
   /** Instances that answer their last calls. */
   readonly #leaving = new Set<Slot>();
@@ -81,13 +87,21 @@ export class Pool {
   readonly #starts = new Set<Promise<void>>();
   /** Starts in a row that led to no instance that lasted. */
   #failures = 0;
+  #failure: Error | undefined;
   #isPausing = false;
   #cancelAgain: () => void = () => undefined;
 
-  constructor(settings: PoolSettings, { clock, log }: { clock: Clock; log: Logger }) {
+  /** `changed` is called when {@link failure} has changed. */
+  constructor(settings: PoolSettings, { clock, log, changed }: { clock: Clock; log: Logger; changed: () => void }) {
     this.settings = settings;
     this.#clock = clock;
     this.#log = log;
+    this.#changed = changed;
+  }
+
+  /** Why no instance starts, after several starts in a row have failed; `undefined` again once one has lasted. */
+  get failure(): Error | undefined {
+    return this.#failure;
   }
 
   /** Starts the instances that must be there. */
@@ -143,6 +157,7 @@ export class Pool {
     if (slot.isLeaving) return;
     slot.isLeaving = true;
     slot.cancelIdle();
+    slot.cancelProof();
     this.#slots.delete(slot);
     this.#leaving.add(slot);
     if (slot.active === 0) this.#stop(slot);
@@ -178,6 +193,7 @@ export class Pool {
     for (const waiter of this.#waiting.splice(0)) waiter.reject(notRunning());
     for (const slot of [...this.#slots, ...this.#leaving]) {
       slot.cancelIdle();
+      slot.cancelProof();
       slot.connections.destroy();
     }
   }
@@ -248,6 +264,7 @@ export class Pool {
       connections: new Agent({ keepAlive: true }),
       active: 0,
       cancelIdle: () => undefined,
+      cancelProof: () => undefined,
       isLeaving: false,
       isStopping: false,
       gone: Promise.withResolvers(),
@@ -261,6 +278,7 @@ export class Pool {
       return;
     }
     this.#slots.add(slot);
+    slot.cancelProof = this.#clock.timer(shortLifeMs, () => this.#lasted());
     this.#serve(slot, true);
     if (slot.active === 0) this.#rest(slot);
   }
@@ -270,11 +288,13 @@ export class Pool {
     if (this.#closing.signal.aborted) return;
     const { version } = this.settings;
     this.#log.warn({ err: error, version }, 'Cannot start an instance of a function');
-    const why = error instanceof Error ? error.message : String(error);
+    const cause = error instanceof Error ? error : new Error(String(error));
+    const why = cause.message;
     if (this.#slots.size === 0 && this.#starting === 1)
       for (const waiter of this.#waiting.splice(0))
         waiter.reject(new CallFault('start_failed', `No instance of the function starts: ${why}`, { cause: error }));
     this.#pause();
+    this.#judge(cause);
   }
 
   /** The process of an instance ended. One that ends soon would be started again without a pause. */
@@ -284,6 +304,24 @@ export class Pool {
     if (isShort) this.#pause();
     else this.#failures = 0;
     this.retire(slot);
+    if (isShort) this.#judge(new Error('its process ends soon after its start: its log has the reason'));
+  }
+
+  /** Notes why no instance starts, once that is more than one mishap. */
+  #judge(cause: Error): void {
+    // an image that was removed does not come back by itself
+    const isEnough = this.#failures >= mostFailures || isImageGone(cause);
+    if (this.#closing.signal.aborted || this.#slots.size > 0 || !isEnough) return;
+    this.#failure = cause;
+    this.#changed();
+  }
+
+  /** An instance has lived long enough to show that they start. */
+  #lasted(): void {
+    this.#failures = 0;
+    if (this.#failure === undefined) return;
+    this.#failure = undefined;
+    this.#changed();
   }
 
   /** Those that must be there are started again after a while. */
@@ -307,6 +345,11 @@ export class Pool {
       slot.gone.resolve();
     });
   }
+}
+
+/** Whether an instance cannot be made as the image of the function is no more on the server. */
+export function isImageGone(error: unknown): boolean {
+  return error instanceof RuntimeFailure && error.code === 'image_not_found';
 }
 
 function notRunning(): CallFault {

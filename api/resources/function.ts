@@ -224,8 +224,9 @@ export const functionVersions = defineResource({
   }),
   show(it, { is_active }): FunctionVersion {
     const { desired, observed } = it;
-    const { finished_at } = observed ?? {};
-    const lasted = finished_at === undefined ? undefined : Date.parse(finished_at) - Date.parse(desired.requested_at);
+    const { finished_at, lost_at } = observed ?? {};
+    const begun = Date.parse(lost_at ?? desired.requested_at);
+    const lasted = finished_at === undefined ? undefined : Date.parse(finished_at) - begun;
     return {
       ...objectFieldsOf(it),
       function_id: desired.function_id,

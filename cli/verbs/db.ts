@@ -150,7 +150,8 @@ export async function db(
   }
 }
 
-const Rotated = z.object({ name: z.string(), applications: z.array(z.object({ name: z.string() })) });
+const Named = z.array(z.object({ name: z.string() }));
+const Rotated = z.object({ name: z.string(), applications: Named, functions: Named.default([]) });
 
 async function rotatePassword(client: Client, it: ApiObject, options: Options): Promise<void> {
   await using secrets = new Secrets();
@@ -158,13 +159,13 @@ async function rotatePassword(client: Client, it: ApiObject, options: Options): 
   const query = options.wait === false ? '' : `?${waiting}`;
   const answer = client.object('POST', `${pathOf('databases', it)}/rotate-password${query}`, body);
   const after = await whileServerIsAway(client, it, answer);
-  const { name, applications } = Rotated.parse(after);
+  const { name, applications, functions } = Rotated.parse(after);
   const open = openEnd(after);
   if (options.wait !== false && open !== undefined)
     throw new Error(`database ${name} has its former password until it was started anew: ${open}`);
   console.log(`database ${name} ${options.wait === false ? 'gets' : 'has'} another password`);
-  if (applications.length === 0) return;
-  const names = applications.map((one) => one.name).join(', ');
+  const names = [...applications, ...functions].map((one) => one.name).join(', ');
+  if (names === '') return;
   console.log(`These have the former one until they are deployed: ${names}`);
 }
 

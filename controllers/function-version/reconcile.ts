@@ -1,8 +1,11 @@
+import { deployLack } from '../../store/deploy-lack.ts';
 import { hasVersionEnded } from '../../store/kinds/function.ts';
 import { resolveReferences } from '../../store/referable.ts';
 import { isStaying } from '../../store/resource.ts';
+import { servedRole } from '../function/plan.ts';
 import { perform } from '../rollout/actions.ts';
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf } from '../task/task.ts';
 import { plan } from './plan.ts';
@@ -17,6 +20,8 @@ export interface VersionSettings {
 
 /** A build that has not begun by then fails, so that it does not begin hours after its user asked for it. */
 const queueMs = 60 * 60_000;
+/** An image that is lost again and again is built again at most so often. */
+const againMs = 10 * 60_000;
 
 /** Builds the image of each version of a function. */
 export function functionVersionController({
@@ -31,7 +36,9 @@ export function functionVersionController({
     notifies: ['function_build_failed'],
     wakes: [
       onChild('assignment', ({ desired }) =>
-        desired.workload_kind === 'function' && desired.spec.type === 'build' ? [desired.version] : [],
+        desired.workload_kind === 'function' && ['build', 'function'].includes(desired.spec.type)
+          ? [desired.version]
+          : [],
       ),
       onChange(
         'function',
@@ -62,35 +69,62 @@ export function functionVersionController({
     const now = advance(world);
     await perform(ctx, plan(world, now, { recipe, deadlineMs: buildDeadlineMs }));
     if (isBuilding && hasVersionEnded(now.phase)) await announce(world, now, ctx);
+    if (!isBuilding && !hasVersionEnded(now.phase)) announceLoss(world, ctx);
     return { observed: now, conditions: conditionsOf(world, now), next: nextOf(world, now, left) };
   }
 }
 
-function nextOf({ version }: World, now: ReturnType<typeof advance>, left: number): Next {
+function nextOf({ version, lostIn }: World, now: ReturnType<typeof advance>, left: number): Next {
   if (!hasVersionEnded(now.phase)) return { again: Math.max(left, 0), because: 'its server to build it' };
   // the build goes now that its end is stored
   if (now.phase !== version.observed?.phase) return { again: 0, because: 'its build to be removed' };
-  return { settled: true };
+  return lostIn === undefined ? { settled: true } : { again: lostIn, because: 'its image to be built again' };
 }
 
 function readWorld(it: Version, { view, clock }: Context, expired: boolean): World {
   const { function_id, server_id, config } = it.desired;
   const of = view.get('function', function_id);
   const server = view.get('server', server_id);
+  const serverGone = !isStaying(server);
+  const mayBuild = !serverGone && isStaying(it) && isStaying(of) && deployLack(of.desired, server, []) === undefined;
+  const build = taskOf(view, it.meta.id, 'build');
   const isResolved = config.references === undefined || it.observed?.references !== undefined;
   return {
     version: it,
     function: of,
-    build: taskOf(view, it.meta.id, 'build'),
+    // one that is being removed is of what was built before
+    build: isStaying(build) ? build : undefined,
     resolution:
       isResolved || of === undefined
         ? undefined
         : resolveReferences(view, of.desired.environment_id, config.references ?? []),
-    serverGone: !isStaying(server),
+    serverGone,
+    lostIn:
+      mayBuild && isImageLost(it, taskOf(view, function_id, servedRole)) ? untilAgain(it, clock.now()) : undefined,
     serverAway: server?.observed?.phase === 'offline' || server?.observed?.phase === 'error',
     expired,
     now: clock.now().toISOString(),
   };
+}
+
+/** Whether the server that is to serve the version reports that the image of it is gone. */
+function isImageLost({ meta, observed }: Version, served: ReturnType<typeof taskOf>): boolean {
+  const spec = served?.desired.spec;
+  if (served?.desired.run !== 'running' || spec?.type !== 'function') return false;
+  if (spec.version_id !== meta.id || spec.image_digest !== observed?.image_digest) return false;
+  return upToDate(served)?.error?.code === 'image_not_found';
+}
+
+/** Milliseconds until the image of the version may be built again. */
+function untilAgain({ observed }: Version, now: Date): number {
+  if (observed?.lost_at === undefined) return 0;
+  return Math.max(0, Date.parse(observed.lost_at) + againMs - now.getTime());
+}
+
+function announceLoss({ version, function: of }: World, ctx: Context): void {
+  const message = `The image of version ${version.desired.number} was removed from its server: it is built again`;
+  for (const it of [version, of])
+    if (it !== undefined) ctx.event(it, { type: 'warning', reason: 'ImageGone', about: version.meta.id, message });
 }
 
 /** The event is of the function, too, whose history it belongs to. */
@@ -100,8 +134,11 @@ async function announce(
   ctx: Context,
 ): Promise<void> {
   const isGood = now.phase === 'ready';
-  const what = `Version ${version.desired.number}`;
-  const message = isGood ? `${what} is built` : `${what} failed: ${now.error?.message ?? 'no reason was recorded'}`;
+  const { number, reuse } = version.desired;
+  const what = `Version ${number}`;
+  const good =
+    reuse === undefined ? `${what} is built` : `${what} is version ${reuse.number} with its variables of now`;
+  const message = isGood ? good : `${what} failed: ${now.error?.message ?? 'no reason was recorded'}`;
   const event = {
     type: isGood ? ('normal' as const) : ('warning' as const),
     reason: isGood ? 'VersionReady' : 'VersionFailed',

@@ -22,6 +22,8 @@ export interface World {
   serverGone: boolean;
   /** Its server does not answer. */
   serverAway: boolean;
+  /** Milliseconds until its image may be built again, which its server reports as gone; `undefined`: it does not. */
+  lostIn: number | undefined;
   /** The time for its build is over. */
   expired: boolean;
   now: string;
@@ -29,10 +31,17 @@ export interface World {
 
 type Observed = ObservedOf<'function_version'>;
 
-/** The next observed value of a version. Pure. building → ready or failed; an end never changes. */
+/**
+ * The next observed value of a version. Pure. building → ready or failed. A ready one is built again where its image is lost, and keeps
+ * the name of that until it has another one.
+ */
 export function advance(world: World): Observed {
   const { version, resolution, now } = world;
   const known: Observed = version.observed ?? { phase: 'building' };
+  if (known.phase === 'ready' && world.lostIn === 0) {
+    const { finished_at: _, ...rest } = known;
+    return { ...rest, phase: 'building', lost_at: now };
+  }
   if (hasVersionEnded(known.phase)) return known;
   const isResolved = resolution !== undefined && 'values' in resolution;
   const before: Observed = isResolved ? { ...known, references: resolution.values } : known;
@@ -40,6 +49,9 @@ export function advance(world: World): Observed {
   if (world.serverGone) return fail(gone);
   if (resolution !== undefined && 'fault' in resolution)
     return fail({ code: 'reference_unresolved', message: `${resolution.fault}. Then deploy again` });
+  const { reuse } = version.desired;
+  if (reuse !== undefined && before.lost_at === undefined)
+    return { ...before, phase: 'ready', image: reuse.image, image_digest: reuse.image_digest, finished_at: now };
   const build = taskState('build', world.build);
   const spec = world.build?.desired.spec;
   if (build.outcome === 'succeeded' && spec?.type === 'build')

@@ -39,12 +39,13 @@ export function plan(world: World, fired: Fired | undefined): Action[] {
 
 /** What a stopped function has on its server stays, without instances, so that the executions of it do. */
 function planServed(world: World): Action[] {
-  const { function: it, served, wanted, server } = world;
-  const isGone = isDeleting(it) || server === undefined;
-  if (!isGone && wanted === undefined) return [];
+  const { function: it, served, wanted, server, isHeld } = world;
+  if (isDeleting(it) || server === undefined) return planOne(it, servedRole, { present: served, desired: undefined });
+  if (wanted === undefined) return [];
+  const desired = assignmentOf(world, wanted, world.isUnproven);
   return planOne(it, servedRole, {
     present: served,
-    desired: isGone ? undefined : assignmentOf(world, wanted, world.isUnproven),
+    desired: isHeld && desired !== undefined ? { ...desired, run: 'stopped' } : desired,
   });
 }
 

@@ -53,29 +53,45 @@ async function step(it: Fn, ctx: Context): Promise<Verdict<'function'>> {
 }
 
 function readWorld(it: Fn, { view }: Context): World {
-  const { version_id, server_id } = it.desired;
-  const target = version_id === undefined ? undefined : view.get('function_version', version_id);
-  const known = it.observed?.active_version_id;
-  const before = known === undefined ? undefined : view.get('function_version', known);
-  const place = view.get('server', server_id);
+  const place = view.get('server', it.desired.server_id);
   const server = isStaying(place) ? place : undefined;
   const served = taskOf(view, it.meta.id, servedRole);
   const { firing } = it.observed ?? {};
-  const refused = before && refusedOf({ function: it, target, server, served }, before);
-  const wanted = target?.observed?.phase === 'ready' && refused === undefined ? target : before;
+  const versions = versionsOf({ function: it, server, served }, view);
+  const { before, target, wanted } = versions;
   const isActive = isTaken(served, wanted);
+  const isAtRest = it.desired.run === 'stopped' || (it.observed?.at_rest === true && !isServing(served));
+  const isOther = before !== undefined && wanted?.meta.id !== target?.meta.id;
   return {
     function: it,
     target,
     wanted,
     active: isActive ? wanted : (before ?? wanted),
     isUnproven: !isActive && before !== undefined && (before.meta.id !== wanted?.meta.id || isDoubted(served, wanted)),
-    refused,
+    refused: versions.refused,
+    isAtRest,
+    isHeld: isAtRest && it.desired.run === 'running' && isOther,
     served,
     isAsWanted:
       served !== undefined && served.desired.spec_hash === assignmentOf({ function: it, server }, wanted)?.spec_hash,
     call: firing && taskOf(view, it.meta.id, callRole(firing.at)),
     server,
+  };
+}
+
+/** The versions that concern it now. `before`: the one that was active when its state was written last. */
+function versionsOf(
+  { function: it, server, served }: Pick<World, 'function' | 'server' | 'served'>,
+  view: Context['view'],
+): Pick<World, 'target' | 'wanted' | 'refused'> & { before: World['target'] } {
+  const versionOf = (id: string | undefined) => (id === undefined ? undefined : view.get('function_version', id));
+  const [target, before] = [versionOf(it.desired.version_id), versionOf(it.observed?.active_version_id)];
+  const refused = before && refusedOf({ function: it, target, server, served }, before);
+  return {
+    target,
+    before,
+    refused,
+    wanted: target?.observed?.phase === 'ready' && refused === undefined ? target : before,
   };
 }
 
@@ -95,11 +111,12 @@ function refusedOf(
   return { attempt, spec_hash: wanted.spec_hash, message: error.message };
 }
 
-/** Whether its server said that no instance starts with the present settings, and has not said otherwise since. */
+/** Whether its server serves with the settings before as no instance starts with the present ones, and has not said otherwise since. */
 function isDoubted(served: World['served'], wanted: World['wanted']): boolean {
   if (served === undefined || served.desired.version !== wanted?.meta.id) return false;
   const isWarm = served.desired.spec.type === 'function' && served.desired.spec.warm === true;
-  return isWarm || upToDate(served)?.error?.code === 'not_started';
+  const report = upToDate(served);
+  return isWarm || (report?.ready === true && report.error?.code === 'not_started');
 }
 
 /** Whether calls are answered by the version that is to be. */
@@ -108,10 +125,15 @@ function isTaken(served: World['served'], wanted: World['wanted']): boolean {
   return report?.ready === true && report.error === undefined && served?.desired.version === wanted?.meta.id;
 }
 
+/** Whether calls are answered, by whatever version. */
+function isServing(served: World['served']): boolean {
+  return served?.desired.run === 'running' && upToDate(served)?.ready === true;
+}
+
 /** What its schedule leads to; `undefined`: it has none. */
 function firedBy(world: World, ctx: Context): Fired | undefined {
-  const { function: it, active, call, server } = world;
-  const { trigger, run, timeout_seconds } = it.desired;
+  const { function: it, active, server, isHeld } = world;
+  const { trigger, run } = it.desired;
   if (trigger.type !== 'cron' || isDeleting(it)) return undefined;
   const known = it.observed;
   const before: Fired = {
@@ -122,16 +144,22 @@ function firedBy(world: World, ctx: Context): Fired | undefined {
     isIdle: known?.is_idle === true,
     rule: known?.rule,
   };
-  // a server that never comes back does not end a call, and no other one would ever begin
-  const isUnderWay = before.firing !== undefined && before.firing.ended !== true;
-  const isLate = ctx.since('calling', isUnderWay) > patienceMs((timeout_seconds + 60) * 1000);
-  const late = call?.observed === undefined ? 'expired' : 'ended';
-  const state = isLate ? late : callState(call);
-  const isIdle = run === 'stopped' || active === undefined || server === undefined;
-  return fire({ expression: trigger.schedule, timezone: trigger.timezone }, before, state, {
+  const isIdle = run === 'stopped' || isHeld || active === undefined || server === undefined;
+  return fire({ expression: trigger.schedule, timezone: trigger.timezone }, before, callStateOf(world, ctx), {
     isIdle,
     now: ctx.clock.now(),
   });
+}
+
+/** What is there of the call that was asked for last. A server that is away makes it once it is back. */
+function callStateOf({ function: it, call, server }: World, ctx: Context): CallState {
+  const firing = it.observed?.firing;
+  const isUnderWay = firing !== undefined && firing.ended !== true;
+  const isAway = server?.observed?.phase === 'offline' || server?.observed?.phase === 'error';
+  // a server that answers and does not end a call would keep any other one from beginning
+  const lateMs = patienceMs((it.desired.timeout_seconds + 60) * 1000);
+  if (ctx.since('calling', isUnderWay && !isAway) <= lateMs) return callState(call);
+  return call?.observed === undefined ? 'expired' : 'ended';
 }
 
 function callState(call: World['call']): CallState {

@@ -26,6 +26,10 @@ export interface World {
   isUnproven: boolean;
   /** That the target was built and does not start. */
   refused: ObservedOf<'function'>['refused'];
+  /** It was stopped, and nothing has served since. */
+  isAtRest: boolean;
+  /** It stays without instances, as it was stopped and the version that is to serve is not built or does not start. */
+  isHeld: boolean;
   /** What its server has of it. */
   served: Assignment | undefined;
   /** That is of the wanted version with the present settings. */
@@ -53,6 +57,7 @@ export function stateOf(world: World): State {
   if (it.desired.run === 'stopped') return stoppedState(world);
   if (target === undefined && active === undefined)
     return state('stopped', 'false', 'NeverDeployed', 'It was never deployed: deploy it');
+  if (world.isHeld && !isBuilding(target)) return heldState(world);
   if (server === undefined) {
     const message = 'Its server was deleted: create the function anew on another server';
     return state('error', 'unknown', 'ServerGone', message);
@@ -75,9 +80,19 @@ function failureOf(target: Version | undefined): string {
   return `Version ${target?.desired.number ?? ''} failed: ${why}`;
 }
 
-function awayState({ active, target }: World): State {
+/** Nobody asked for the version that was stopped. */
+function heldState({ target, refused }: World): State {
+  const why =
+    refused === undefined
+      ? failureOf(target)
+      : `Version ${target?.desired.number ?? ''} does not start: ${refused.message}`;
+  const message = `${why}. The function stays stopped, as it was: deploy it again, or start it with the version before`;
+  return state('stopped', 'false', 'VersionFailed', message);
+}
+
+function awayState({ active, target, isHeld }: World): State {
   const message = 'Its server does not answer, so it is not known whether it serves: see the conditions of the server';
-  const phase = active === undefined && isBuilding(target) ? 'deploying' : 'error';
+  const phase = (active === undefined || isHeld) && isBuilding(target) ? 'deploying' : 'error';
   return state(phase, 'unknown', 'ServerAway', message, 'its server to answer');
 }
 
@@ -102,7 +117,8 @@ function servingState({ function: it, served, target, isAsWanted, refused }: Wor
   if (isServed) return servedState(target, version, report.error?.message);
   if (report?.ready !== true && report?.error !== undefined) {
     const { code, message } = report.error;
-    return state('error', 'false', code === 'port_taken' ? 'PortTaken' : 'NotServing', message, because);
+    const why = version.observed?.phase === 'failed' ? `${message}. ${failureOf(version)}` : message;
+    return state('error', 'false', code === 'port_taken' ? 'PortTaken' : 'NotServing', why, because);
   }
   const phase = it.observed?.phase === 'running' ? 'running' : 'deploying';
   return state(phase, 'false', 'Starting', 'Its server is about to serve it', because);
@@ -125,7 +141,7 @@ function state(phase: FunctionPhase, ready: State['ready'], reason: string, mess
 
 /** The observed value that follows from the world. `fired`: what its schedule led to; absent: it has none. */
 export function observe(
-  { function: it, active, refused }: World,
+  { function: it, active, refused, isAtRest }: World,
   now: State,
   fired: Fired | undefined,
 ): ObservedOf<'function'> {
@@ -137,6 +153,7 @@ export function observe(
     phase: now.phase,
     active_version_id: active?.meta.id,
     refused,
+    at_rest: isAtRest ? (true as const) : undefined,
     notified: notified ? (true as const) : undefined,
     ...(fired !== undefined &&
       trigger.type === 'cron' && {

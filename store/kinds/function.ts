@@ -83,6 +83,8 @@ export const functionKind = defineKind({
     active_version_id: Id.optional(),
     /** The version that is to serve, which was built and does not start: its server serves the active one. */
     refused: z.object({ attempt: z.int(), spec_hash: z.string(), message: z.string() }).optional(),
+    /** It was stopped, and nothing has served since. */
+    at_rest: z.literal(true).optional(),
     /** Instants of its schedule up to this one are dealt with. */
     handled_until: Timestamp.optional(),
     next_run_at: Timestamp.optional(),
@@ -139,6 +141,8 @@ export const functionVersion = defineKind({
     ...sourceFields,
     /** The image that it is built upon, in place of that of its runtime. */
     base_image: z.string().optional(),
+    /** The built version that it is, with what its variables refer to now; absent: it is built. */
+    reuse: z.object({ number: z.int(), image: z.string(), image_digest: z.string() }).optional(),
     requested_by: Id.optional(),
     requested_at: Timestamp,
   }),
@@ -149,6 +153,8 @@ export const functionVersion = defineKind({
     image: z.string().optional(),
     image_digest: z.string().optional(),
     finished_at: z.string().optional(),
+    /** When its image was found to be lost last, and was to be built again. */
+    lost_at: Timestamp.optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
   }),
   owners: (d) => [{ kind: 'function', id: d.function_id, blocks: true }],
@@ -173,7 +179,10 @@ export const functionVersion = defineKind({
   },
 });
 
-/** Whether a version in this phase never leaves it; `undefined` is the phase of one that was not observed yet. */
+/**
+ * Whether nothing is being built of a version in this phase; `undefined` is the phase of one that was not observed yet. One that is
+ * ready is built again where its image is lost.
+ */
 export function hasVersionEnded(phase: FunctionVersionPhase | undefined): boolean {
   return phase === 'ready' || phase === 'failed';
 }

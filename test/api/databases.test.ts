@@ -635,11 +635,17 @@ describe('the password of a database', () => {
     },
   );
 
-  it('is named with the applications that have the former one until they are deployed', async () => {
+  it('is named with the applications and functions that have the former one until they are deployed', async () => {
     const name = aName();
     const id = await ready({ name });
-    const app = (await application({ env: { DATABASE_URL: `\${databases.${name}.url}` } })).data;
-    expect((await rotate(id)).data.applications).toEqual([{ id: app.id, name: app.name }]);
+    const env = { DATABASE_URL: `\${databases.${name}.url}` };
+    const app = (await application({ env })).data;
+    const { project_id, server_id } = app;
+    const fields = { project_id, server_id, name: aName(), runtime: 'node20', code: 'export default () => 1', env };
+    const fn = (await owner.post('/functions', fields)).data;
+    const { data } = await rotate(id);
+    expect(data.applications).toEqual([{ id: app.id, name: app.name }]);
+    expect(data.functions).toEqual([{ id: fn.id, name: fn.name }]);
   });
 
   it('is not changed before it was ready, while a volume is restored, of MongoDB, or to what no client takes', async () => {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallParams } from '../../agent-protocol/messages.ts';
+import { resolveReferences } from '../../store/referable.ts';
+import { commit } from '../../store/unit.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { agentIsThere } from '../harness/running-instance.ts';
@@ -39,9 +41,10 @@ async function made(more: object = {}): Promise<string> {
 }
 
 /** As its controllers leave a function that was deployed. */
-async function deployed(id: string): Promise<string> {
+async function deployed(id: string, found?: ReturnType<typeof resolveReferences>): Promise<string> {
   const { data } = await owner.post(`/functions/${id}/deploy`);
-  const built = { phase: 'ready' as const, image: 'setpoint/hello:1', image_digest: 'sha256:1' };
+  const references = found !== undefined && 'values' in found ? { references: found.values } : {};
+  const built = { phase: 'ready' as const, image: 'setpoint/hello:1', image_digest: 'sha256:1', ...references };
   await world.observe('function_version', data.version_id, built);
   await world.observe('function', id, { phase: 'running', active_version_id: data.version_id });
   return data.version_id;
@@ -196,6 +199,42 @@ describe('a version', () => {
     expect((await owner.post(`/functions/${id}/versions/${second}/deploy`)).status).toBe(409);
   });
 
+  it('serves again with what its variables refer to now, by another version of its image', async () => {
+    const place = { project_id: project, server_id: server };
+    const { id: database } = (await owner.post('/databases', { ...place, name: 'stock', type: 'redis' })).data;
+    const id = await made({ code: '// first', env: { DATABASE_URL: '${databases.stock.url}' } });
+    const resolved = async () => {
+      await world.settled();
+      const { config, environment_id } = (await world.repo.get('function', id))!.desired;
+      return resolveReferences(world.mirror.tenant('default'), environment_id, config.references ?? []);
+    };
+    const first = await deployed(id, await resolved());
+    await owner.put(`/functions/${id}`, { code: '// second' });
+    await deployed(id, await resolved());
+    const serve = async () => (await owner.post(`/functions/${id}/versions/${first}/deploy`)).data;
+    expect((await serve()).version_id).toBe(first);
+    const stored = (await world.repo.get('database', database))!;
+    const unit = world.repo.begin();
+    unit.change(stored, (draft) => void (draft.password = { ...draft.password, $sealed: 'another' }));
+    await commit(unit);
+    await world.settled();
+    const { version_id, status } = await serve();
+    expect([version_id === first, status]).toEqual([false, 'deploying']);
+    expect((await world.repo.get('function_version', version_id))?.desired).toMatchObject({
+      number: 3,
+      code: '// first',
+      config: { references: ['${databases.stock.url}'] },
+      reuse: { number: 1, image: 'setpoint/hello:1', image_digest: 'sha256:1' },
+    });
+    // the code that is deployed next stays what was written last
+    expect((await owner.get(`/functions/${id}`)).data.code).toBe('// second');
+    await owner.post(`/functions/${id}/stop`);
+    await world.observe('function', id, { phase: 'stopped', active_version_id: first });
+    await world.observe('function_version', version_id, { phase: 'failed', error: { code: 'x', message: 'no' } });
+    const started = (await owner.post(`/functions/${id}/start`)).data.version_id;
+    expect([first, version_id]).not.toContain(started);
+  });
+
   it('is not found under another function', async () => {
     const [id, other] = [await made(), await made()];
     const version = await deployed(id);
@@ -229,6 +268,20 @@ describe('verbs', () => {
     const built = { phase: 'ready' as const, image: 'setpoint/hello:2', image_digest: 'sha256:2' };
     await world.observe('function_version', next, built);
     expect((await owner.post(`/functions/${id}/start`)).data.version_id).toBe(next);
+  });
+
+  it('start brings back what served before where the version that a stopped function was deployed with failed', async () => {
+    const id = await made();
+    const version = await deployed(id);
+    await owner.post(`/functions/${id}/stop`);
+    const next = (await owner.post(`/functions/${id}/deploy`)).data.version_id;
+    await world.observe('function', id, { phase: 'deploying', active_version_id: version, at_rest: true });
+    expect((await owner.post(`/functions/${id}/start`)).data.version_id).toBe(next);
+    const error = { code: 'build_failed', message: 'no' };
+    await world.observe('function_version', next, { phase: 'failed', error });
+    await world.observe('function', id, { phase: 'stopped', active_version_id: version, at_rest: true });
+    expect((await owner.post(`/functions/${id}/invoke`, {})).status).toBe(409);
+    expect((await owner.post(`/functions/${id}/start`)).data).toMatchObject({ run: 'running', version_id: version });
   });
 
   it('invoke sends a request to the agent, and shows the answer and its record', async () => {

@@ -102,8 +102,18 @@ describe('a database', () => {
       image_url: 'example/web:1',
       env: { URL: '${databases.cache.url}' },
     });
+    await town.client.object('POST', '/api/v1/functions', {
+      project_id: town.project.id,
+      server_id: (await town.client.list('/api/v1/servers')).find(({ name }) => name === 'one')?.id,
+      name: 'counter',
+      runtime: 'node20',
+      code: 'export default () => new Response()',
+      env: { URL: '${databases.cache.url}' },
+    });
     expect(await run('db', 'rotate-password', 'cache')).toEqual(
-      output('^database cache has another password\nThese have the former one until they are deployed: reader\n$'),
+      output(
+        '^database cache has another password\nThese have the former one until they are deployed: reader, counter\n$',
+      ),
     );
     const second = await shown();
     expect(second).toMatch(/^\S{32}$/);
@@ -112,6 +122,7 @@ describe('a database', () => {
     expect([given.code, given.out.includes('open-sesame!')]).toEqual([0, false]);
     expect(await shown()).toBe('open-sesame!');
     expect((await run('delete', 'application', 'reader', '--yes')).code).toBe(0);
+    expect((await run('delete', 'function', 'counter', '--yes')).code).toBe(0);
   });
 
   it('gets other parameters, and has its own printed', async () => {

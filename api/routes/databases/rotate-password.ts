@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { goingOf } from '../../../store/new-drill.ts';
 import type { TenantView } from '../../../store/mirror.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import { applicationsReferringTo } from '../../../store/referring.ts';
+import { applicationsReferringTo, functionsReferringTo } from '../../../store/referring.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { conflicting } from '../../ground/api-error.ts';
 import { Database, databases, PasswordRotation } from '../../resources/database.ts';
@@ -16,6 +16,7 @@ const Rotated = Database.extend({
   applications: z.array(Linked).meta({
     description: 'Their variables refer to the database: they have the former password until they are deployed',
   }),
+  functions: z.array(Linked).meta({ description: 'As applications: those whose variables refer to the database' }),
 }).meta({ id: 'DatabasePasswordRotation' });
 
 const { settle } = databases;
@@ -34,7 +35,7 @@ export const rotateDatabasePassword = defineEndpoint({
       const it = view.get('database', id);
       if (it === undefined) return undefined;
       const answer = answerOf(it, view);
-      return keep(it, `rotated ${JSON.stringify(answer.applications)}`, () => answer);
+      return keep(it, `rotated ${JSON.stringify([answer.applications, answer.functions])}`, () => answer);
     },
   },
   handle: async (ctx, { it, body }) => {
@@ -48,7 +49,11 @@ export const rotateDatabasePassword = defineEndpoint({
 });
 
 function answerOf(it: It, view: TenantView): z.infer<typeof Rotated> {
-  return { ...databases.answerOf(it, view), applications: applicationsReferringTo(view, it).map(linkTo) };
+  return {
+    ...databases.answerOf(it, view),
+    applications: applicationsReferringTo(view, it).map(linkTo),
+    functions: functionsReferringTo(view, it).map(linkTo),
+  };
 }
 
 /** @throws ApiError CONFLICT while a volume of the database is made with the password that it has */

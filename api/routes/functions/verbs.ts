@@ -1,4 +1,8 @@
+import { jsonEqual } from '../../../store/json-equal.ts';
 import { hasVersionEnded } from '../../../store/kinds/function.ts';
+import type { TenantView } from '../../../store/mirror.ts';
+import { createFunctionVersion } from '../../../store/new-function-version.ts';
+import { resolveReferences } from '../../../store/referable.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import type { Unit } from '../../../store/unit-of-work.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -17,15 +21,30 @@ function requireOwnPort(ctx: RequestContext, { meta: { id }, desired }: Fn): voi
   requirePort(ctx, { id, projectId, serverId, port });
 }
 
-/** Lets a version serve that was built, or once it is. */
+/** Lets a version serve that was built, or once it is: with what its variables refer to now, another version of its image. */
 function serve(ctx: RequestContext, unit: Unit, it: Fn, version: ReadonlyResource<'function_version'>): Fn {
   requireServer(ctx.view, unit, it);
   unit.require(version);
+  if (isOutdated(ctx.view, it, version))
+    return createFunctionVersion(unit, it, ctx.random.id(), {
+      requestedBy: ctx.principal.user.meta.id,
+      baseImage: version.desired.base_image,
+      requested_at: ctx.clock.now().toISOString(),
+      from: version,
+    });
   return unit.change(it, (draft) => {
     draft.run = 'running';
     draft.version_id = version.meta.id;
     draft.attempt += 1;
   });
+}
+
+/** Whether what the variables of a built version refer to is not what it was, such as the password of a database. */
+function isOutdated(view: TenantView, { desired }: Fn, version: ReadonlyResource<'function_version'>): boolean {
+  const { references } = version.desired.config;
+  if (references === undefined || version.observed?.phase !== 'ready') return false;
+  const now = resolveReferences(view, desired.environment_id, references);
+  return 'fault' in now || !jsonEqual(now.values, version.observed.references);
 }
 
 export const deployFunction = defineEndpoint({
@@ -47,7 +66,8 @@ export const deployFunction = defineEndpoint({
 export const deployFunctionVersion = defineEndpoint({
   method: 'POST',
   path: '/functions/:id/versions/:versionId/deploy',
-  summary: 'Let a version serve that was built before; nothing is built',
+  summary:
+    'Let a version serve that was built before; nothing is built. Where its variables refer to what has changed, another version of its image serves',
   on: ['function', 'id'],
   heavy: true,
   response: FunctionObject,
@@ -68,6 +88,25 @@ export const deployFunctionVersion = defineEndpoint({
   },
 });
 
+/** Whether a function serves or is about to, and else the version that a start lets serve; `undefined`: none was built. */
+function startOf(
+  view: TenantView,
+  { desired, observed }: Fn,
+): { isUnderWay: boolean; wanted: ReadonlyResource<'function_version'> | undefined } {
+  const versionOf = (id: string | undefined) => (id === undefined ? undefined : view.get('function_version', id));
+  const [target, known] = [versionOf(desired.version_id), versionOf(observed?.active_version_id)];
+  const isBuilding = target !== undefined && !hasVersionEnded(target.observed?.phase);
+  const isRefused = observed?.refused?.attempt === desired.attempt;
+  const isReady = target?.observed?.phase === 'ready' && !isRefused;
+  // one that was stopped stays so where what was deployed then is not built or does not start
+  const isHeld = observed?.phase === 'stopped' && !isBuilding && !isReady;
+  return {
+    isUnderWay: desired.run === 'running' && !isHeld && (known !== undefined || isBuilding),
+    // what was deployed last is to serve, unless it cannot
+    wanted: isBuilding || isReady ? target : known,
+  };
+}
+
 export const startFunction = defineEndpoint({
   method: 'POST',
   path: '/functions/:id/start',
@@ -77,19 +116,10 @@ export const startFunction = defineEndpoint({
   response: FunctionObject,
   settle: functions.settle,
   handle: async (ctx, { it }) => {
-    const { active_version_id: id } = it.observed ?? {};
-    const known = id === undefined ? undefined : ctx.view.get('function_version', id);
-    const target =
-      it.desired.version_id === undefined ? undefined : ctx.view.get('function_version', it.desired.version_id);
-    const isBuilding = target !== undefined && !hasVersionEnded(target.observed?.phase);
-    const isRefused = it.observed?.refused?.attempt === it.desired.attempt;
-    const isReady = target?.observed?.phase === 'ready' && !isRefused;
+    const { isUnderWay, wanted } = startOf(ctx.view, it);
     const unit = ctx.repo.begin();
-    if (it.desired.run === 'running' && (known !== undefined || isBuilding))
-      return ctx.commit(unit, () => functions.answerOf(it, ctx.view));
+    if (isUnderWay) return ctx.commit(unit, () => functions.answerOf(it, ctx.view));
     requireOwnPort(ctx, it);
-    // what was deployed last is to serve, unless it cannot
-    const wanted = isBuilding || isReady ? target : known;
     const next = wanted === undefined ? addVersion(ctx, unit, it) : serve(ctx, unit, it, wanted);
     return ctx.commit(unit, () => functions.answerOf(next, ctx.view));
   },

@@ -32,6 +32,7 @@ class Machine {
     log,
     record: (execution) => void this.records.push(execution),
     lastLines: () => ['the last line'],
+    changed: () => undefined,
     forward,
   });
   launches = 0;
@@ -200,6 +201,34 @@ describe('the activator', () => {
     expect(machine.stopped).toBe(1);
     expect((await machine.call()).body).toBe('ok');
     expect(machine.launches).toBe(2);
+  });
+
+  it('does not end an instance for a caller who does not send the request, but for a handler that does not read it', async () => {
+    const machine = new Machine();
+    await machine.serve((request, response) => {
+      if (request.url === '/deaf') return;
+      request.resume();
+      request.on('end', () => response.end('ok'));
+    });
+    const slow = new Readable({ read: () => undefined });
+    slow.push('a');
+    const call = machine.call({ body: slow, headers: { host: 'h', 'content-length': '1000' } });
+    const late = expect(call).rejects.toMatchObject({ code: 'not_sent', status: 408 });
+    await expect.poll(() => machine.last?.status).toBe('running');
+    await expect.poll(() => slow.readableLength).toBe(0);
+    await machine.clock.advance(1000);
+    await late;
+    expect(machine.last).toMatchObject({ status: 'failed', error: { code: 'not_sent' } });
+    expect((await machine.call()).body).toBe('ok');
+    expect([machine.launches, machine.stopped]).toEqual([1, 0]);
+    const big = Readable.from(Array.from({ length: 256 }, () => Buffer.alloc(64 * 1024)));
+    const unread = machine.call({ path: '/deaf', body: big, headers: { host: 'h', 'transfer-encoding': 'chunked' } });
+    const deaf = expect(unread).rejects.toMatchObject({ code: 'timed_out' });
+    await expect.poll(() => machine.last?.status).toBe('running');
+    await expect.poll(() => big.readableLength).toBeGreaterThan(0);
+    await machine.clock.advance(1000);
+    await deaf;
+    expect(machine.stopped).toBe(1);
   });
 
   it('says that an instance ran out of memory, and replaces it', async () => {

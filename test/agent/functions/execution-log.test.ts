@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Execution } from '../../../agent-protocol/functions.ts';
+import type { Position } from '../../../agent/functions/execution-log.ts';
 import { ExecutionLog, kept } from '../../../agent/functions/execution-log.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
@@ -31,7 +32,9 @@ const execution = (more: Partial<Execution> = {}): Execution => ({
 
 describe('what is known of calls', () => {
   it('is read newest first, in pages, by status, and after another start', async () => {
-    const all = Array.from({ length: 5 }, (_, n) => execution({ status: n % 2 === 0 ? 'succeeded' : 'failed' }));
+    const all = Array.from({ length: 5 }, (_, n) =>
+      execution({ status: n % 2 === 0 ? 'succeeded' : 'failed', started_at: `2030-01-01T00:00:0${n}.000Z` }),
+    );
     {
       await using store = opened();
       for (const it of all) store.add('one', it);
@@ -41,10 +44,22 @@ describe('what is known of calls', () => {
     const newest = all.toReversed();
     const first = await store.read({ function_id: 'one', limit: 2 });
     expect(first).toEqual({ items: newest.slice(0, 2), more: true });
-    const next = await store.read({ function_id: 'one', limit: 10, before: newest[1]!.id });
+    const next = await store.read({
+      function_id: 'one',
+      limit: 10,
+      before: await store.position('one', newest[1]!.id),
+    });
     expect(next).toEqual({ items: newest.slice(2), more: false });
     const failed = await store.read({ function_id: 'one', limit: 10, status: ['failed'] });
     expect(failed.items).toEqual(newest.filter(({ status }) => status === 'failed'));
+  });
+
+  it('is in the order of the starts, whatever ends first', async () => {
+    await using store = opened();
+    const at = (minute: number): string => `2030-01-01T00:0${minute}:00.000Z`;
+    const [long, short] = [execution({ started_at: at(1) }), execution({ started_at: at(2) })];
+    for (const it of [short, long]) store.add('one', it);
+    expect((await store.read({ function_id: 'one', limit: 5 })).items).toEqual([short, long]);
   });
 
   it('is bounded by number and by age, and goes with its function', async () => {
@@ -58,10 +73,10 @@ describe('what is known of calls', () => {
     for (let n = 0; n < 51; n++) await write('busy', 30, clock.now().toISOString());
     expect((await store.read({ function_id: 'old', limit: 10 })).items).toEqual([]);
     let count = 0;
-    for (let before: string | undefined, more = true; more;) {
+    for (let before: Position | undefined, more = true; more;) {
       const page = await store.read({ function_id: 'busy', limit: 200, before });
       count += page.items.length;
-      before = page.items.at(-1)?.id;
+      before = await store.position('busy', page.items.at(-1)!.id);
       ({ more } = page);
     }
     // old ones go with every fiftieth write
@@ -70,12 +85,12 @@ describe('what is known of calls', () => {
     expect((await store.read({ function_id: 'busy', limit: 10 })).items).toEqual([]);
   });
 
-  it('shows nothing older than it keeps, and nothing before one that it does not know', async () => {
+  it('shows nothing older than it keeps, and has no position of one that it does not know', async () => {
     const clock = new FakeClock();
     await using store = opened(clock);
     store.add('one', execution({ started_at: clock.now().toISOString() }));
     expect((await store.read({ function_id: 'one', limit: 5 })).items).toHaveLength(1);
-    expect(await store.read({ function_id: 'one', limit: 5, before: 'gone' })).toEqual({ items: [], more: false });
+    expect(await store.position('one', 'gone')).toBeUndefined();
     await clock.advance(kept.ms + 1);
     expect((await store.read({ function_id: 'one', limit: 5 })).items).toEqual([]);
   });

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WireAssignment, WireFunction } from '../../../agent-protocol/assignment.ts';
+import { FunctionAnswer, FunctionRequest } from '../../../agent-protocol/functions.ts';
+import type { Execution } from '../../../agent-protocol/functions.ts';
 import { closedGate } from '../../../agent/functions/gate.ts';
 import type { Gate } from '../../../agent/functions/gate.ts';
 import { mockRuntime } from '../../../agent/runtime/mock/mock-runtime.ts';
@@ -93,6 +95,17 @@ async function serving(): Promise<WireAssignment> {
   return first;
 }
 
+/** Calls the function as a user does through the control plane, and resolves with the record of the call. */
+async function called(item: WireAssignment): Promise<Execution> {
+  let record: Execution | undefined;
+  const request = FunctionRequest.parse({ method: 'GET', path: '/' });
+  const call = { method: 'function.call' as const, function_id: item.workload_id, request };
+  const answer = world.agent.backend.call(call, new AbortController().signal);
+  void answer.then((it) => (record = FunctionAnswer.parse(it).execution));
+  await world.until('the call has ended', () => record !== undefined);
+  return record!;
+}
+
 /** A function that serves, with a volume that it may write to. */
 async function writing(): Promise<{ kept: WireAssignment; item: WireAssignment }> {
   const [kept, item] = [volume(), served('hello:1', { mounts })];
@@ -130,6 +143,43 @@ describe('a function on its server', () => {
     await world.until('that is forgotten', isReady(again));
     expect(world.report(again)?.error).toBeUndefined();
     expect(states()).toEqual(['hello:1 running']);
+  });
+
+  it('is not ready once no instance of what serves starts, until one has lasted', async () => {
+    let works = true;
+    image('moody:1', {
+      runs: () =>
+        works ? {} : { tcp: () => false, runForMs: 20, exitCode: 1, output: [{ afterMs: 0, text: 'no database\n' }] },
+    });
+    const item = served('moody:1');
+    await world.snapshot(item);
+    await world.until('it serves', isReady(item));
+    await world.pass(20_000, 500);
+    works = false;
+    world.engine.killByHand(world.engine.containers[0]!.id);
+    await world.pass(4_000, 500);
+    expect(world.report(item)).toMatchObject({ ready: true }); // one failure may pass
+    await world.until('that is told', () => world.report(item)?.ready === false, 60_000);
+    expect(world.report(item)).toMatchObject({
+      phase: 'running',
+      error: { code: 'not_started', message: expect.stringMatching(/^No instance of it starts: .*no database/) },
+    });
+    works = true;
+    await world.until('it serves again', isReady(item), 120_000);
+  });
+
+  it('reports an image that was removed, and serves again once it is there', async () => {
+    const item = served('hello:1', { min_instances: 0 });
+    await world.snapshot(item);
+    await world.until('it serves', isReady(item));
+    const id = ids.get('hello:1') ?? '';
+    world.engine.removeImage(id);
+    expect(await called(item)).toMatchObject({ error: { code: 'start_failed' } });
+    await world.until('that is told', () => world.report(item)?.error?.code === 'image_not_found');
+    expect(world.report(item)?.ready).toBe(false);
+    await world.engine.pull('hello:1', new AbortController().signal);
+    await world.until('it serves again', isReady(item));
+    expect(await called(item)).toMatchObject({ status: 'succeeded' });
   });
 
   it('serves nothing that is to be warm and does not start, where nothing served before', async () => {

@@ -47,3 +47,28 @@ test('a build goes only after its version has stored what it made, so that its s
   }
   expect(order.slice(0, 2)).toEqual(['stored', 'gone']);
 });
+
+test('a version that takes the image of an earlier one builds nothing, and has what its variables refer to now', async () => {
+  await using rig = await openRig({ controllers });
+  const [server, of, version, database] = [aServer(), randomUUID(), randomUUID(), randomUUID()];
+  const [environment_id, config] = [randomUUID(), { env: {}, references: ['${databases.orders.host}'] }];
+  const reuse = { number: 1, image: 'setpoint/hello:1', image_digest: `sha256:${'0'.repeat(64)}` };
+  const unit = rig.repo.begin();
+  unit.create('server', server.meta.id, server.desired);
+  unit.create('database', database, desiredState('database', { environment_id, name: 'orders' }));
+  unit.create('function', of, desiredState('function', { server_id: server.meta.id, environment_id }));
+  unit.create(
+    'function_version',
+    version,
+    desiredState('function_version', { function_id: of, server_id: server.meta.id, config, reuse }),
+  );
+  await commit(unit);
+  await rig.rest();
+  expect(rig.mirror.tenant(tenant).by('assignment', 'version', version)).toEqual([]);
+  expect((await rig.repo.get('function_version', version))?.observed).toMatchObject({
+    phase: 'ready',
+    image: 'setpoint/hello:1',
+    image_digest: reuse.image_digest,
+    references: { '${databases.orders.host}': 'orders-0a1b2c' },
+  });
+});

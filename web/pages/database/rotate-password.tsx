@@ -19,7 +19,7 @@ type Rotated = Data<Operation<'POST', '/api/v1/databases/{id}/rotate-password'>>
 
 const formId = 'rotate-password';
 
-/** Changes the password of a database, and then names the applications that have to be deployed. */
+/** Changes the password of a database, and then names the applications and functions that have to be deployed. */
 export function RotatePassword({ it, onClose }: { readonly it: Database; readonly onClose: () => void }): VNode {
   const { login } = useConsole();
   const href = useHref();
@@ -45,8 +45,8 @@ export function RotatePassword({ it, onClose }: { readonly it: Database; readonl
         }
       >
         <p>It starts anew with the other password. Until it has, its credentials show the former one.</p>
-        {done.applications.length === 0 ? (
-          <p>No variable of an application refers to it.</p>
+        {done.applications.length + done.functions.length === 0 ? (
+          <p>No variable of an application or a function refers to it.</p>
         ) : (
           <Notice shape="warn">
             <p>These have the former password until they are deployed, and cannot connect until then:</p>
@@ -54,6 +54,11 @@ export function RotatePassword({ it, onClose }: { readonly it: Database; readonl
               {done.applications.map(({ id, name }) => (
                 <li key={id}>
                   <a href={href(['applications', id])}>{name}</a>
+                </li>
+              ))}
+              {done.functions.map(({ id, name }) => (
+                <li key={id}>
+                  <a href={href(['functions', id])}>{name}</a>
                 </li>
               ))}
             </ul>
