@@ -230,7 +230,11 @@ export interface Encryption {
   arguments(demand: Demand): string[];
 }
 
-/** Where a container of an engine or of a pooler finds what it speaks TLS with, in PEM. */
+/**
+ * Where a container of an engine or of a pooler finds what it speaks TLS with, in PEM. After the certificate comes that of the
+ * authority: by default, clients of MariaDB from 11.4 on prove an engine by the password alone where its chain ends in one that
+ * signed itself, and refuse it where they cannot see that.
+ */
 export const certificateFile = '/etc/setpoint/tls.crt';
 export const keyFile = '/etc/setpoint/tls.key';
 /** Of the authority that issued the certificate. */

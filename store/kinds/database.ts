@@ -163,7 +163,11 @@ export const database = defineKind({
     const { tls } = demand === undefined ? {} : desired;
     const own = tls && {
       secret: tls.key,
-      files: (key: string) => ({ [keyFile]: key, [certificateFile]: tls.certificate, [authorityFile]: tls.authority }),
+      files: (key: string) => ({
+        [keyFile]: key,
+        [certificateFile]: `${tls.certificate}${tls.authority}`,
+        [authorityFile]: tls.authority,
+      }),
     };
     if (words[0] === poolerService) {
       if (pooler === undefined) return { of, env };

@@ -661,7 +661,7 @@ describe('TLS of a database', () => {
     const files = await filesOf(id, '1/tls-1');
     expect(files).toMatchObject({
       '/etc/setpoint/tls.key': 'secret key',
-      '/etc/setpoint/tls.crt': 'of the engine',
+      '/etc/setpoint/tls.crt': 'of the engineof the authority',
       '/etc/setpoint/tls-authority.crt': 'of the authority',
     });
     expect(files['/etc/setpoint/client.cnf']).toContain('\nssl="1"\n');
