@@ -22,7 +22,7 @@ const renewMs = 60 * dayMs;
 type Part = Pick<World, 'database' | 'server' | 'slots'>;
 
 /** The names and addresses by which clients may reach a database. The first one is its own. */
-export function namesOf({ database, server }: Pick<World, 'database' | 'server'>): [string, ...string[]] {
+function namesOf({ database, server }: Pick<World, 'database' | 'server'>): [string, ...string[]] {
   const { type, internal_id: host } = database.desired;
   const pooler = engines[type].pooler === undefined ? [] : [sideHost(host, poolerService)];
   const outside = server?.desired.ip_address;
@@ -33,7 +33,7 @@ export function namesOf({ database, server }: Pick<World, 'database' | 'server'>
  * Why a database gets another certificate now, with which it begins anew; `undefined`: it does not. What runs is begun anew
  * for the end of its certificate alone: one without TLS, or with other names, gets its certificate with its next start.
  */
-export function dueCertificate(world: Part, now: Date): 'first' | 'ending' | 'renamed' | undefined {
+function dueCertificate(world: Part, now: Date): 'first' | 'ending' | 'renamed' | undefined {
   const { database, server } = world;
   const { type, tls, run } = database.desired;
   if (engines[type].encryption === undefined || server === undefined || run !== 'running') return undefined;
