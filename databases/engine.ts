@@ -220,8 +220,8 @@ export interface Archive {
  * user of the engine reads.
  */
 export interface Encryption {
-  /** Number of the user and group that the official image runs the engine as. */
-  owner: number;
+  /** Number of the user and group that an official image runs the engine as, by its reference. */
+  owner(image: string): number;
   /** Further files, by path as UTF-8 text, none of which is secret. */
   files: Readonly<Record<string, string>>;
   /** Files that take the place of those of `configuration`, for the programs of the engine itself. */

@@ -110,7 +110,7 @@ export function ofMysql(
       command: [server, `--init-file=${passwordFile}`],
     },
     encryption: {
-      owner: 999,
+      owner: () => 999,
       files: {},
       arguments: ({ isEncrypted }: Demand) => [
         `--ssl-cert=${certificateFile}`,

@@ -226,7 +226,8 @@ const accessFile = '/etc/setpoint/pg_hba.conf';
  * their place is no file of the data: a restore and a former volume change nothing of it.
  */
 const encryption: Encryption = {
-  owner: 999,
+  // as `postgres:17-alpine`
+  owner: (image) => (/:[^/]*alpine/.test(image) ? 70 : 999),
   files: {
     [accessFile]: [
       'local all all trust',

@@ -122,7 +122,7 @@ function desiredOn(database: Database, where: Where): DesiredOf<'assignment'> {
       networks: [{ name: environmentNetwork(desired.environment_id), aliases: [alias] }],
       ports: [{ name: mainPort, port: engine.port, ...(publish !== undefined && { publish }) }],
       mounts: [{ type: 'volume', volume: volumeName(volume), path: engine.dataPath(desired.version) }],
-      files: [...Object.keys(config.files).map((path) => ({ path })), ...filesOf(encryption)],
+      files: [...Object.keys(config.files).map((path) => ({ path })), ...filesOf(encryption, imageOf(database))],
       probe: { type: 'command', command: [...ready], timeout_seconds: 10, start_seconds: startSeconds },
       min_healthy_seconds: 0,
       limits: limitsOf(database, engine, leastBytes),
@@ -143,10 +143,10 @@ function desiredOn(database: Database, where: Where): DesiredOf<'assignment'> {
 }
 
 /** The files that an engine speaks TLS by; its key is read by its user alone. */
-function filesOf(encryption: Encryption | undefined): { path: string; mode?: number; uid?: number; gid?: number }[] {
+function filesOf(encryption: Encryption | undefined, image: string): { path: string; mode?: number; uid?: number; gid?: number }[] {
   if (encryption === undefined) return [];
-  const { owner, files } = encryption;
-  const paths = [certificateFile, authorityFile, ...Object.keys(files)];
+  const owner = encryption.owner(image);
+  const paths = [certificateFile, authorityFile, ...Object.keys(encryption.files)];
   return [{ path: keyFile, mode: 0o400, uid: owner, gid: owner }, ...paths.map((path) => ({ path }))];
 }
 

@@ -118,6 +118,9 @@ describe('an engine that speaks TLS', () => {
   });
 
   test('of PostgreSQL lets programs of its own container in, and others by TLS alone', () => {
+    expect(
+      ['postgres:17', 'mirror.test/postgres:17.6-alpine3.22'].map((it) => engines.postgres.encryption?.owner(it)),
+    ).toEqual([999, 70]);
     const [rules = ''] = Object.values(engines.postgres.encryption?.files ?? {});
     const outside = rules
       .trimEnd()
