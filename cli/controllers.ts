@@ -79,7 +79,7 @@ export function controllersOf(options: ControllerOptions): AnyController[] {
     deploymentController({ queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs, rolloutDeadlineMs }),
     operationController({ agents, machines, installation, secrets: keyring, buildDeadlineMs }),
     volumeController,
-    databaseController({ unreadyGraceMs: 120_000, startDeadlineMs: 900_000, poolerImage }),
+    databaseController({ unreadyGraceMs: 120_000, startDeadlineMs: 900_000, poolerImage, secrets: keyring }),
     backupScheduleController,
     restoreController,
     walArchiveController({ secrets: keyring, bucket }),

@@ -216,6 +216,7 @@ export const verbs: readonly Verb[] = [
       new Option('--cpus <number>', 'the most processors of a database or a function, such as 0.5'),
       new Option('--exposed <port>', 'a port of its server that leads to a database or a function').argParser(port),
       new Option('--pooling', 'clients may share connections to a database of PostgreSQL, by PgBouncer beside it'),
+      new Option('--require-tls', 'clients may connect to a database of PostgreSQL, MySQL or MariaDB by TLS alone'),
       new Option('--runtime <name>', 'of a function').choices(['node20', 'python3', 'go', 'bun', 'deno']),
       ...functionOptions,
       new Option('--generate <type>', 'the type of an SSH key; by default ed25519').choices(['ed25519', 'rsa']),
@@ -269,6 +270,10 @@ export const verbs: readonly Verb[] = [
         (text) => (text === 'none' ? text : port(text)),
       ),
       new Option('--pooling <on|off>', 'whether clients may share connections to a database of PostgreSQL').choices([
+        'on',
+        'off',
+      ]),
+      new Option('--require-tls <on|off>', 'whether clients may connect to a database by TLS alone').choices([
         'on',
         'off',
       ]),

@@ -25,6 +25,12 @@ export interface Address {
   port: number;
 }
 
+/** How clients are to connect. */
+export interface Demand {
+  /** They may not without TLS. */
+  isEncrypted: boolean;
+}
+
 /** What an engine says about itself now. What it does not say is absent. */
 export interface Usage {
   connections?: number;
@@ -210,6 +216,31 @@ export interface Archive {
 }
 
 /**
+ * How an engine speaks TLS: its container has the certificate in `certificateFile` and the key in `keyFile`, which only the
+ * user of the engine reads.
+ */
+export interface Encryption {
+  /** Number of the user and group that an official image runs the engine as, by its reference. */
+  owner(image: string): number;
+  /** Further files, by path as UTF-8 text, none of which is secret. */
+  files: Readonly<Record<string, string>>;
+  /** Files that take the place of those of `configuration`, for the programs of the engine itself. */
+  clientFiles?(credentials: Credentials): Record<string, string>;
+  /** Arguments that follow all others of its command. */
+  arguments(demand: Demand): string[];
+}
+
+/**
+ * Where a container of an engine or of a pooler finds what it speaks TLS with, in PEM. After the certificate comes that of the
+ * authority: by default, clients of MariaDB from 11.4 on prove an engine by the password alone where its chain ends in one that
+ * signed itself, and refuse it where they cannot see that.
+ */
+export const certificateFile = '/etc/setpoint/tls.crt';
+export const keyFile = '/etc/setpoint/tls.key';
+/** Of the authority that issued the certificate. */
+export const authorityFile = '/etc/setpoint/tls-authority.crt';
+
+/**
  * A program between clients and a server of the engine, by which many clients share few connections. It runs in a container of
  * its own, with the variables of the server's.
  */
@@ -224,8 +255,11 @@ export interface Pooler {
   entrypoint: readonly string[];
   /** A query through it as the user: it ends with 0 once the server answers queries that come by it. */
   ready: readonly string[];
-  /** Contents of its files by path, as UTF-8 text. The paths are the same for all. */
-  files(server: Address, credentials: Credentials): Record<string, string>;
+  /**
+   * Contents of its files by path, as UTF-8 text. The paths are the same for all. With `encryption` it speaks TLS to the
+   * server and to clients, by the files of the constants above; absent: it speaks none to clients.
+   */
+  files(server: Address, credentials: Credentials, encryption?: Demand): Record<string, string>;
   /** Asks it to end once what its clients have begun is done. */
   stopSignal: string;
   /** Seconds that it has for that. */
@@ -271,6 +305,8 @@ export interface Engine {
   ready: readonly string[];
   /** Absent: its password cannot be changed, as of MongoDB, on which none of this could be shown. */
   passwordKeeper?: PasswordKeeper;
+  /** Absent: it speaks no TLS. */
+  encryption?: Encryption;
   /** The engine's own client, logged in as the user. */
   client: readonly [string, ...string[]];
   usage: Query<Usage>;
@@ -289,8 +325,8 @@ export interface Engine {
   graceSeconds: number;
   /** Part of the memory limit that is shared memory; absent: the engine of containers decides. */
   sharedMemory?: { share: number; leastBytes: number };
-  /** The form in which clients of the engine take an address with credentials. */
-  url(address: Address, credentials: Credentials): string;
+  /** The form in which clients of the engine take an address with credentials, and use TLS where that is demanded. */
+  url(address: Address, credentials: Credentials, demand: Demand): string;
 }
 
 /** Letters, digits, `_` and `-`, beginning with a letter or `_`: no engine reads anything else into such a name. */

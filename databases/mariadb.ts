@@ -1,4 +1,5 @@
 import type { Engine } from './engine.ts';
+import { clientFile, clientOptions } from './option-file.ts';
 import { dumpOfMysql, importOfMysql, ofMysql } from './mysql.ts';
 import type { Dialect } from './mysql.ts';
 
@@ -18,8 +19,17 @@ const dialect: Dialect = {
   ],
 };
 
+const common = ofMysql('MARIADB', { program: 'mariadb', server: 'mariadbd' });
+
 export const mariadb: Engine = {
-  ...ofMysql('MARIADB', { program: 'mariadb', server: 'mariadbd' }),
+  ...common,
+  encryption: {
+    ...common.encryption,
+    // those of 10.11 use TLS only when they are told to; what listens on loopback needs no proof
+    clientFiles: ({ username: user, password }) => ({
+      [clientFile]: clientOptions({ host: '127.0.0.1', user, password, ssl: '1', 'ssl-verify-server-cert': '0' }),
+    }),
+  },
   type: 'mariadb',
   word: 'MariaDB',
   versions: ['11.8', '11.4', '10.11'],

@@ -1,5 +1,5 @@
-import { except, numberIn, plainName, rowsOf, urlOf } from './engine.ts';
-import type { Credentials, Dump, Engine, Import, NameRule, RestoreEnd } from './engine.ts';
+import { certificateFile, except, keyFile, numberIn, plainName, rowsOf, urlOf } from './engine.ts';
+import type { Credentials, Demand, Dump, Engine, Import, NameRule, RestoreEnd } from './engine.ts';
 import { gib, mib, plainValue } from './parameters.ts';
 import type { Parameters } from './parameters.ts';
 import { clientFile, clientOptions } from './option-file.ts';
@@ -109,6 +109,15 @@ export function ofMysql(
       files: (credentials) => ({ [passwordFile]: passwordStatements(credentials) }),
       command: [server, `--init-file=${passwordFile}`],
     },
+    encryption: {
+      owner: () => 999,
+      files: {},
+      arguments: ({ isEncrypted }: Demand) => [
+        `--ssl-cert=${certificateFile}`,
+        `--ssl-key=${keyFile}`,
+        ...(isEncrypted ? ['--require-secure-transport=ON'] : []),
+      ],
+    },
     client: [program, `--defaults-file=${clientFile}`],
     usage: {
       command: [
@@ -136,7 +145,9 @@ export function ofMysql(
     },
     stopSignal: 'SIGTERM',
     graceSeconds: 300,
-    url: (address, credentials) => urlOf('mysql', address, credentials),
+    // as in the addresses of MySQL's own tools
+    url: (address, credentials, { isEncrypted }) =>
+      `${urlOf('mysql', address, credentials)}${isEncrypted ? '?ssl-mode=REQUIRED' : ''}`,
   } satisfies Partial<Engine>;
 }
 

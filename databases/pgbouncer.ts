@@ -1,3 +1,4 @@
+import { authorityFile, certificateFile, keyFile } from './engine.ts';
 import type { Pooler } from './engine.ts';
 
 const port = 6432;
@@ -21,7 +22,7 @@ export const pgbouncer: Pooler = {
   port,
   entrypoint: ['pgbouncer', settingsFile],
   ready: ['psql', '-XqtA', '-p', String(port), '-c', 'SELECT 1'],
-  files: (server, { username, password }) => ({
+  files: (server, { username, password }, encryption) => ({
     [settingsFile]: textOf({
       databases: { '*': `host=${server.host} port=${server.port}` },
       pgbouncer: {
@@ -46,6 +47,13 @@ export const pgbouncer: Pooler = {
         log_connections: '0',
         log_disconnections: '0',
         log_stats: '0',
+        ...(encryption !== undefined && {
+          server_tls_sslmode: 'verify-full',
+          server_tls_ca_file: authorityFile,
+          client_tls_sslmode: encryption.isEncrypted ? 'require' : 'allow',
+          client_tls_cert_file: certificateFile,
+          client_tls_key_file: keyFile,
+        }),
       },
     }),
     [usersFile]: `${quoted(username)} ${quoted(password)}\n`,

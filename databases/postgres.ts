@@ -1,6 +1,16 @@
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
-import { except, numberIn, plainName, rowsOf, urlOf } from './engine.ts';
-import type { Archive, Beat, Dump, Engine, Import, PasswordKeeper, RestoreEnd, Settings } from './engine.ts';
+import { certificateFile, except, keyFile, numberIn, plainName, rowsOf, urlOf } from './engine.ts';
+import type {
+  Archive,
+  Beat,
+  Dump,
+  Encryption,
+  Engine,
+  Import,
+  PasswordKeeper,
+  RestoreEnd,
+  Settings,
+} from './engine.ts';
 import { gib, kib, mib, plainValue } from './parameters.ts';
 import { pgbouncer } from './pgbouncer.ts';
 import { safeScript } from './postgres-script.ts';
@@ -209,6 +219,36 @@ const settings: Settings = {
     }),
 };
 
+const accessFile = '/etc/setpoint/pg_hba.conf';
+
+/**
+ * The access rules that the image makes, with TLS for all who come from outside of the container. What the engine reads in
+ * their place is no file of the data: a restore and a former volume change nothing of it.
+ */
+const encryption: Encryption = {
+  // as `postgres:17-alpine`
+  owner: (image) => (/:[^/]*alpine/.test(image) ? 70 : 999),
+  files: {
+    [accessFile]: [
+      'local all all trust',
+      'host all all 127.0.0.1/32 trust',
+      'host all all ::1/128 trust',
+      'local replication all trust',
+      'host replication all 127.0.0.1/32 trust',
+      'host replication all ::1/128 trust',
+      'hostssl all all all scram-sha-256',
+      '',
+    ].join('\n'),
+  },
+  arguments: ({ isEncrypted }) =>
+    Object.entries({
+      ssl: 'on',
+      ssl_cert_file: certificateFile,
+      ssl_key_file: keyFile,
+      ...(isEncrypted && { hba_file: accessFile }),
+    }).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+};
+
 const [outbox, inbox] = ['wal-archive', 'wal-recovery'];
 
 function dataPath(version: string): string {
@@ -353,6 +393,7 @@ export const postgres: Engine = {
   ready: ['psql', '-XqtA', '-c', 'SELECT 1'],
   settings,
   passwordKeeper,
+  encryption,
   client: ['psql'],
   usage: {
     command: [...asking, usageQuery],
@@ -380,7 +421,8 @@ export const postgres: Engine = {
   stopSignal: 'SIGINT',
   graceSeconds: 300,
   sharedMemory: { share: 0.25, leastBytes: 64 * 1024 * 1024 },
-  url: (address, credentials) => urlOf('postgresql', address, credentials),
+  url: (address, credentials, { isEncrypted }) =>
+    `${urlOf('postgresql', address, credentials)}${isEncrypted ? '?sslmode=require' : ''}`,
 };
 
 /** An error that `psql` tells of, with the function of the server that it comes from where it is the server's. */

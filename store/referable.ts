@@ -12,18 +12,25 @@ import { isStaying } from './resource.ts';
 import type { ReadonlyResource } from './resource.ts';
 
 type View = Pick<TenantView, 'get' | 'by'>;
-type Target = { kind: KindName; id: string; value: Resolved } | { lack: string };
+/** `comes`: what it stands for is being made. */
+type Target = { kind: KindName; id: string; value: Resolved } | { kind: KindName; id: string; comes: Because } | Lack;
+interface Lack {
+  lack: string;
+}
+type Value = Resolved | { comes: Because } | Lack;
+/** Words that follow "waits for". */
+type Because = `${string} to ${string}`;
 
 /** What other objects of its environment may take of an object of a kind. */
 interface Referable<K extends KindName> {
   kind: K;
   /** The values by attribute. A secret stays sealed. `lack` follows "as". */
-  attributes: Readonly<Record<string, (desired: DeepReadonly<DesiredOf<K>>) => Resolved | { lack: string }>>;
+  attributes: Readonly<Record<string, (desired: DeepReadonly<DesiredOf<K>>, isNew: boolean) => Value>>;
 }
 
 type App = DeepReadonly<DesiredOf<'application'>>;
 
-function portOf({ config, name }: App): string | { lack: string } {
+function portOf({ config, name }: App): string | Lack {
   return config.exposed_port === undefined
     ? { lack: `application ${name} has no exposed_port: set it` }
     : String(config.exposed_port);
@@ -47,7 +54,7 @@ const placeholder = '~.~';
 type Db = DeepReadonly<DesiredOf<'database'>>;
 
 /** Where clients share connections to a database, or why they do not. */
-function pooledOf({ type, name, internal_id, connection_pooling }: Db): Address | { lack: string } {
+function pooledOf({ type, name, internal_id, connection_pooling }: Db): Address | Lack {
   const { pooler, word } = engines[type];
   if (pooler === undefined) return { lack: `connections to ${word} cannot be pooled: take the others` };
   if (connection_pooling !== true)
@@ -55,10 +62,20 @@ function pooledOf({ type, name, internal_id, connection_pooling }: Db): Address 
   return { host: sideHost(internal_id, poolerService), port: pooler.port };
 }
 
-function urlOf({ type, database_user, database_name, password }: Db, address: Address): Resolved {
+function urlOf({ type, database_user, database_name, password, require_tls }: Db, address: Address): Resolved {
   const credentials = { username: database_user, password: placeholder, database: database_name };
-  const [before = '', after = ''] = engines[type].url(address, credentials).split(placeholder);
+  const url = engines[type].url(address, credentials, { isEncrypted: require_tls === true });
+  const [before = '', after = ''] = url.split(placeholder);
   return { before, secret: { ...password }, after, isInUrl: true };
+}
+
+/** The authority by whose certificate clients know the engine. */
+function authorityOf({ type, name, tls }: Db, isNew: boolean): Value {
+  const { encryption, word } = engines[type];
+  if (tls !== undefined) return tls.authority;
+  if (encryption === undefined) return { lack: `TLS is not offered for ${word}` };
+  if (isNew) return { comes: `the certificate of database ${name} to be made` };
+  return { lack: `database ${name} speaks TLS from its next start on only: restart it` };
 }
 
 const ofDatabases: Referable<'database'> = {
@@ -70,6 +87,7 @@ const ofDatabases: Referable<'database'> = {
     password: ({ password }) => ({ before: '', secret: { ...password }, after: '', isInUrl: false }),
     name: ({ database_name }) => database_name,
     url: (it) => urlOf(it, { host: it.internal_id, port: engines[it.type].port }),
+    ca: authorityOf,
     pooled_host: (it) => {
       const address = pooledOf(it);
       return 'lack' in address ? address : address.host;
@@ -108,8 +126,15 @@ function find<K extends 'application' | 'database'>(
   const it = all.find((one) => isStaying(one) && foldName(one.desired.name) === folded);
   if (it === undefined)
     return { lack: `its environment has no ${kind} named ${name}: create it, or change the variable` };
-  const value = attributes[attribute]?.(it.desired) ?? { lack: `there is no ${attribute}` };
-  return typeof value === 'object' && 'lack' in value ? value : { kind, id: it.meta.id, value };
+  const value = attributes[attribute]?.(it.desired, isNew(it)) ?? { lack: `there is no ${attribute}` };
+  if (typeof value === 'object' && 'lack' in value) return value;
+  const found = { kind, id: it.meta.id };
+  return typeof value === 'object' && 'comes' in value ? { ...found, ...value } : { ...found, value };
+}
+
+/** Whether it is a database that has not been ready yet. */
+function isNew({ observed }: { readonly observed?: object }): boolean {
+  return observed === undefined || !('initialised' in observed);
 }
 
 /** The object that a reference names, and what it stands for; or what it lacks, in words that follow "as". */
@@ -117,19 +142,20 @@ export function findTarget(view: View, environmentId: string, reference: Referen
   return referable[reference.kind](view, environmentId, reference);
 }
 
+/** What references stand for; `comes`: what one stands for is being made. */
+export type Resolution = { values: Record<string, Resolved> } | { comes: Because } | { fault: string };
+
 /** What each of these references stands for, by its text, or why one stands for nothing. */
-export function resolveReferences(
-  view: View,
-  environmentId: string,
-  texts: readonly string[],
-): { values: Record<string, Resolved> } | { fault: string } {
+export function resolveReferences(view: View, environmentId: string, texts: readonly string[]): Resolution {
   const values: Record<string, Resolved> = {};
+  let comes: Because | undefined;
   for (const text of texts) {
     const found = targetOf(view, environmentId, text);
     if ('lack' in found) return { fault: `Cannot resolve ${text} as ${found.lack}` };
-    values[text] = found.value;
+    if ('comes' in found) comes ??= found.comes;
+    else values[text] = found.value;
   }
-  return { values };
+  return comes === undefined ? { values } : { comes };
 }
 
 /** An object whose variables refer to others of its environment. */

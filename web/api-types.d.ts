@@ -5186,6 +5186,10 @@ export interface components {
             exposed_port: number | null;
             /** @description Clients may share connections to it, by its pooler */
             connection_pooling: boolean;
+            /** @description Clients may connect by TLS alone */
+            require_tls: boolean;
+            /** @description Renewed before that; null: it speaks no TLS */
+            certificate_expires_at: string | null;
             /** @description The volume that its data is in */
             data_volume_id: string;
             /**
@@ -5224,6 +5228,9 @@ export interface components {
             pooled_host: string | null;
             pooled_port: number | null;
             pooled_connection_string: string | null;
+            require_tls: boolean;
+            /** @description Certificate in PEM of the authority of its environment, by which clients know its engine; null: that speaks no TLS */
+            ca: string | null;
         };
         DatabaseMetrics: {
             cpu_percent: number | null;
@@ -5292,6 +5299,10 @@ export interface components {
             exposed_port: number | null;
             /** @description Clients may share connections to it, by its pooler */
             connection_pooling: boolean;
+            /** @description Clients may connect by TLS alone */
+            require_tls: boolean;
+            /** @description Renewed before that; null: it speaks no TLS */
+            certificate_expires_at: string | null;
             /** @description The volume that its data is in */
             data_volume_id: string;
             /**
@@ -15387,6 +15398,8 @@ export interface operations {
                     exposed_port?: number | null;
                     /** @description Of PostgreSQL only: PgBouncer beside it, by which clients share connections for a transaction each */
                     connection_pooling?: boolean | null;
+                    /** @description Of PostgreSQL, MySQL and MariaDB: no connection without TLS, which clients may use anyway; a change restarts it */
+                    require_tls?: boolean | null;
                     labels?: {
                         [key: string]: string;
                     } | null;
@@ -15507,6 +15520,8 @@ export interface operations {
                     exposed_port?: number | null;
                     /** @description Of PostgreSQL only: PgBouncer beside it, by which clients share connections for a transaction each */
                     connection_pooling?: boolean | null;
+                    /** @description Of PostgreSQL, MySQL and MariaDB: no connection without TLS, which clients may use anyway; a change restarts it */
+                    require_tls?: boolean | null;
                     labels?: {
                         [key: string]: string;
                     } | null;
@@ -15548,6 +15563,8 @@ export interface operations {
                     database_name?: string;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     database_user?: string;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    certificate_expires_at?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     data_volume_id?: string;
                     /**

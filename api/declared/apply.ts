@@ -281,8 +281,9 @@ class Pass {
       throw conflicting(
         `${this.#keyOf(it)} declares another password than it has: change it by POST /databases/${live.meta.id}/rotate-password, or leave it out`,
       );
-    const { display_name, memory_limit, cpu_limit, exposed_port, parameters, connection_pooling } = spec;
-    const sent = defined({ display_name, memory_limit, cpu_limit, exposed_port, parameters, connection_pooling });
+    const { display_name, memory_limit, cpu_limit, exposed_port, parameters, connection_pooling, require_tls } = spec;
+    const limits = { display_name, memory_limit, cpu_limit, exposed_port, parameters };
+    const sent = defined({ ...limits, connection_pooling, require_tls });
     const former = formerOf(desired.declarations, this.#asked);
     const update = { ...this.#defaults(live, fields), ...sent, ...this.#parameters(former?.leaves, parameters) };
     const written = unit.change(live, (draft) => writeDatabase(draft, update, ctx));

@@ -51,11 +51,11 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
       add('Volume', it, placeOf(it.desired));
   for (const it of own(view.by('database', 'project', id))) {
     const { type, version, database_name, display_name, memory_limit, cpu_limit, ...desired } = it.desired;
-    const { parameters, exposed_port, connection_pooling } = desired;
+    const { parameters, exposed_port, connection_pooling, require_tls } = desired;
     const database_user = type === 'redis' ? undefined : it.desired.database_user;
     const settings = defined({ database_user, display_name, memory_limit, cpu_limit, parameters, exposed_port });
-    const pooling = defined({ connection_pooling });
-    add('Database', it, { ...placeOf(it.desired), type, version, database_name, ...settings, ...pooling });
+    const connections = defined({ connection_pooling, require_tls });
+    add('Database', it, { ...placeOf(it.desired), type, version, database_name, ...settings, ...connections });
     leftOut.push(`databases.${it.desired.name}: password`);
   }
   for (const it of own(view.by('application', 'project', id))) {

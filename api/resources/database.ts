@@ -40,6 +40,8 @@ export const Database = z
       description: 'Port of its server that leads to it, where the server opens ports; null: only its environment does',
     }),
     connection_pooling: z.boolean().meta({ description: 'Clients may share connections to it, by its pooler' }),
+    require_tls: z.boolean().meta({ description: 'Clients may connect by TLS alone' }),
+    certificate_expires_at: nullableText.meta({ description: 'Renewed before that; null: it speaks no TLS' }),
     data_volume_id: z.string().meta({ description: 'The volume that its data is in' }),
     backup_mode: BackupMode.meta({
       description:
@@ -102,6 +104,10 @@ const settings = {
   exposed_port: Port.nullish(),
   connection_pooling: z.boolean().nullish().meta({
     description: 'Of PostgreSQL only: PgBouncer beside it, by which clients share connections for a transaction each',
+  }),
+  require_tls: z.boolean().nullish().meta({
+    description:
+      'Of PostgreSQL, MySQL and MariaDB: no connection without TLS, which clients may use anyway; a change restarts it',
   }),
   labels: Labels.optional(),
 };
@@ -224,6 +230,7 @@ export const databases = defineResource({
       backup_mode: archive !== undefined ? 'pitr' : schedule === null ? 'none' : 'scheduled',
       pitr_enabled: archive !== undefined,
       connection_pooling: desired.connection_pooling === true,
+      require_tls: desired.require_tls === true,
       run: desired.run,
       status: statusWith(it, restoring !== null),
       parameters: { ...desired.parameters },
@@ -233,6 +240,7 @@ export const databases = defineResource({
         memory_limit: desired.memory_limit,
         cpu_limit: desired.cpu_limit,
         exposed_port: desired.exposed_port,
+        certificate_expires_at: desired.tls?.expires_at,
         backup_destination_id: (archive ?? schedule)?.destination_id,
         backup_schedule: (archive ?? schedule)?.cron_expression,
         backup_retention_count: (archive ?? schedule)?.retention_count,

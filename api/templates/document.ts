@@ -49,6 +49,7 @@ export const TemplateDatabase = DatabaseCreate.pick({
   parameters: true,
   exposed_port: true,
   connection_pooling: true,
+  require_tls: true,
 }).extend(named);
 export type TemplateDatabase = z.infer<typeof TemplateDatabase>;
 

@@ -17,7 +17,7 @@ export type Part = string | Use | Mention;
 /** What may be taken of each kind. */
 const attributesOf: Readonly<Record<Mention['of'], readonly string[]>> = {
   applications: ['host', 'port', 'url'],
-  databases: ['host', 'port', 'user', 'password', 'name', 'url', 'pooled_host', 'pooled_port', 'pooled_url'],
+  databases: ['host', 'port', 'user', 'password', 'name', 'url', 'ca', 'pooled_host', 'pooled_port', 'pooled_url'],
   volumes: ['id'],
 };
 

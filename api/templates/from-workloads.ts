@@ -131,6 +131,7 @@ class Reverse {
           cpu_limit: desired.cpu_limit,
           parameters: desired.parameters,
           connection_pooling: desired.connection_pooling,
+          require_tls: desired.require_tls,
         }),
       })),
       applications: this.#applications.map((it) => this.#application(it, envs.get(it.meta.id) ?? {})),

@@ -10,6 +10,7 @@ const typed = new Set([
   'replicas',
   'exposed_port',
   'connection_pooling',
+  'require_tls',
   'port',
   'read_only',
   'autodeploy',

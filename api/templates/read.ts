@@ -145,8 +145,8 @@ function mentionFault(
   if (!known.has(`${of}.${name}`)) return `refers to ${of}.${name}, which the template does not declare`;
   if (own === `${of}.${name}` && !isSecret)
     return 'refers to what it is in itself, which only variables may: write it into env';
-  const isPassword = of === 'databases' && ['password', 'url', 'pooled_url'].includes(attribute);
-  return isPassword && !isSecret
+  const isOfVariables = of === 'databases' && ['password', 'url', 'pooled_url', 'ca'].includes(attribute);
+  return isOfVariables && !isSecret
     ? `takes ${attribute} of a database, which only variables may have: write it into env`
     : undefined;
 }

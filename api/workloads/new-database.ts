@@ -10,6 +10,7 @@ import { given } from '../resources/object-fields.ts';
 import type { DatabaseCreate } from '../resources/database.ts';
 import { countLimits, requireRoom } from '../rights/count-limits.ts';
 import { changedParameters, requireMemory } from './database-parameters.ts';
+import { setEncryption } from './encryption.ts';
 import { newInternalId } from './internal-id.ts';
 import { setPooling } from './pooling.ts';
 
@@ -40,15 +41,16 @@ export function newDatabase(
   const credentials = credentialsOf(ctx, engine, body);
   const parameters = changedParameters(body.type, undefined, body.parameters ?? null);
   requireMemory({ type: body.type, parameters, memory_limit: body.memory_limit ?? undefined });
-  const pooled: Pick<Desired, 'type' | 'connection_pooling'> = { type: body.type };
-  setPooling(pooled, body.connection_pooling);
+  const chosen: Pick<Desired, 'type' | 'connection_pooling' | 'require_tls'> = { type: body.type };
+  setPooling(chosen, body.connection_pooling);
+  setEncryption(chosen, body.require_tls);
   return {
     id,
     desired: {
       ...place,
       name: body.name,
       internal_id: newInternalId(body.name, ctx.random),
-      ...pooled,
+      ...chosen,
       version,
       database_name: credentials.database,
       database_user: credentials.username,

@@ -161,7 +161,7 @@ export async function intoNew(
     version: engine.version,
     ...credentials,
     ...defined({ memory_limit: of?.memory_limit, cpu_limit: of?.cpu_limit, parameters: of && { ...of.parameters } }),
-    ...defined({ connection_pooling: of?.connection_pooling }),
+    ...defined({ connection_pooling: of?.connection_pooling, require_tls: of?.require_tls }),
   };
   const { id, desired } = newDatabase(ctx, place.fields, body, emptyId);
   const stopped = { ...desired, run: 'stopped' as const };

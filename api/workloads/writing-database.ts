@@ -14,6 +14,7 @@ import { requireInProject } from '../rights/in-project.ts';
 import { requireTimes, setArchive, wantedMode } from './archiving.ts';
 import { destinationFor, requireBackups } from './backing-up.ts';
 import { changedParameters, requireMemory } from './database-parameters.ts';
+import { setEncryption } from './encryption.ts';
 import { referralsInWords } from './env-references.ts';
 import { requireVolumeRoom } from './new-application.ts';
 import { newDatabase, requireDatabaseRoom } from './new-database.ts';
@@ -48,6 +49,7 @@ export function writeDatabase(draft: DesiredOf<'database'>, body: DatabaseUpdate
   assign(draft, 'cpu_limit', body.cpu_limit);
   assign(draft, 'exposed_port', body.exposed_port);
   setPooling(draft, body.connection_pooling);
+  setEncryption(draft, body.require_tls);
   setArchive(draft, body, ctx);
   if (body.parameters === undefined) return;
   assign(draft, 'parameters', changedParameters(draft.type, draft.parameters, body.parameters) ?? null);

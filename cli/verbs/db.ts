@@ -18,6 +18,7 @@ export interface DatabaseOptions {
   cpus?: string;
   exposed?: number;
   pooling?: boolean;
+  requireTls?: boolean;
 }
 
 /** What the command changes of a database. `none` takes a limit or the port away. */
@@ -26,6 +27,7 @@ export interface DatabaseChange {
   cpus?: string;
   exposed?: number | 'none';
   pooling?: 'on' | 'off';
+  requireTls?: 'on' | 'off';
 }
 
 /** How the writes of a database are archived. */
@@ -58,6 +60,7 @@ const Credentials = z.object({
   internal_connection_string: z.string(),
   /** A control plane of an earlier release says nothing of it. */
   pooled_connection_string: z.string().nullish(),
+  ca: z.string().nullish(),
 });
 
 /** Creates a database in a project. @throws Error without a type, or without a server where the project has none */
@@ -66,7 +69,7 @@ export async function createDatabase(
   name: string,
   options: DatabaseOptions & { project?: string; on?: string },
 ): Promise<void> {
-  const { type, engineVersion, memory, cpus, exposed, pooling } = options;
+  const { type, engineVersion, memory, cpus, exposed, pooling, requireTls } = options;
   if (type === undefined)
     throw new Error('Say which database it is: --type postgres, mysql, mariadb, redis or mongodb');
   await client.request('POST', '/api/v1/databases', {
@@ -78,15 +81,16 @@ export async function createDatabase(
     ...(cpus !== undefined && { cpu_limit: cpus }),
     ...(exposed !== undefined && { exposed_port: exposed }),
     ...(pooling === true && { connection_pooling: true }),
+    ...(requireTls === true && { require_tls: true }),
   });
 }
 
-/** Changes limits, port, pooling or name of a database, which is restarted where that is needed. */
+/** Changes limits, port, pooling, TLS or name of a database, which is restarted where that is needed. */
 export async function setDatabase(
   client: Client,
   path: string,
   renamed: object,
-  { memory, cpus, exposed, pooling }: DatabaseChange,
+  { memory, cpus, exposed, pooling, requireTls }: DatabaseChange,
 ): Promise<void> {
   const orNull = <T>(value: T): T | null => (value === 'none' ? null : value);
   await client.request('PUT', path, {
@@ -95,6 +99,7 @@ export async function setDatabase(
     ...(cpus !== undefined && { cpu_limit: orNull(cpus) }),
     ...(exposed !== undefined && { exposed_port: orNull(exposed) }),
     ...(pooling !== undefined && { connection_pooling: pooling === 'on' }),
+    ...(requireTls !== undefined && { require_tls: requireTls === 'on' }),
   });
 }
 
@@ -117,16 +122,8 @@ export async function db(
     case 'stop':
     case 'restart':
       return turn(client, it, action, options);
-    case 'credentials': {
-      const all = Credentials.parse(await client.request('GET', `${path}/credentials`));
-      console.log(`user        ${all.username}`);
-      console.log(`password    ${all.password}`);
-      console.log(`database    ${all.database}`);
-      console.log(`inside      ${all.internal_connection_string}`);
-      if (typeof all.pooled_connection_string === 'string') console.log(`pooled      ${all.pooled_connection_string}`);
-      if (all.connection_string !== null) console.log(`outside     ${all.connection_string}`);
-      return;
-    }
+    case 'credentials':
+      return credentials(client, path);
     case 'parameters':
       return parameters(client, it, values, options);
     case 'rotate-password':
@@ -148,6 +145,17 @@ export async function db(
         `Cannot ${action} a database: start, stop, restart, credentials, connect, rotate-password, parameters, import, archive, unarchive, window, logs or shell`,
       );
   }
+}
+
+async function credentials(client: Client, path: string): Promise<void> {
+  const all = Credentials.parse(await client.request('GET', `${path}/credentials`));
+  console.log(`user        ${all.username}`);
+  console.log(`password    ${all.password}`);
+  console.log(`database    ${all.database}`);
+  console.log(`inside      ${all.internal_connection_string}`);
+  if (typeof all.pooled_connection_string === 'string') console.log(`pooled      ${all.pooled_connection_string}`);
+  if (all.connection_string !== null) console.log(`outside     ${all.connection_string}`);
+  if (typeof all.ca === 'string') console.log(`ca\n${all.ca.trimEnd()}`);
 }
 
 const Named = z.array(z.object({ name: z.string() }));

@@ -56,7 +56,7 @@ const optionsOf = {
     'secretKey',
   ],
   'git-webhooks': ['provider', 'repository', 'previews', 'secret', 'newSecret'],
-  databases: ['memory', 'cpus', 'exposed', 'pooling'],
+  databases: ['memory', 'cpus', 'exposed', 'pooling', 'requireTls'],
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
 const Reach = z.object({

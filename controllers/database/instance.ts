@@ -1,10 +1,12 @@
 import { mainPort, mainService } from '../../agent-protocol/workload.ts';
 import type { Limits } from '../../agent-protocol/workload.ts';
-import type { Engine, PasswordKeeper } from '../../databases/engine.ts';
+import { authorityFile, certificateFile, keyFile } from '../../databases/engine.ts';
+import type { Encryption, Engine, PasswordKeeper } from '../../databases/engine.ts';
 import { engines } from '../../databases/engines.ts';
 import type { Values } from '../../databases/parameters.ts';
 import { defined } from '../../store/defined.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
+import { encryptionPart } from '../../store/kinds/database.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { drillService, sideHost, sideService } from '../../store/kinds/internal-id.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
@@ -33,6 +35,7 @@ export function instanceDesired(
     restartToken,
     slots,
     leastBytes: 0,
+    encryption: encryptionPart(database.desired),
     keeper: database.desired.rotation && engines[database.desired.type].passwordKeeper,
     command: database.desired.archive && engines[database.desired.type].archive?.archiving(database.desired.version),
   });
@@ -53,8 +56,16 @@ export function sideInstance(
   const command = target && engine.archive?.recovering(database.desired.version, target);
   const service = isDrill ? drillService : sideService;
   const alias = sideHost(database.desired.internal_id, service);
-  // its volume is made with the password, or is given it at the end of the recovery
-  const how = { publish: undefined, restartToken: undefined, slots: [], leastBytes: leastToRestore, keeper: undefined };
+  const how = {
+    publish: undefined,
+    restartToken: undefined,
+    slots: [],
+    leastBytes: leastToRestore,
+    // its volume is made with the password, or is given it at the end of the recovery
+    keeper: undefined,
+    // no client reaches it but the programs in its container
+    encryption: undefined,
+  };
   const needed = target && engine.archive?.recoveryParameters;
   return desiredOn(database, { service, volume, alias, command, needed, ...how });
 }
@@ -78,20 +89,22 @@ interface Where {
   leastBytes: number;
   /** Absent: its volume has the password of the configuration. */
   keeper: PasswordKeeper | undefined;
+  /** Which of its configurations speaks TLS; absent: it speaks none. */
+  encryption: string | undefined;
 }
 
-function desiredOn(
-  database: Database,
-  { service, volume, alias, publish, restartToken, slots, leastBytes, keeper, command: begun, needed }: Where,
-): DesiredOf<'assignment'> {
+function desiredOn(database: Database, where: Where): DesiredOf<'assignment'> {
+  const { service, volume, alias, publish, restartToken, slots, leastBytes, keeper, command: begun, needed } = where;
+
   const { meta, desired } = database;
   const { config } = desired;
   const engine = engines[desired.type];
-  const command = commandOf(
-    engine,
-    needed === undefined ? desired.parameters : { ...desired.parameters, ...needed },
-    begun ?? keeper?.command ?? engine.command,
-  );
+  const encryption = where.encryption === undefined ? undefined : engine.encryption;
+  const command = commandOf(engine, {
+    parameters: needed === undefined ? desired.parameters : { ...desired.parameters, ...needed },
+    command: begun ?? keeper?.command ?? engine.command,
+    more: encryption?.arguments({ isEncrypted: desired.require_tls === true }) ?? [],
+  });
   const ready = keeper?.ready ?? engine.ready;
   const spec = ServiceSpec.parse(
     defined({
@@ -100,11 +113,16 @@ function desiredOn(
       image: imageOf(database),
       image_digest: pinnedDigest({ database, slots }),
       command: command && [...command],
-      config: { kind: 'database', id: meta.id, revision: config.revision },
+      config: defined({
+        kind: 'database' as const,
+        id: meta.id,
+        revision: config.revision,
+        encryption: where.encryption,
+      }),
       networks: [{ name: environmentNetwork(desired.environment_id), aliases: [alias] }],
       ports: [{ name: mainPort, port: engine.port, ...(publish !== undefined && { publish }) }],
       mounts: [{ type: 'volume', volume: volumeName(volume), path: engine.dataPath(desired.version) }],
-      files: Object.keys(config.files).map((path) => ({ path })),
+      files: [...Object.keys(config.files).map((path) => ({ path })), ...filesOf(encryption, imageOf(database))],
       probe: { type: 'command', command: [...ready], timeout_seconds: 10, start_seconds: startSeconds },
       min_healthy_seconds: 0,
       limits: limitsOf(database, engine, leastBytes),
@@ -120,8 +138,21 @@ function desiredOn(
     version: volume,
     run: 'running',
     spec,
-    spec_hash: serviceHash(`${volume}/${config.revision}`, spec),
+    spec_hash: serviceHash(versionOf(`${volume}/${config.revision}`, where.encryption), spec),
   };
+}
+
+/** The files that an engine speaks TLS by; its key is read by its user alone. */
+function filesOf(encryption: Encryption | undefined, image: string): { path: string; mode?: number; uid?: number; gid?: number }[] {
+  if (encryption === undefined) return [];
+  const owner = encryption.owner(image);
+  const paths = [certificateFile, authorityFile, ...Object.keys(encryption.files)];
+  return [{ path: keyFile, mode: 0o400, uid: owner, gid: owner }, ...paths.map((path) => ({ path }))];
+}
+
+/** What a hash of an instance begins with: that of one without TLS is as it was before there was any. */
+export function versionOf(version: string, encryption: string | undefined): string {
+  return encryption === undefined ? version : `${version}/${encryption}`;
 }
 
 /** Where instances of a database are, and whose they are. */
@@ -139,11 +170,19 @@ export function placeOf({ meta, desired }: Database) {
 /** `undefined`: as the image says. */
 function commandOf(
   { settings }: Engine,
-  parameters: Database['desired']['parameters'],
-  command: readonly string[] | undefined,
+  {
+    parameters,
+    command,
+    more,
+  }: {
+    parameters: Database['desired']['parameters'];
+    command: readonly string[] | undefined;
+    /** Arguments that follow. */
+    more: readonly string[];
+  },
 ): readonly string[] | undefined {
-  if (settings === undefined || parameters === undefined) return command;
-  return [...(command ?? settings.command), ...settings.arguments(parameters)];
+  if (settings === undefined || (parameters === undefined && more.length === 0)) return command;
+  return [...(command ?? settings.command), ...settings.arguments(parameters ?? {}), ...more];
 }
 
 /** The image that a database runs, as it is asked for. */

@@ -1,15 +1,17 @@
 import { mainPort } from '../../agent-protocol/workload.ts';
-import { engines } from '../../databases/engines.ts';
+import { authorityFile, certificateFile, keyFile } from '../../databases/engine.ts';
 import type { Pooler } from '../../databases/engine.ts';
+import { engines } from '../../databases/engines.ts';
 import { defined } from '../../store/defined.ts';
 import { ServiceSpec } from '../../store/kinds/assignment.ts';
+import { encryptionPart } from '../../store/kinds/database.ts';
 import { poolerService, sideHost } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { Action } from '../rollout/actions.ts';
 import { environmentNetwork } from '../rollout/environment-network.ts';
 import { plan as planRollout } from '../rollout/plan.ts';
 import { serviceHash } from '../rollout/spec-hash.ts';
-import { placeOf } from './instance.ts';
+import { placeOf, versionOf } from './instance.ts';
 import type { World } from './world.ts';
 
 /** What the clients of a database share connections by; `undefined`: each has its own. */
@@ -59,7 +61,11 @@ export function poolerDesired(
   const { meta, desired } = database;
   const { type, config, internal_id, database_user: username, database_name: name } = desired;
   const server = { host: internal_id, port: engines[type].port };
-  const paths = Object.keys(pooler.files(server, { username, database: name, password: '' }));
+  const encryption = encryptionPart(desired);
+  const paths = [
+    ...Object.keys(pooler.files(server, { username, database: name, password: '' })),
+    ...(encryption === undefined ? [] : [keyFile, certificateFile, authorityFile]),
+  ];
   const { memoryBytes, openFiles } = pooler;
   const spec = ServiceSpec.parse(
     defined({
@@ -67,7 +73,13 @@ export function poolerDesired(
       slot: 0,
       image: poolerImage ?? pooler.image,
       entrypoint: [...pooler.entrypoint],
-      config: { kind: 'database', id: meta.id, service: poolerService, revision: config.revision },
+      config: defined({
+        kind: 'database' as const,
+        id: meta.id,
+        service: poolerService,
+        revision: config.revision,
+        encryption,
+      }),
       networks: [{ name: environmentNetwork(desired.environment_id), aliases: [sideHost(internal_id, poolerService)] }],
       ports: [{ name: mainPort, port: pooler.port }],
       files: paths.map((path) => ({ path })),
@@ -87,6 +99,6 @@ export function poolerDesired(
     version: meta.id,
     run: 'running',
     spec,
-    spec_hash: serviceHash(`${poolerService}/${config.revision}`, spec),
+    spec_hash: serviceHash(versionOf(`${poolerService}/${config.revision}`, encryption), spec),
   };
 }

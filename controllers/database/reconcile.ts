@@ -2,6 +2,8 @@ import type { Ref } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
+import { withCertificate } from './encryption.ts';
+import type { Secrets } from './encryption.ts';
 import { plan } from './plan.ts';
 import { awaitedPooler } from './pooler-states.ts';
 import { conditionsOf, isUnready, observe, stateOf } from './states.ts';
@@ -15,19 +17,24 @@ export interface DatabaseSettings {
   startDeadlineMs: number;
   /** The image of poolers; absent: the usual one. */
   poolerImage?: string | undefined;
+  secrets: Secrets;
 }
 
 /** Whether a pooler that is not wanted any more is still used is looked at again after that time. In milliseconds. */
 const poolerLookMs = 5000;
 
-/** Keeps the one instance of a database on the volume that its data is in, and its pooler beside it if it has one. */
+/**
+ * Keeps the one instance of a database on the volume that its data is in, with a certificate of the authority of its
+ * environment, and its pooler beside it if it has one.
+ */
 export function databaseController(settings: DatabaseSettings): Controller<'database'> {
-  const { poolerImage } = settings;
+  const { poolerImage, secrets } = settings;
   return {
     name: 'database',
     kind: 'database',
     reads: [
       'assignment',
+      'environment',
       'server',
       'volume',
       'wal_archive',
@@ -36,7 +43,7 @@ export function databaseController(settings: DatabaseSettings): Controller<'data
       'function',
       'function_version',
     ],
-    children: ['assignment', 'wal_archive'],
+    children: ['assignment', 'database', 'environment', 'wal_archive'],
     notifies: ['database_error', 'database_recovered'],
     wakes: [
       onChild('assignment', ({ desired }) => (desired.workload_kind === 'database' ? [desired.workload_id] : [])),
@@ -53,7 +60,8 @@ export function databaseController(settings: DatabaseSettings): Controller<'data
       ),
     ],
     async reconcile(it, ctx) {
-      const read = readWorld(it, ctx.view);
+      const found = readWorld(it, ctx.view);
+      const read = { ...found, database: await withCertificate(found, ctx, secrets) };
       const unreadyLeft = leftOfGrace(it, isUnready(read), ctx);
       const world: World = { ...read, poolerImage, unreadyTooLong: unreadyLeft !== undefined && unreadyLeft <= 0 };
       await perform(ctx, plan(world));

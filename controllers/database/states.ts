@@ -14,6 +14,7 @@ import { withVolumeNames } from '../rollout/mounted.ts';
 import type { Because } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { isAwaitingAgent } from '../server/states.ts';
+import { encryptedCondition } from './encryption.ts';
 import { instanceDesired } from './instance.ts';
 import { pooledCondition } from './pooler-states.ts';
 import { dataVolume, pinnedDigest } from './world.ts';
@@ -232,6 +233,7 @@ export function conditionsOf(world: World, now: State): ConditionInput[] {
   return [
     { type: 'Ready', status: now.ready, reason: now.reason, message: now.message },
     ...passwordOf(world, now),
+    ...encryptedCondition(world),
     ...archived(world),
     ...pooledCondition(world, now),
     ...agentTooOld([...world.slots, ...world.poolers].map((it) => upToDate(it)?.error)),

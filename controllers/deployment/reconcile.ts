@@ -19,6 +19,9 @@ import { plan } from './plan.ts';
 import type { Deployment, World } from './states.ts';
 import { advance, awaited, noReplicas, servicesIn } from './states.ts';
 
+/** What a reference stands for is looked for again after that time, while it is being made. In milliseconds. */
+const referenceLookMs = 1000;
+
 /** A world without what the clocks of the leader say. */
 type Found = Omit<World, 'expired' | 'isUnhealthy'>;
 
@@ -278,6 +281,8 @@ function nextOf(it: Deployment, now: ObservedOf<'deployment'>, left: number, wor
   const because = awaited(now);
   if (because === undefined) return { settled: true };
   if (now.phase !== (it.observed?.phase ?? 'queued')) return { again: 0, because };
+  const { resolution } = world;
+  if (resolution !== undefined && 'comes' in resolution) return { again: referenceLookMs, because: resolution.comes };
   // Changes of its children wake it; the deadline is the fallback.
   if (Number.isFinite(left)) return { again: Math.max(left, 0), because };
   return { waitingFor: world.slots.map((slot) => ({ kind: 'assignment', id: slot.meta.id })), because };

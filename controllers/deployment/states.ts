@@ -2,10 +2,10 @@ import { defined } from '../../store/defined.ts';
 import { hasDeploymentEnded, isUnread } from '../../store/kinds/application.ts';
 import type { DeploymentPhase } from '../../store/kinds/application.ts';
 import { parseCommand } from '../../store/kinds/command.ts';
-import type { Resolved } from '../../store/kinds/fields.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { releaseOf } from '../../store/kinds/release-settings.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
+import type { Resolution } from '../../store/referable.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { FailureCode } from '../../agent-protocol/failure-codes.ts';
@@ -42,7 +42,7 @@ export interface World {
   /** An instance of another deployment may still be answering. */
   olderLive: boolean;
   /** What its references stand for, where that is not recorded yet. */
-  resolution: { values: Record<string, Resolved> } | { fault: string } | undefined;
+  resolution: Resolution | undefined;
   /** Its deadline for the present phase has passed. */
   expired: boolean;
   /** An instance has not become stable in the time that its application gives it. */
@@ -85,6 +85,8 @@ export function advance(world: World): Observed {
   if (wrong !== undefined) return fail(world, before, wrong);
   if (resolution !== undefined && 'fault' in resolution)
     return fail(world, before, { code: 'reference_unresolved', message: `${resolution.fault}. Then deploy again` });
+  if (resolution !== undefined && 'comes' in resolution)
+    return world.expired ? fail(world, before, unresolved(resolution.comes)) : before;
   switch (before.phase) {
     case 'queued':
       return fromQueued(world, before);
@@ -164,6 +166,13 @@ function ofCommit({ deployment, reading }: World, before: Observed): Observed {
   if (commit === undefined) return before;
   const message = read?.['commit'] === commit ? read['commit_message'] : undefined;
   return { ...before, commit, ...(typeof message === 'string' && { commit_message: message }) };
+}
+
+function unresolved(comes: string): OwnFailure {
+  return {
+    code: 'reference_unresolved',
+    message: `It waited too long for ${comes}: see the database, then deploy again`,
+  };
 }
 
 const gone: OwnFailure = {

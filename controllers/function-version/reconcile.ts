@@ -23,6 +23,9 @@ const queueMs = 60 * 60_000;
 /** An image that is lost again and again is built again at most so often. */
 const againMs = 10 * 60_000;
 
+/** What a reference stands for is looked for again after that time, while it is being made. In milliseconds. */
+const referenceLookMs = 1000;
+
 /** Builds the image of each version of a function. */
 export function functionVersionController({
   recipe,
@@ -74,7 +77,9 @@ export function functionVersionController({
   }
 }
 
-function nextOf({ version, lostIn }: World, now: ReturnType<typeof advance>, left: number): Next {
+function nextOf({ version, resolution, lostIn }: World, now: ReturnType<typeof advance>, left: number): Next {
+  if (!hasVersionEnded(now.phase) && resolution !== undefined && 'comes' in resolution)
+    return { again: referenceLookMs, because: resolution.comes };
   if (!hasVersionEnded(now.phase)) return { again: Math.max(left, 0), because: 'its server to build it' };
   // the build goes now that its end is stored
   if (now.phase !== version.observed?.phase) return { again: 0, because: 'its build to be removed' };

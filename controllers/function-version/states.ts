@@ -1,7 +1,7 @@
 import { defined } from '../../store/defined.ts';
-import type { Resolved } from '../../store/kinds/fields.ts';
 import { hasVersionEnded } from '../../store/kinds/function.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
+import type { Resolution } from '../../store/referable.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { agentTooOld } from '../rollout/failures.ts';
@@ -17,7 +17,7 @@ export interface World {
   function: ReadonlyResource<'function'> | undefined;
   build: Assignment | undefined;
   /** What its references stand for, where that is not recorded yet. */
-  resolution: { values: Record<string, Resolved> } | { fault: string } | undefined;
+  resolution: Resolution | undefined;
   /** Its server was deleted or is being deleted. */
   serverGone: boolean;
   /** Its server does not answer. */
@@ -49,6 +49,8 @@ export function advance(world: World): Observed {
   if (world.serverGone) return fail(gone);
   if (resolution !== undefined && 'fault' in resolution)
     return fail({ code: 'reference_unresolved', message: `${resolution.fault}. Then deploy again` });
+  if (resolution !== undefined && 'comes' in resolution)
+    return world.expired ? fail(unresolved(resolution.comes)) : before;
   const { reuse } = version.desired;
   if (reuse !== undefined && before.lost_at === undefined)
     return { ...before, phase: 'ready', image: reuse.image, image_digest: reuse.image_digest, finished_at: now };
@@ -70,6 +72,13 @@ export function advance(world: World): Observed {
 /** Whether it is still to be built. */
 export function isWanted({ version, function: of }: World, now: Observed): boolean {
   return isStaying(version) && isStaying(of) && !hasVersionEnded(now.phase);
+}
+
+function unresolved(comes: string): Failure {
+  return {
+    code: 'reference_unresolved',
+    message: `It waited too long for ${comes}: see the database, then deploy again`,
+  };
 }
 
 const gone: Failure = {

@@ -182,14 +182,16 @@ export class Projection {
         ...resolved(this.#open(env, place('env'), 'environment variable'), this.#referred(tenant, references)),
       },
       ...((files ?? made) !== undefined && {
-        files: { ...this.#open(files ?? {}, place('files'), 'content of the file'), ...this.#made(tenant, made) },
+        files: {
+          ...this.#open(files ?? {}, place('files'), 'content of the file'),
+          ...Object.assign({}, ...(made ?? []).map((one) => this.#made(tenant, one))),
+        },
       }),
     };
   }
 
   /** Files with a secret in them, in base64. */
-  #made(tenant: string, made: Configuration['made']): Record<string, string> {
-    if (made === undefined) return {};
+  #made(tenant: string, made: NonNullable<Configuration['made']>[number]): Record<string, string> {
     const { path } = placeOf(tenant, made.secret);
     try {
       const text = this.#options.unsealer.unseal(made.secret, placeOf(tenant, made.secret));
@@ -407,8 +409,12 @@ function portOf({ desired }: Holder): Record<string, string> {
   return { PORT: String(config.exposed_port) };
 }
 
-function partOf({ service, revision }: NonNullable<(Service | ServedFunction)['config']>): string | undefined {
-  return revision === undefined ? service : [service, revision].filter((it) => it !== undefined).join('/');
+function partOf({
+  service,
+  revision,
+  encryption,
+}: NonNullable<(Service | ServedFunction)['config']>): string | undefined {
+  return revision === undefined ? service : [service, revision, encryption].filter((it) => it !== undefined).join('/');
 }
 
 /** @throws TypeError if the kind declares no configuration, which is a bug. */

@@ -33,6 +33,7 @@ export const declarableFields: Readonly<Record<DeclaredKind, ReadonlySet<string>
     'parameters',
     'exposed_port',
     'connection_pooling',
+    'require_tls',
   ]),
   application: new Set([
     'name',

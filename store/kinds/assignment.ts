@@ -26,6 +26,8 @@ const ConfigurationRef = z.object({
   service: z.string().optional(),
   /** Which of the revisions of a database. */
   revision: z.int().optional(),
+  /** With which certificate of a database, see `encryptionPart`; absent: with none. */
+  encryption: z.string().optional(),
 });
 
 export { GrantedCapability };

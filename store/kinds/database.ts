@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { authorityFile, certificateFile, keyFile } from '../../databases/engine.ts';
+import type { Demand } from '../../databases/engine.ts';
 import { engines } from '../../databases/engines.ts';
 import { RunState } from './application.ts';
 import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
-import { Id, Name, Port, Sealed } from './fields.ts';
+import { Id, Name, Port, Sealed, Timestamp } from './fields.ts';
 import { InstanceId, instanceOwner, outlivesInstance } from './instance-child.ts';
 import { internalId, poolerService } from './internal-id.ts';
 
@@ -12,12 +14,43 @@ export const DatabaseType = z.enum(['postgres', 'mysql', 'mariadb', 'redis', 'mo
 export const DatabasePhase = z.enum(['running', 'stopped', 'provisioning', 'error', 'deleting']);
 export type DatabasePhase = z.infer<typeof DatabasePhase>;
 
+const encrypted = 'tls';
+const alone = 'alone';
+
+/** Which configuration of a database speaks TLS, for the references of its instances; `undefined`: none. */
+export function encryptionPart({ tls, require_tls }: EncryptionOf): string | undefined {
+  if (tls === undefined) return undefined;
+  return [encrypted, tls.revision, ...(require_tls === true ? [alone] : [])].join('-');
+}
+
+interface EncryptionOf {
+  readonly tls?: { readonly revision: number } | undefined;
+  readonly require_tls?: true | undefined;
+}
+
+/** What the words of a reference say of TLS; `undefined`: such an instance speaks none. */
+function demandIn(words: readonly string[]): Demand | undefined {
+  const part = words.find((word) => word.startsWith(`${encrypted}-`));
+  return part === undefined ? undefined : { isEncrypted: part.endsWith(`-${alone}`) };
+}
+
 /** A database server of one engine with one volume. Its type, its version, its user and its `database_name` never change. */
 export const database = defineKind({
   kind: 'database',
   version: 1,
-  /** Only the API acts on it. */
-  ignorable: ofDeclarations,
+  /** Only the API acts on declarations. Without `tls` a leader runs it as it ran before that was given. */
+  ignorable: [
+    ...ofDeclarations,
+    'tls',
+    'tls.revision',
+    'tls.certificate',
+    'tls.authority',
+    'tls.key',
+    'tls.key.$sealed',
+    'tls.key.for',
+    'tls.names',
+    'tls.expires_at',
+  ],
   desired: z.object({
     project_id: Id,
     environment_id: Id,
@@ -62,6 +95,23 @@ export const database = defineKind({
     exposed_port: Port.optional(),
     /** Clients may share connections to it. Absent: each has its own. */
     connection_pooling: z.literal(true).optional(),
+    /** Clients may connect by TLS alone. Absent: without it, too. */
+    require_tls: z.literal(true).optional(),
+    /** What its engine proves itself with by TLS; absent: it speaks none, as its instance began before there was any. */
+    tls: z
+      .object({
+        /** Another one is another configuration of its instances. */
+        revision: z.int(),
+        /** Both in PEM: the certificate of its engine, and that of the authority of its environment, which issued it. */
+        certificate: z.string(),
+        authority: z.string(),
+        /** In PEM. Sealed for `tls.key`. */
+        key: Sealed,
+        /** Names and addresses that the certificate is for. */
+        names: z.array(z.string()),
+        expires_at: Timestamp,
+      })
+      .optional(),
     /** The volume that its data is in. */
     data_volume_id: Id,
     /** Its writes are archived: it can be brought to any instant. Absent: they are not. */
@@ -104,18 +154,33 @@ export const database = defineKind({
     volume: (d) => d.data_volume_id,
     destination: (d) => d.archive?.destination_id,
   },
-  configuration({ config: { env, files }, ...desired }, _, { id, part }) {
+  configuration({ config: { env, files }, ...desired }, _, { id, part = '' }) {
     const of = { kind: 'database', id, path: 'config' };
-    if (part?.startsWith(`${poolerService}/`) !== true) return { of, env, files };
-    const { type, internal_id: host, database_user: username, database_name: name, password: secret } = desired;
-    const { pooler, port } = engines[type];
-    if (pooler === undefined) return { of, env };
-    const server = { host, port };
-    return {
-      of,
-      env,
-      made: { secret, files: (password) => pooler.files(server, { username, password, database: name }) },
+    const { type, internal_id: host, database_user: username, database_name: database, password: secret } = desired;
+    const { pooler, port, encryption } = engines[type];
+    const words = part.split('/');
+    const demand = demandIn(words);
+    const { tls } = demand === undefined ? {} : desired;
+    const own = tls && {
+      secret: tls.key,
+      files: (key: string) => ({
+        [keyFile]: key,
+        [certificateFile]: `${tls.certificate}${tls.authority}`,
+        [authorityFile]: tls.authority,
+      }),
     };
+    if (words[0] === poolerService) {
+      if (pooler === undefined) return { of, env };
+      const server = { host, port };
+      const settings = (password: string) => pooler.files(server, { username, password, database }, tls && demand);
+      return { of, env, made: [{ secret, files: settings }, ...(own === undefined ? [] : [own])] };
+    }
+    if (own === undefined) return { of, env, files };
+    const forClients = (password: string) => ({
+      ...encryption?.files,
+      ...encryption?.clientFiles?.({ username, password, database }),
+    });
+    return { of, env, files, made: [own, { secret, files: forClients }] };
   },
   clone: {
     references: ['environment_id', 'server_id', 'data_volume_id'],
@@ -124,6 +189,8 @@ export const database = defineKind({
       draft.internal_id = internalId(draft.name, copyId.slice(0, 6));
       // its own volume is made with the password
       delete draft.rotation;
+      // its name is in the certificate, and its environment has an authority of its own
+      delete draft.tls;
       delete draft.exposed_port;
       delete draft.archive;
       delete draft.restart_token;

@@ -23,8 +23,8 @@ export interface Configuration {
   env: Readonly<Record<string, SealedValue>>;
   /** Contents of files by path, in base64. */
   files?: Readonly<Record<string, SealedValue>>;
-  /** Further files, by path as UTF-8 text, which have a secret of another place in them. */
-  made?: { secret: SealedValue; files: (text: string) => Readonly<Record<string, string>> };
+  /** Further files, by path as UTF-8 text, each of which has a secret of another place in it. */
+  made?: readonly { secret: SealedValue; files: (text: string) => Readonly<Record<string, string>> }[];
   /** Commands that the specs of instances do not have, each as a list in JSON. */
   words?: Readonly<Partial<Record<WordsName, SealedValue>>>;
   /** What each reference in the variables stands for; absent: their values are used as they are. */

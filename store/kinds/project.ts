@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Declarations, ofDeclarations } from './declarations.ts';
 import { defineKind } from './define.ts';
-import { Color, Id, Name } from './fields.ts';
+import { Color, Id, Name, Sealed } from './fields.ts';
 
 export const LifePhase = z.enum(['active', 'deleting']);
 
@@ -40,12 +40,28 @@ export const maxEnvironments = 100;
 export const environment = defineKind({
   kind: 'environment',
   version: 1,
-  /** Only the API acts on it. */
-  ignorable: ofDeclarations,
+  /** Only the API acts on declarations, and a leader without an authority issues nothing. */
+  ignorable: [
+    ...ofDeclarations,
+    'authority',
+    'authority.certificate',
+    'authority.key',
+    'authority.key.$sealed',
+    'authority.key.for',
+  ],
   desired: z.object({
     project_id: Id,
     name: Name,
     declarations: Declarations,
+    /** Issues the certificates of its databases; absent: none has needed one yet. */
+    authority: z
+      .object({
+        /** In PEM. */
+        certificate: z.string(),
+        /** In PEM. Sealed for `authority.key`. */
+        key: Sealed,
+      })
+      .optional(),
     display_name: z.string().max(120).optional(),
     type: z.string().max(50).default('production'),
     description: z.string().max(2000).optional(),

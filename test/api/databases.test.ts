@@ -568,6 +568,130 @@ describe('pooled connections to a database', () => {
   });
 });
 
+describe('TLS of a database', () => {
+  const place = (id: string) => ({ tenant: 'default', kind: 'database', id, path: 'tls.key' });
+  /** Writes the certificate that the controller would have issued. */
+  const certified = (id: string) =>
+    world.repo.change('database', id, (draft) => {
+      draft.tls = {
+        revision: 1,
+        certificate: 'of the engine',
+        authority: 'of the authority',
+        key: world.keyring.seal('secret key', place(id)),
+        names: [draft.internal_id],
+        expires_at: '2032-01-01T00:00:00.000Z',
+      };
+    });
+
+  it.each([
+    ['postgres', '?sslmode=require'],
+    ['mysql', '?ssl-mode=REQUIRED'],
+    ['mariadb', '?ssl-mode=REQUIRED'],
+  ])(
+    'is required of %s where that is asked for, when it is made or later, and its addresses say so',
+    async (type, words) => {
+      const { id, internal_id } = await database({ type, require_tls: true });
+      const shown = async () => (await owner.get(`/databases/${id}`)).data.require_tls;
+      const address = async () => (await credentials(id)).internal_connection_string;
+      expect([await shown(), new URL(await address()).search]).toEqual([true, words]);
+      await owner.put(`/databases/${id}`, { display_name: 'Orders' });
+      expect(await shown()).toBe(true);
+      for (const off of [false, null]) {
+        await owner.put(`/databases/${id}`, { require_tls: true });
+        expect((await owner.put(`/databases/${id}`, { require_tls: off })).data.require_tls).toBe(false);
+        expect((await world.repo.get('database', id))?.desired).not.toHaveProperty('require_tls');
+      }
+      expect(await address()).toMatch(new RegExp(`@${internal_id}:\\d+/app$`));
+      expect(reasons(await owner.put(`/databases/${id}`, { require_tls: 'yes' }))).toEqual([400, ['require_tls']]);
+    },
+  );
+
+  it.each(['redis', 'mongodb'])('is refused of %s', async (type) => {
+    const words = [400, expect.stringMatching(/^TLS is not offered for \w+: PostgreSQL, MySQL and MariaDB speak it$/)];
+    const refused = await ask({ type, require_tls: true });
+    expect([message(refused), reasons(refused)]).toEqual([words, [400, ['require_tls']]]);
+    const { id } = await database({ type, require_tls: false });
+    expect(message(await owner.put(`/databases/${id}`, { require_tls: true }))).toEqual(words);
+  });
+
+  it('is known by the authority of its environment, once that has issued its certificate', async () => {
+    const name = aName();
+    const { id } = await database({ name });
+    expect(await credentials(id)).toMatchObject({ ca: null, require_tls: false });
+    const texts = [`\${databases.${name}.ca}`];
+    const resolved = () => resolveReferences(world.mirror.tenant('default'), environment, texts);
+    expect(resolved()).toEqual({ comes: `the certificate of database ${name} to be made` });
+    const app = await application({ env: { CA: texts[0] } });
+    expect([app.status, app.body.error]).toEqual([201, undefined]);
+    await certified(id);
+    expect(await credentials(id)).toMatchObject({ ca: 'of the authority' });
+    expect(resolved()).toEqual({ values: { [texts[0]!]: 'of the authority' } });
+    expect(JSON.stringify((await owner.get(`/databases/${id}`)).data)).not.toContain('of the');
+  });
+
+  it('is no reference of a database that runs without it, or whose engine speaks none', async () => {
+    const [name, other] = [aName(), aName()];
+    const { id } = await database({ name });
+    await world.observe('database', id, { phase: 'running', initialised: true });
+    await database({ name: other, type: 'redis' });
+    expect(message(await application({ env: { CA: `\${databases.${name}.ca}` } }))).toEqual([
+      400,
+      `Variable CA cannot refer to \${databases.${name}.ca} as database ${name} speaks TLS from its next start on only: restart it`,
+    ]);
+    expect(message(await application({ env: { CA: `\${databases.${other}.ca}` } }))).toEqual([
+      400,
+      `Variable CA cannot refer to \${databases.${other}.ca} as TLS is not offered for Redis`,
+    ]);
+  });
+
+  it('has its key in the configuration of the instances that speak it alone', async () => {
+    const { id } = await database({ type: 'mariadb', password: printable });
+    await certified(id);
+    const pooled = await database({ connection_pooling: true });
+    await certified(pooled.id);
+    const view = world.mirror.tenant('default');
+    const projection = new Projection({ view, unsealer: world.keyring, capabilities: new Set(agentCapabilities) });
+    const filesOf = async (of: string, part: string) => {
+      const { files = {} } = projection.configuration((await world.repo.get('database', of))!, part);
+      return Object.fromEntries(
+        Object.entries(files).map(([path, text]) => [path, Buffer.from(text, 'base64').toString()]),
+      );
+    };
+    expect(Object.keys(await filesOf(id, '1'))).toEqual(['/etc/setpoint/client.cnf']);
+    const files = await filesOf(id, '1/tls-1');
+    expect(files).toMatchObject({
+      '/etc/setpoint/tls.key': 'secret key',
+      '/etc/setpoint/tls.crt': 'of the engineof the authority',
+      '/etc/setpoint/tls-authority.crt': 'of the authority',
+    });
+    expect(files['/etc/setpoint/client.cnf']).toContain('\nssl="1"\n');
+    expect(await filesOf(pooled.id, '1')).toEqual({});
+    expect(await filesOf(pooled.id, '1/tls-1')).toHaveProperty(['/etc/setpoint/pg_hba.conf']);
+    const settings = async (part: string) => (await filesOf(pooled.id, part))['/etc/setpoint/pgbouncer.ini'];
+    expect(await settings('pooler/1')).not.toContain('tls');
+    expect(await settings('pooler/1/tls-1')).toMatch(
+      /server_tls_sslmode = verify-full\n[^]*client_tls_sslmode = allow\n/,
+    );
+    expect(await settings('pooler/1/tls-1-alone')).toContain('client_tls_sslmode = require\n');
+    expect(await filesOf(pooled.id, 'pooler/1/tls-1')).toHaveProperty(['/etc/setpoint/tls.key'], 'secret key');
+  });
+
+  it('is had by a copy by a certificate of its own', () => {
+    const tls = desiredState('database', { require_tls: true });
+    tls.tls = {
+      revision: 1,
+      certificate: '',
+      authority: '',
+      key: { $sealed: '', for: '' },
+      names: [],
+      expires_at: '2032-01-01T00:00:00.000Z',
+    };
+    const rule: CopyRule<DesiredOf<'database'>> | undefined = copyRuleOf('database');
+    rule?.reset?.(tls, crypto.randomUUID());
+    expect([tls.require_tls, tls.tls]).toEqual([true, undefined]);
+  });
+});
+
 describe('the password of a database', () => {
   const rotate = (id: string, body: object = {}): Promise<Answer> =>
     owner.post(`/databases/${id}/rotate-password`, body);
@@ -702,6 +826,8 @@ describe('the credentials of a database', () => {
       pooled_host: null,
       pooled_port: null,
       pooled_connection_string: null,
+      require_tls: false,
+      ca: null,
     });
     await owner.put(`/databases/${id}`, { exposed_port: null });
     expect(await credentials(id)).toMatchObject({ host: null, port: null, connection_string: null });
@@ -747,7 +873,7 @@ describe('a variable that refers to a database', () => {
     const deployment = (await world.repo.get('deployment', id))!;
     const view = world.mirror.tenant('default');
     const found = resolveReferences(view, environment, deployment.desired.config.references ?? []);
-    if ('fault' in found) throw new Error(found.fault);
+    if (!('values' in found)) throw new Error(JSON.stringify(found));
     await world.observe('deployment', id, { phase: 'deploying', references: found.values });
     const assignment = await world.create('assignment', crypto.randomUUID(), {
       ...desiredState('assignment', { server_id: server, workload_kind: 'application', workload_id: app, version: id }),

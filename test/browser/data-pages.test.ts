@@ -180,6 +180,7 @@ describe('a database', () => {
     await pooling.check();
     await page.getByRole('radio', { name: 'Redis' }).check();
     expect(await pooling.count()).toBe(0);
+    expect(await page.getByRole('checkbox', { name: /Require TLS/ }).count()).toBe(0);
     await page.getByLabel('Version').selectOption('7');
     await page.getByLabel('Parameters').selectOption('maxclients');
     await page.getByRole('button', { name: 'Add', exact: true }).first().click();
@@ -215,6 +216,15 @@ describe('a database', () => {
     await card.getByRole('button', { name: 'Inside, pooled' }).click();
     expect(await card.locator('pre').innerText()).toContain('-pooler:6432/app');
     await owner.put(`/databases/${orders}`, { connection_pooling: false });
+    await world.repo.change('database', orders, (draft) => {
+      const key = { $sealed: 'sealed', for: 'database' };
+      const until = '2032-01-01T00:00:00.000Z';
+      draft.tls = { revision: 1, certificate: '', authority: 'of the authority', key, names: [], expires_at: until };
+    });
+    await card.getByRole('button', { name: 'Hide credentials' }).click();
+    await card.getByRole('button', { name: 'Reveal credentials' }).click();
+    await card.getByText('of the authority', { exact: true }).waitFor();
+    await card.getByRole('button', { name: 'Copy the certificate' }).waitFor();
   });
 
   it('is stopped and started, gets another password, and says why it cannot be restarted', async () => {

@@ -22,7 +22,8 @@ describe('a database', () => {
   it('is created, shown, stopped, started, restarted and deleted with its data', async () => {
     const where = ['--project', 'shop', '--on', 'one'];
     const made = ['--type', 'postgres', '--engine-version', '16', '--memory', '512m', '--cpus', '0.5'];
-    expect(await run('create', 'database', 'orders', ...where, ...made, '--exposed', '20001', '--pooling')).toEqual(
+    const connections = ['--exposed', '20001', '--pooling', '--require-tls'];
+    expect(await run('create', 'database', 'orders', ...where, ...made, ...connections)).toEqual(
       output('^database orders is created\n$'),
     );
     expect(await run('db', 'start', 'orders')).toEqual(output('^database orders is running\n$'));
@@ -34,8 +35,13 @@ describe('a database', () => {
     expect(described).toMatch(/memory_limit +512m\n/);
     expect(described).toMatch(/exposed_port +20001\n/);
     const pooled = async () => (await run('db', 'credentials', 'orders')).out.includes('pooled      postgresql://app:');
-    expect([await pooled(), (await run('set', 'database', 'orders', '--pooling', 'off')).code]).toEqual([true, 0]);
+    expect((await run('db', 'credentials', 'orders')).out).toMatch(
+      /\ninside .*\?sslmode=require\n[^]*\nca\n-----BEGIN CERTIFICATE-----\n[^]*\n-----END CERTIFICATE-----\n$/,
+    );
+    const off = ['--pooling', 'off', '--require-tls', 'off'];
+    expect([await pooled(), (await run('set', 'database', 'orders', ...off)).code]).toEqual([true, 0]);
     expect(await pooled()).toBe(false);
+    expect((await run('describe', 'db', 'orders')).out).toMatch(/require_tls +(false|no)\n/);
     const none = ['--exposed', 'none', '--cpus', 'none'];
     expect(await run('set', 'database', 'orders', '--memory', '640m', ...none)).toEqual(
       output('^database orders is changed\n$'),

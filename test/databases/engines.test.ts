@@ -36,10 +36,13 @@ describe.each(Object.values(engines))('$word', (engine) => {
   });
 
   test('has a URL from which a client reads the password back', () => {
-    const url = new URL(engine.url({ host: 'orders-0a1b2c', port: engine.port }, credentials));
+    const address = { host: 'orders-0a1b2c', port: engine.port };
+    const url = new URL(engine.url(address, credentials, { isEncrypted: false }));
     expect(decodeURIComponent(url.password)).toBe(printable);
     expect([url.hostname, url.port]).toEqual(['orders-0a1b2c', String(engine.port)]);
     expect(url.pathname).toBe(`/${engine.usual.database}`);
+    const demanding = new URL(engine.url(address, credentials, { isEncrypted: true }));
+    expect(demanding.search !== url.search).toBe(engine.encryption !== undefined);
   });
 
   test.each(engine.versions)(
@@ -96,6 +99,34 @@ describe('an engine whose password is changed', () => {
       "PASSWORD 'SCRAM-SHA-256$4096:ini8WaldcQiQQoUlBjM83Q==$aJ4v3h/qjeaIqSXVBm3GQokyqjh0zIaduwRNMhG/YJs=:sA8rfVKMLSExTN+yKYuk+zLM8QqdinNiQTv6r7teROc='",
     );
     expect(of(printable, salt)).not.toBe(of(printable, Buffer.alloc(16, 8)));
+  });
+});
+
+describe('an engine that speaks TLS', () => {
+  test('is one of PostgreSQL, MySQL and MariaDB', () => {
+    const all = Object.values(engines).filter(({ encryption }) => encryption !== undefined);
+    expect(all.map(({ type }) => type)).toEqual(['postgres', 'mysql', 'mariadb']);
+  });
+
+  test('gets another argument where it is to take no connection without', () => {
+    for (const { encryption } of Object.values(engines)) {
+      if (encryption === undefined) continue;
+      const [offered, required] = [false, true].map((isEncrypted) => encryption.arguments({ isEncrypted }));
+      expect(required).toEqual(expect.arrayContaining(offered ?? []));
+      expect(required?.length).toBeGreaterThan(offered?.length ?? 0);
+    }
+  });
+
+  test('of PostgreSQL lets programs of its own container in, and others by TLS alone', () => {
+    expect(
+      ['postgres:17', 'mirror.test/postgres:17.6-alpine3.22'].map((it) => engines.postgres.encryption?.owner(it)),
+    ).toEqual([999, 70]);
+    const [rules = ''] = Object.values(engines.postgres.encryption?.files ?? {});
+    const outside = rules
+      .trimEnd()
+      .split('\n')
+      .filter((rule) => !/^local |127\.0\.0\.1\/32|::1\/128/.test(rule));
+    expect(outside).toEqual(['hostssl all all all scram-sha-256']);
   });
 });
 

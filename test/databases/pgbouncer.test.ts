@@ -38,3 +38,14 @@ test('the files have the same paths whatever is in them', () => {
   const others = pgbouncer.files({ host: 'b', port: 1 }, { username: '', password: '', database: '' });
   expect(Object.keys(others)).toEqual(Object.keys(pgbouncer.files(server, credentials)));
 });
+
+test('with TLS it proves the server, and takes clients without it only where they may connect so', () => {
+  const linesOf = (isEncrypted: boolean) =>
+    Object.values(pgbouncer.files(server, credentials, { isEncrypted }))[0]?.split('\n') ?? [];
+  for (const line of ['server_tls_sslmode = verify-full', 'client_tls_key_file = /etc/setpoint/tls.key'])
+    expect(linesOf(false)).toContain(line);
+  expect(
+    [linesOf(false), linesOf(true)].map((lines) => lines.find((it) => it.startsWith('client_tls_sslmode'))),
+  ).toEqual(['client_tls_sslmode = allow', 'client_tls_sslmode = require']);
+  expect(Object.values(pgbouncer.files(server, credentials)).join('')).not.toContain('tls');
+});

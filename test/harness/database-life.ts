@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -21,6 +21,7 @@ import type { S3Gateway } from './s3-gateway.ts';
 import { ensureTestImages } from './test-image.ts';
 
 const patientMs = 120_000;
+const Encrypted = z.object({ ca: z.string() });
 const Pooled = z.object({ pooled_connection_string: z.string() });
 /** Each printable character of ASCII. */
 const password = Array.from({ length: 95 }, (_, n) => String.fromCharCode(32 + n)).join('');
@@ -38,6 +39,12 @@ interface Dialect {
   /** A value for each parameter of the engine, and a question for some of them with its answer. */
   parameters: Readonly<Record<string, string>>;
   asked: readonly (readonly [question: readonly string[], answer: RegExp])[];
+  /** Clients in its environment, whose password is in the variable: one that knows the authority in `/ca.pem`, and one without TLS. */
+  tls?: {
+    variable: string;
+    trusting: (host: string, port: number) => readonly string[];
+    plain: (host: string) => readonly string[];
+  };
   /** Parameters with which its engine does not start on this machine, where there are any. */
   tooMuch?: Readonly<Record<string, string>>;
   /** A program that writes a dump as people bring it, where an import is tried. */
@@ -48,7 +55,23 @@ interface Dialect {
   login: (user: string, host: string) => { variable: string; command: readonly string[] };
 }
 
-const ofMysql = (client: string): Omit<Dialect, 'type'> => ({
+const sslVersion = "SHOW STATUS LIKE 'Ssl_version'";
+
+const ofMysql = (client: string, modes: { trusting: readonly string[]; plain: string }): Omit<Dialect, 'type'> => ({
+  tls: {
+    variable: 'MYSQL_PWD',
+    trusting: (host, port) => [
+      client,
+      `-h${host}`,
+      `-P${port}`,
+      '-uapp',
+      '--ssl-ca=/ca.pem',
+      ...modes.trusting,
+      '-BNe',
+      sslVersion,
+    ],
+    plain: (host) => [client, '-h', host, '-u', 'app', modes.plain, '-BNe', 'SELECT 1'],
+  },
   write: ['app', '-e', 'CREATE TABLE IF NOT EXISTS notes (n int); INSERT INTO notes VALUES (1)'],
   count: ['app', '-BNe', 'SELECT count(*) FROM notes'],
   parameters: {
@@ -81,6 +104,18 @@ const ofMysql = (client: string): Omit<Dialect, 'type'> => ({
 });
 const dialects: Readonly<Record<DatabaseEngine, Omit<Dialect, 'type'>>> = {
   postgres: {
+    tls: {
+      variable: 'PGPASSWORD',
+      trusting: (host, port) => [
+        'psql',
+        `host=${host} port=${port} user=app dbname=app sslmode=verify-full sslrootcert=/ca.pem`,
+        '-XqtAc',
+        'SELECT 1',
+        '-c',
+        String.raw`\conninfo`,
+      ],
+      plain: (host) => ['psql', `host=${host} user=app dbname=app sslmode=disable`, '-XqtAc', 'SELECT 1'],
+    },
     write: ['-c', 'CREATE TABLE IF NOT EXISTS notes (n int); INSERT INTO notes VALUES (1)'],
     count: ['-XqtA', '-c', 'SELECT count(*) FROM notes'],
     parameters: {
@@ -110,8 +145,8 @@ const dialects: Readonly<Record<DatabaseEngine, Omit<Dialect, 'type'>>> = {
     login: (user, host) => ({ variable: 'PGPASSWORD', command: ['psql', '-h', host, '-U', user, '-c', 'SELECT 1'] }),
     countFrom: ({ href }) => ({ program: 'psql', args: [href, '-XqtA', '-c', 'SELECT count(*) FROM notes'] }),
   },
-  mysql: ofMysql('mysql'),
-  mariadb: ofMysql('mariadb'),
+  mysql: ofMysql('mysql', { trusting: ['--ssl-mode=VERIFY_IDENTITY'], plain: '--ssl-mode=DISABLED' }),
+  mariadb: ofMysql('mariadb', { trusting: ['--ssl-verify-server-cert'], plain: '--skip-ssl' }),
   redis: {
     write: ['RPUSH', 'notes', '1'],
     count: ['LLEN', 'notes'],
@@ -145,7 +180,8 @@ export function describeDatabases(...types: readonly DatabaseEngine[]): void {
   describe.each(types.map((type): Dialect => ({ type, ...dialects[type] })))('a database of $type', live);
 }
 
-function live({ type, write, count, countFrom, users, login, parameters, asked, tooMuch, dumping }: Dialect): void {
+function live(dialect: Dialect): void {
+  const { type, write, count, countFrom, users, login, parameters, asked, tooMuch, dumping, tls } = dialect;
   let town: Installation;
   let database: ApiObject;
   let base: string;
@@ -273,6 +309,40 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
     expect(await connecting.interrupt()).toMatchObject({ code: 0 });
   });
 
+  /** What a client in its environment prints that knows the authority. */
+  const inEnvironment = async (command: readonly string[]): Promise<string> => {
+    const { ca } = Encrypted.parse(await town.client.request('GET', `${base}/credentials`));
+    const folder = await mkdtemp(join(tmpdir(), 'setpoint-authority-'));
+    const file = join(folder, 'ca.pem');
+    try {
+      await writeFile(file, ca);
+      await chmod(folder, 0o755);
+      const network = environmentNetwork(String(database['environment_id']));
+      const [program = '', ...args] = command;
+      const given = ['-v', `${file}:/ca.pem:ro`, '-e', `${tls?.variable}=${password}`, '--entrypoint', program];
+      return await docker('run', '--rm', '--network', network, ...given, await ensureDatabaseImage(type), ...args);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  };
+  const trust = (host: string, port: number): Promise<string> => inEnvironment(tls?.trusting(host, port) ?? []);
+  if (tls !== undefined)
+    it('proves its name to clients that know the authority of its environment, and takes none without TLS where that is required', async () => {
+      const host = String(database['internal_id']);
+      const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
+      const address = await docker('inspect', '--format', format, await container());
+      expect(await trust(host, engine.port)).toMatch(/TLSv1\.[23]/);
+      await expect(trust(address, engine.port)).rejects.toThrow(/certificate|verif|match/i);
+      expect(await inEnvironment(tls.plain(host))).toBe('1');
+
+      // from here on: all that follows is done with it
+      await town.client.request('PUT', base, { require_tls: true });
+      database = await is('running');
+      expect(await trust(host, engine.port)).toMatch(/TLSv1\.[23]/);
+      await expect(inEnvironment(tls.plain(host))).rejects.toThrow(/no encryption|insecure transport/);
+      expect(await rows()).toBe(1);
+    });
+
   it('has another password of any characters once it was rotated, also when it is killed meanwhile, and not the former one', async () => {
     const own = async () => (await town.client.request('GET', `${base}/credentials`)) as { password: string };
     const second = `${password.slice(40)}${password.slice(0, 40)}`;
@@ -318,6 +388,9 @@ function live({ type, write, count, countFrom, users, login, parameters, asked, 
       await isPooled();
       expect(await container()).toBe(before);
       expect(await throughPooler('SELECT count(*) FROM notes')).toBe('1');
+      expect(await trust(`${String(database['internal_id'])}-pooler`, 6432)).toMatch(/TLSv1\.[23]/);
+      const without = `host=${String(database['internal_id'])}-pooler port=6432 user=app dbname=app sslmode=disable`;
+      await expect(inEnvironment(['psql', without, '-c', 'SELECT 1'])).rejects.toThrow(/SSL required/);
 
       await client(['-c', "CREATE ROLE clerk LOGIN PASSWORD 'of the clerk'"]);
       const clerk = { user: 'clerk', password: 'of the clerk' };

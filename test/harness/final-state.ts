@@ -29,6 +29,8 @@ const leftOut = new Set<KindName>(['user', 'service_key', 'session', 'notificati
 /** Random by design, or a time, or how often something was done. */
 const volatile = new Set([
   '$sealed',
+  'authority',
+  'certificate',
   'agent_public_key',
   'spec_hash',
   'events_seen',

@@ -29,6 +29,7 @@ import '../../api/declared/apply.ts';
 import '../../api/declared/read.ts';
 import '../../compose/composed-application.ts';
 import '../../compose/repository-files.ts';
+import '../../controllers/database/x509.ts';
 import { startReplica } from '../../cli/replica.ts';
 import type { RunningReplica } from '../../cli/replica.ts';
 import type { Trouble } from '../../network/bucket-trouble.ts';

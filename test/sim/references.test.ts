@@ -62,6 +62,19 @@ test('a deployment whose reference stands for nothing any more fails and names i
   expect(it.machine.engine.containers).toEqual([]);
 });
 
+test('a deployment waits for the certificate of a database that was just made', async () => {
+  await using it = await town();
+  it.machine.engine.addImage('postgres:17');
+  const body = { project_id: it.project.id, server_id: it.machine.server, name: 'orders', type: 'postgres' };
+  const { data: database } = await it.world.must('POST', '/databases', body);
+  const web = await it.create('web', { env: { CA: '${databases.orders.ca}' } });
+  await it.world.must('POST', `/applications/${web.id}/deploy?wait=120`);
+  const { data: shown } = await it.world.must('GET', `/databases/${database.id}/credentials`);
+  expect(shown.ca).toContain('BEGIN CERTIFICATE');
+  const all = it.machine.engine.containers.map((one) => one.mutable.env['CA']);
+  expect(all).toContain(shown.ca);
+});
+
 test('a clone of the environment refers to its own applications', async () => {
   await using it = await town();
   await it.create('web', { env: { API: url } });

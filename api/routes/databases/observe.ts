@@ -7,6 +7,7 @@ import { defineEndpoint } from '../../endpoint/endpoint.ts';
 import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { databaseLogOf } from '../../workloads/database-log.ts';
 import { askDatabase, isRunning, volumeBytes } from '../../workloads/database-queries.ts';
+import { demandOf } from '../../workloads/encryption.ts';
 import { databaseCredentials, isRotating } from '../../workloads/new-database.ts';
 import { Logs, LogsQuery } from '../../workloads/log-query.ts';
 import { pooledAddress } from '../../workloads/pooling.ts';
@@ -39,6 +40,11 @@ export const getDatabaseCredentials = defineEndpoint({
         .meta({ description: 'In its environment, where clients share connections; null: each has its own' }),
       pooled_port: z.int().nullable(),
       pooled_connection_string: z.string().nullable(),
+      require_tls: z.boolean(),
+      ca: z.string().nullable().meta({
+        description:
+          'Certificate in PEM of the authority of its environment, by which clients know its engine; null: that speaks no TLS',
+      }),
     })
     .meta({ id: 'DatabaseCredentials' }),
   handle: async (ctx, { it }) => {
@@ -50,6 +56,7 @@ export const getDatabaseCredentials = defineEndpoint({
     const { exposed_port: port } = desired;
     const host = server?.direct_ports_enabled === true ? server.ip_address : undefined;
     const pooled = pooledAddress(it);
+    const demand = demandOf(desired);
     const outside = host === undefined || port === undefined ? undefined : { host, port };
     return {
       host: outside?.host ?? null,
@@ -58,13 +65,15 @@ export const getDatabaseCredentials = defineEndpoint({
       password: credentials.password,
       password_pending: isRotating(it),
       database: credentials.database,
-      connection_string: outside === undefined ? null : engine.url(outside, credentials),
+      connection_string: outside === undefined ? null : engine.url(outside, credentials, demand),
       internal_host: inside.host,
       internal_port: inside.port,
-      internal_connection_string: engine.url(inside, credentials),
+      internal_connection_string: engine.url(inside, credentials, demand),
       pooled_host: pooled?.host ?? null,
       pooled_port: pooled?.port ?? null,
-      pooled_connection_string: pooled === undefined ? null : engine.url(pooled, credentials),
+      pooled_connection_string: pooled === undefined ? null : engine.url(pooled, credentials, demand),
+      require_tls: demand.isEncrypted,
+      ca: desired.tls?.authority ?? null,
     };
   },
 });

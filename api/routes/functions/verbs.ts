@@ -44,7 +44,7 @@ function isOutdated(view: TenantView, { desired }: Fn, version: ReadonlyResource
   const { references } = version.desired.config;
   if (references === undefined || version.observed?.phase !== 'ready') return false;
   const now = resolveReferences(view, desired.environment_id, references);
-  return 'fault' in now || !jsonEqual(now.values, version.observed.references);
+  return !('values' in now) || !jsonEqual(now.values, version.observed.references);
 }
 
 export const deployFunction = defineEndpoint({

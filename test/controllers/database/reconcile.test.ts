@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { databaseController } from '../../../controllers/database/reconcile.ts';
 import { volumeController } from '../../../controllers/volume/reconcile.ts';
@@ -5,12 +6,15 @@ import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import type { Resolved } from '../../../store/kinds/fields.ts';
 import { kinds, type DesiredOf, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { commit } from '../../../store/unit.ts';
+// it is loaded while no test waits for the controllers to be at rest
+import '../../../controllers/database/x509.ts';
+import { plainSecrets as secrets } from '../../harness/plain-secrets.ts';
 import { desiredState } from '../../harness/states.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
 const unreadyGraceMs = 120_000;
 const startDeadlineMs = 900_000;
-const controllers = [databaseController({ unreadyGraceMs, startDeadlineMs }), volumeController];
+const controllers = [databaseController({ unreadyGraceMs, startDeadlineMs, secrets }), volumeController];
 
 /** A database on a server, with its volume, and what its agent reports of both. */
 async function made(rig: Rig, changes: Partial<DesiredOf<'database'>> = {}) {
@@ -172,19 +176,20 @@ test('parameters are arguments of the engine, beside what keeps its password; a 
     const { spec } = it.instance()!.desired;
     return spec.type === 'service' ? spec.command : undefined;
   };
-  expect(command()).toBeUndefined();
+  const tls = ['--ssl-cert=/etc/setpoint/tls.crt', '--ssl-key=/etc/setpoint/tls.key'];
+  expect(command()).toEqual(['mysqld', ...tls]);
   await it.change((draft) => void (draft.parameters = { max_connections: '20' }));
-  expect([it.reason(), command()]).toEqual(['NotReady', ['mysqld', '--max_connections=20']]);
+  expect([it.reason(), command()]).toEqual(['NotReady', ['mysqld', '--max_connections=20', ...tls]]);
   await it.report(up);
   await it.change((draft) => void (draft.rotation = { former: { $sealed: 'sealed', for: 'database' }, revision: 1 }));
-  expect(command()).toEqual(['mysqld', '--init-file=/etc/setpoint/password.sql', '--max_connections=20']);
+  expect(command()).toEqual(['mysqld', '--init-file=/etc/setpoint/password.sql', '--max_connections=20', ...tls]);
   await it.report({ crash_loop: true, restarts: 5 });
   expect(it.message()).toContain('If a change of its parameters was the last one, take it back');
   await it.change((draft) => {
     delete draft.parameters;
     delete draft.rotation;
   });
-  expect(command()).toBeUndefined();
+  expect(command()).toEqual(['mysqld', ...tls]);
 });
 
 test('a port of the server leads to it only where the server opens ports', async () => {
@@ -474,8 +479,141 @@ test('the pooler of a database that was deleted goes with it', async () => {
 });
 
 test('a pooler runs the image that the operator names', async () => {
-  const own = databaseController({ unreadyGraceMs, startDeadlineMs, poolerImage: 'registry.example.com/pgbouncer:1' });
+  const poolerImage = 'registry.example.com/pgbouncer:1';
+  const own = databaseController({ unreadyGraceMs, startDeadlineMs, poolerImage, secrets });
   await using rig = await openRig({ controllers: [own, volumeController] });
   const it = await made(rig, { connection_pooling: true });
   expect(it.pooler()?.desired.spec).toMatchObject({ image: 'registry.example.com/pgbouncer:1' });
+});
+
+const encrypted = (it: Awaited<ReturnType<typeof made>>) => {
+  const found = it.observed()?.conditions.find(({ type }) => type === 'Encrypted');
+  return found && [found.status, found.reason];
+};
+const specOf = (it: Awaited<ReturnType<typeof made>>) => {
+  const spec = it.instance()?.desired.spec;
+  if (spec?.type !== 'service') throw new Error('It has no instance');
+  return spec;
+};
+const tlsOf = (it: Awaited<ReturnType<typeof made>>) => it.view.get('database', id('orders'))?.desired.tls;
+const authorityOf = (it: Awaited<ReturnType<typeof made>>) =>
+  it.view.get('environment', id('environment'))?.desired.authority;
+const dayMs = 86_400_000;
+
+test('a new database speaks TLS by a certificate of the authority of its environment, which issues those of others, too', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  const [tls, authority] = [tlsOf(it), authorityOf(it)];
+  expect(tls).toMatchObject({ revision: 1, authority: authority?.certificate });
+  const certificate = new X509Certificate(tls!.certificate);
+  expect(certificate.verify(new X509Certificate(authority!.certificate).publicKey)).toBe(true);
+  expect([certificate.checkHost('orders-0a1b2c'), certificate.checkHost('orders-0a1b2c-pooler')]).toEqual([
+    'orders-0a1b2c',
+    'orders-0a1b2c-pooler',
+  ]);
+  expect([tls!.key.for, authority!.key.for]).toEqual([
+    `database/${id('orders')}/tls.key`,
+    `environment/${id('environment')}/authority.key`,
+  ]);
+  expect(specOf(it)).toMatchObject({
+    config: { kind: 'database', id: id('orders'), revision: 1, encryption: 'tls-1' },
+    command: expect.arrayContaining(['ssl=on', 'ssl_key_file=/etc/setpoint/tls.key']),
+    files: expect.arrayContaining([{ path: '/etc/setpoint/tls.key', mode: 0o400, uid: 999, gid: 999 }]),
+  });
+  expect(encrypted(it)).toEqual(['true', 'Offered']);
+
+  const { desired } = it.view.get('database', id('orders'))!;
+  const unit = rig.repo.begin();
+  const { tls: _, ...others } = desired;
+  unit.create('database', id('others'), {
+    ...(structuredClone(others) as DesiredOf<'database'>),
+    name: 'others',
+    data_volume_id: id('other-data'),
+  });
+  await commit(unit);
+  await rig.rest();
+  expect(it.view.get('database', id('others'))?.desired.tls?.authority).toBe(authority?.certificate);
+  expect(authorityOf(it)).toEqual(authority);
+});
+
+test('a database that requires TLS begins anew with the rules for that, and its pooler with it', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig, { connection_pooling: true });
+  await it.reportOfPooler(up);
+  const hashes = () => [it.instance()?.desired.spec_hash, it.pooler()?.desired.spec_hash];
+  const before = hashes();
+  expect(it.pooler()?.desired.spec).toMatchObject({ config: { service: 'pooler', encryption: 'tls-1' } });
+  await it.change((draft) => void (draft.require_tls = true));
+  expect(specOf(it).command).toContain('hba_file=/etc/setpoint/pg_hba.conf');
+  expect(it.pooler()?.desired.spec).toMatchObject({ config: { service: 'pooler', encryption: 'tls-1-alone' } });
+  expect(hashes().every((hash, index) => hash !== before[index])).toBe(true);
+  expect([tlsOf(it)?.revision, encrypted(it)]).toEqual([1, ['true', 'Required']]);
+});
+
+test('what runs without TLS goes on as it is, and speaks it from its next start on', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await made(rig);
+  // as an earlier release left it: begun without a certificate
+  const environment = await rig.repo.get('environment', id('environment'));
+  const away = rig.repo.begin();
+  away.requestDelete(environment!);
+  for (const finalizer of environment!.meta.finalizers) away.release(environment!, finalizer);
+  await commit(away);
+  await rig.repo.change('database', id('orders'), (draft) => void delete draft.tls);
+  await rig.rest();
+  await it.ofVolume(up);
+  await it.report(up);
+  expect(specOf(it)).toMatchObject({ config: { kind: 'database', id: id('orders'), revision: 1 }, files: [] });
+  const { spec_hash: hash } = it.instance()!.desired;
+
+  const back = rig.repo.begin();
+  back.create('environment', id('environment'), desiredState('environment'));
+  await commit(back);
+  await it.change((draft) => void (draft.display_name = 'Orders'));
+  expect([it.instance()?.desired.spec_hash, tlsOf(it), encrypted(it)]).toEqual([hash, undefined, ['false', 'NotYet']]);
+  await it.change((draft) => void (draft.restart_token = 'once'));
+  expect(tlsOf(it)?.revision).toBe(1);
+  expect([it.instance()?.desired.spec_hash === hash, specOf(it).config]).toEqual([
+    false,
+    { kind: 'database', id: id('orders'), revision: 1, encryption: 'tls-1' },
+  ]);
+});
+
+test('a certificate is renewed before it ends, which begins the engine anew; other names wait for its next start', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await serving(rig);
+  await rig.repo.change('server', id('server'), (draft) => void (draft.ip_address = '192.0.2.7'));
+  await it.change((draft) => void (draft.display_name = 'Orders'));
+  expect(tlsOf(it)?.revision).toBe(1);
+  await it.change((draft) => void (draft.restart_token = 'once'));
+  expect([tlsOf(it)?.revision, tlsOf(it)?.names.includes('192.0.2.7')]).toEqual([2, true]);
+  await it.report(up);
+  const { spec_hash: hash } = it.instance()!.desired;
+
+  rig.clock.jump(669 * dayMs);
+  await it.change((draft) => void (draft.display_name = 'All orders'));
+  expect(it.instance()?.desired.spec_hash).toBe(hash);
+  rig.clock.jump(2 * dayMs);
+  await it.change((draft) => void (draft.display_name = 'Orders'));
+  expect([tlsOf(it)?.revision, it.instance()?.desired.spec_hash === hash]).toEqual([3, false]);
+  expect(new X509Certificate(tlsOf(it)!.certificate).validToDate.getTime()).toBeGreaterThan(
+    rig.clock.now().getTime() + 700 * dayMs,
+  );
+});
+
+test.each(['redis', 'mongodb'] as const)(
+  'a database of %s has no certificate, nor has its environment',
+  async (type) => {
+    await using rig = await openRig({ controllers });
+    const it = await serving(rig, { type });
+    expect([tlsOf(it), authorityOf(it), encrypted(it)]).toEqual([undefined, undefined, undefined]);
+  },
+);
+
+test('a stopped database waits with its certificate for its start', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await made(rig, { run: 'stopped' });
+  expect(tlsOf(it)).toBeUndefined();
+  await it.change((draft) => void (draft.run = 'running'));
+  expect(tlsOf(it)?.revision).toBe(1);
 });

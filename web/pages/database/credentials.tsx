@@ -140,6 +140,12 @@ function Connections({ it, credentials }: ConnectionsProps): VNode {
       </div>
       {shown !== undefined && <Command text={shown.text} label={`Copy for ${shown.language}`} />}
       {side === 'outside' && at === undefined && <NotOutside it={it} />}
+      {credentials.ca !== null && (
+        <>
+          <p>Clients know it by the certificate of the authority of its environment:</p>
+          <Command text={credentials.ca.trimEnd()} label="Copy the certificate" />
+        </>
+      )}
     </div>
   );
 }

@@ -20,11 +20,15 @@ const words: Readonly<Record<string, FieldWords>> = {
   cpu_limit: { label: 'Processors', control: 'cpu', help: 'Empty: four fifths of those of its server.' },
   exposed_port: {
     label: 'Port of its server',
-    help: 'Empty: only its environment reaches it. Connections by this port are not encrypted.',
+    help: 'Empty: only its environment reaches it. Connections without TLS can be read on their way.',
   },
   connection_pooling: {
     label: 'Pool connections',
     help: 'PgBouncer beside it: many clients share few connections, each for a transaction. Its engine goes on as it is.',
+  },
+  require_tls: {
+    label: 'Require TLS',
+    help: 'No connection without TLS, which clients may use anyway. Its engine starts anew for a change.',
   },
   parameters: { help: 'Settings of its engine. It starts anew for a change; all connections end.' },
   display_name: { label: 'Title' },
@@ -39,6 +43,8 @@ const words: Readonly<Record<string, FieldWords>> = {
 
 const canPool = ({ type }: Values): boolean => type === 'postgres';
 
+const canEncrypt = ({ type }: Values): boolean => type === 'postgres' || type === 'mysql' || type === 'mariadb';
+
 const archives = ({ backup_mode: mode, type }: Values): boolean =>
   mode === 'pitr' && (type === undefined || type === 'postgres');
 
@@ -47,11 +53,14 @@ export const newDatabaseLayout: FormLayout = {
   groups: [
     { title: 'Database', fields: ['name', 'type', 'version'] },
     { title: 'Place', fields: ['environment_id', 'server_id'] },
-    { title: 'Access', fields: ['database_name', 'database_user', 'password', 'exposed_port', 'connection_pooling'] },
+    {
+      title: 'Access',
+      fields: ['database_name', 'database_user', 'password', 'exposed_port', 'connection_pooling', 'require_tls'],
+    },
     { title: 'Limits', fields: ['memory_limit', 'cpu_limit', 'parameters'] },
   ],
   words,
-  visibleWhen: { connection_pooling: canPool },
+  visibleWhen: { connection_pooling: canPool, require_tls: canEncrypt },
   // backups are set up on the page of the database
   hidden: [
     'project_id',
@@ -69,7 +78,7 @@ export const databaseSettingsLayout: FormLayout = {
     { title: 'Database', fields: ['name', 'display_name'] },
     { title: 'Limits', fields: ['memory_limit', 'cpu_limit', 'parameters'] },
     { title: 'Reached from outside', fields: ['exposed_port'] },
-    { title: 'Connections', fields: ['connection_pooling'], visibleWhen: canPool },
+    { title: 'Connections', fields: ['connection_pooling', 'require_tls'], visibleWhen: canEncrypt },
     {
       title: 'Archive',
       fields: ['backup_mode', 'backup_destination_id', 'backup_schedule', 'backup_retention_count'],
@@ -80,6 +89,7 @@ export const databaseSettingsLayout: FormLayout = {
   // the other word for backup_mode
   hidden: ['pitr_enabled'],
   visibleWhen: {
+    connection_pooling: canPool,
     backup_destination_id: archives,
     backup_schedule: archives,
     backup_retention_count: archives,

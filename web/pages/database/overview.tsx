@@ -97,6 +97,7 @@ function AtAGlance({ it }: { readonly it: Database }): VNode {
         ['Server', server === undefined ? undefined : <a href={href(['servers', server.id])}>{server.name}</a>],
         ['Port outside', it.exposed_port === null ? 'none' : String(it.exposed_port)],
         ['Connections', it.connection_pooling ? 'pooled by PgBouncer, or direct' : undefined],
+        ['TLS', it.require_tls ? 'required' : it.certificate_expires_at === null ? undefined : 'offered'],
         [
           'Limits',
           [it.memory_limit, it.cpu_limit === null ? null : `${it.cpu_limit} CPU`].filter(Boolean).join(', ') || 'none',

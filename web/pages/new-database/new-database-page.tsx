@@ -123,6 +123,7 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
     `--type ${type}`,
     ...(typeof body['version'] === 'string' ? [`--engine-version ${body['version']}`] : []),
     ...(body['connection_pooling'] === true ? ['--pooling'] : []),
+    ...(body['require_tls'] === true ? ['--require-tls'] : []),
   ].join(' ');
   return (
     <Form
@@ -143,7 +144,13 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
           form.setValues(
             next['type'] === type
               ? next
-              : { ...next, version: undefined, parameters: undefined, connection_pooling: undefined },
+              : {
+                  ...next,
+                  version: undefined,
+                  parameters: undefined,
+                  connection_pooling: undefined,
+                  require_tls: undefined,
+                },
           )
         }
         faults={form.faults}
