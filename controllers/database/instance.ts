@@ -143,7 +143,10 @@ function desiredOn(database: Database, where: Where): DesiredOf<'assignment'> {
 }
 
 /** The files that an engine speaks TLS by; its key is read by its user alone. */
-function filesOf(encryption: Encryption | undefined, image: string): { path: string; mode?: number; uid?: number; gid?: number }[] {
+function filesOf(
+  encryption: Encryption | undefined,
+  image: string,
+): { path: string; mode?: number; uid?: number; gid?: number }[] {
   if (encryption === undefined) return [];
   const owner = encryption.owner(image);
   const paths = [certificateFile, authorityFile, ...Object.keys(encryption.files)];

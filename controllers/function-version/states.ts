@@ -47,10 +47,10 @@ export function advance(world: World): Observed {
   const before: Observed = isResolved ? { ...known, references: resolution.values } : known;
   const fail = (error: Failure): Observed => ({ ...before, phase: 'failed', error, finished_at: now });
   if (world.serverGone) return fail(gone);
-  if (resolution !== undefined && 'fault' in resolution)
-    return fail({ code: 'reference_unresolved', message: `${resolution.fault}. Then deploy again` });
-  if (resolution !== undefined && 'comes' in resolution)
-    return world.expired ? fail(unresolved(resolution.comes)) : before;
+  if (resolution !== undefined && !isResolved) {
+    const lack = unresolved(resolution, world.expired);
+    return lack === undefined ? before : fail(lack);
+  }
   const { reuse } = version.desired;
   if (reuse !== undefined && before.lost_at === undefined)
     return { ...before, phase: 'ready', image: reuse.image, image_digest: reuse.image_digest, finished_at: now };
@@ -74,11 +74,12 @@ export function isWanted({ version, function: of }: World, now: Observed): boole
   return isStaying(version) && isStaying(of) && !hasVersionEnded(now.phase);
 }
 
-function unresolved(comes: string): Failure {
-  return {
-    code: 'reference_unresolved',
-    message: `It waited too long for ${comes}: see the database, then deploy again`,
-  };
+/** Why a reference stands for nothing; `undefined`: it will stand for something soon. */
+function unresolved(resolution: Exclude<Resolution, { values: object }>, isLate: boolean): Failure | undefined {
+  const code = 'reference_unresolved';
+  if ('fault' in resolution) return { code, message: `${resolution.fault}. Then deploy again` };
+  const message = `It waited too long for ${resolution.comes}: see the database, then deploy again`;
+  return isLate ? { code, message } : undefined;
 }
 
 const gone: Failure = {
