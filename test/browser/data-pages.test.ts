@@ -236,7 +236,7 @@ describe('a database', () => {
     await page.getByRole('menuitem', { name: 'Change its password' }).click();
     await page.getByRole('button', { name: 'Change it' }).click();
     const told = page.getByRole('dialog', { name: 'The password of ledger is being changed' });
-    await told.getByText('No variable of an application refers to it').waitFor();
+    await told.getByText('No variable of an application or a function refers to it').waitFor();
     await told.getByRole('button', { name: 'Done' }).click();
     await actions.getByRole('button', { name: 'Stop' }).click();
     await actions.getByRole('button', { name: 'Start', exact: true }).waitFor();
