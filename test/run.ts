@@ -37,8 +37,8 @@ const checks = {
  */
 const stages: readonly (readonly (readonly string[])[])[] = [
   [
-    ['check', 'unit', 'api'],
-    ['programs', 'contract', 'sim', 'api-etcd'],
+    ['check', 'unit', 'api', 'sim', 'api-etcd'],
+    ['programs', 'contract'],
   ],
   [['e2e', 'browser', 'api-rest', 'api-etcd-rest', 'sim-rest', 'programs-rest', 'e2e-rest', 'long', 'fresh']],
 ];
