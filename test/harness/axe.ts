@@ -8,8 +8,19 @@ const Found = z.array(
 );
 let source: Promise<string> | undefined;
 
+/** Resolves once what appears is there as it stays: text that fades in has less contrast meanwhile. */
+const atRest = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))).then(() =>
+  Promise.allSettled(
+    document
+      .getAnimations()
+      .filter(({ playState, effect }) => playState === 'running' && effect?.getComputedTiming().endTime !== Infinity)
+      .map(({ finished }) => finished),
+  ).then(() => undefined),
+)`;
+
 /** What of a page breaks WCAG 2.2 AA, each with the element that does. The page's own policy holds meanwhile. */
 export async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(atRest);
   source ??= readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
   await page.evaluate(await source);
   const values = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
