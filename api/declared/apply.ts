@@ -391,7 +391,7 @@ class Pass {
     this.#changed(unit, it, { live, changed, fields });
   }
 
-  /** Whether what is there gets a deployment, or a version, of what is declared now. One that never ran was stopped by nobody. */
+  /** Whether what is there gets a deployment, or a version, of what is declared now. One that never ran is as it was made. */
   #deploys(live: ReadonlyResource<'application'> | ReadonlyResource<'function'>): boolean {
     const { deploys, startsStopped } = this.#asked;
     const hasRun = 'trigger' in live.desired ? live.desired.version_id : live.desired.deployment_id;

@@ -12,7 +12,7 @@ export function requireOwnTemplate(principal: Principal, { desired }: ReadonlyRe
   );
 }
 
-/** Whether nobody but the caller and admins of the tenant may change the text of a template. */
+/** Whether the caller and admins of the tenant alone may change the text of a template. */
 export function hasTrustedAuthor(
   { user }: Principal,
   { desired }: ReadonlyResource<'template'>,

@@ -80,7 +80,7 @@ function failureOf(target: Version | undefined): string {
   return `Version ${target?.desired.number ?? ''} failed: ${why}`;
 }
 
-/** Nobody asked for the version that was stopped. */
+/** The version that was stopped is not what was asked for. */
 function heldState({ target, refused }: World): State {
   const why =
     refused === undefined

@@ -267,7 +267,7 @@ describe('what is declared', () => {
     const unchanged = { 'template_instances.cache': 'unchanged' };
     expect((await author.put(`/templates/${template.id}`, { content: text('evil:1') })).status).toBe(200);
     expect(actions((await at.apply(cache)).data)).toEqual(unchanged);
-    // its name is free then, and anybody may take it
+    // its name is free then, and any user may take it
     expect((await author.delete(`/templates/${template.id}`)).status).toBe(204);
     expect((await author.post('/templates', { name: 'cache', content: text('evil:2') })).status).toBe(201);
     expect(actions((await at.apply(cache)).data)).toEqual(unchanged);
