@@ -44,14 +44,18 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => running.disposeAsync());
 
-type Made = { [K in KindName]?: object };
+interface Made {
+  databaseId: string;
+  /** The state of each, by its kind. */
+  of: { [K in KindName]?: object };
+}
 
 /** One more of each kind that a page lists. */
 function furtherObjects(n: number): Made {
   const { project: project_id, environment: environment_id, server: server_id } = place;
   const at = { project_id, environment_id, server_id };
-  const database_id = randomUUID();
-  return {
+  const databaseId = randomUUID();
+  const of = {
     project: { name: `project ${n}`, owner_id: users.owner },
     server: { name: `server ${n}` },
     application: { ...at, name: `application ${n}`, internal_id: `a${n}-0a1b2c` },
@@ -66,19 +70,25 @@ function furtherObjects(n: number): Made {
     git_credential: { name: `credential ${n}` },
     ssh_key: { name: `key ${n}` },
     backup_destination: { name: `destination ${n}` },
-    backup_schedule: { project_id, of: { kind: 'database', id: database_id } },
-    backup: { project_id, of: ofDatabase(database_id) },
+    backup_schedule: { project_id, of: { kind: 'database', id: databaseId } },
+    backup: { project_id, of: ofDatabase(databaseId) },
     service_key: { user_id: users.owner, name: `key ${n}` },
   };
+  return { databaseId, of };
 }
 
 /** Makes as many of each as are wanted. */
 async function fill(wanted: number): Promise<void> {
   while (count < wanted) {
     const made = Array.from({ length: Math.min(perUnit, wanted - count) }, (_, at) => furtherObjects(count + at + 1));
-    for (const kind of Object.keys(made[0] ?? {}) as KindName[]) {
+    for (const kind of Object.keys(made[0]?.of ?? {}) as KindName[]) {
       const unit = world.repo.begin();
-      for (const one of made) unit.create(kind, randomUUID(), desiredState(kind, one[kind] as never)); // of this kind
+      for (const one of made)
+        unit.create(
+          kind,
+          kind === 'database' ? one.databaseId : randomUUID(),
+          desiredState(kind, one.of[kind] as never),
+        ); // of this kind
       await commit(unit);
     }
     const unit = world.repo.begin();
@@ -166,7 +176,7 @@ describe.each(['owner', 'viewer'] as const)('as %s, each list', (who) => {
 
 /** Answers requests for lists in this way; what says who asks and what there is to ask for is answered. */
 async function answering(page: Page, how: (route: Route) => Promise<void>): Promise<AsyncDisposable> {
-  const known = /\/(?:auth\/(?:me|refresh|token)|openapi|settings$|health|ws)/;
+  const known = /\/(?:auth\/(?!sessions)|openapi|settings$|health|ws)/;
   const pattern = /\/api\/v1\//;
   const handle = (route: Route): Promise<void> =>
     known.test(new URL(route.request().url()).pathname) ? route.continue() : how(route);

@@ -20,6 +20,7 @@ export function NotificationsMenu(): VNode {
   const href = useHref();
   const [items, setItems] = useState<readonly Notification[]>([]);
   const [unread, setUnread] = useState(0);
+  const shown = unread > 99 ? '99+' : String(unread);
   useEffect(() => {
     const read = (): void => {
       page(login, '/api/v1/notifications', { query: { limit: shownCount } }).then(
@@ -46,11 +47,11 @@ export function NotificationsMenu(): VNode {
   return (
     <Popup
       class="popup-wide"
-      label={unread === 0 ? 'Notifications' : `Notifications, ${unread} unread`}
+      label={unread === 0 ? 'Notifications' : `Notifications, ${shown} unread`}
       button={
         <>
           <Icon of={Bell} size={18} />
-          {unread > 0 && <span class="popup-count">{unread > 99 ? '99+' : unread}</span>}
+          {unread > 0 && <span class="popup-count">{shown}</span>}
         </>
       }
     >
