@@ -68,17 +68,20 @@ function adoptedImage(
 function point(unit: Pick<Unit, 'change'>, it: Application, id: string) {
   let number = 0;
   const { desired } = unit.change(it, (draft) => {
+    setToRun(draft);
     number = draft.next_deployment_number;
     draft.next_deployment_number = number + 1;
     draft.deployment_id = id;
-    if (draft.run === 'stopped') draft.starts_from = number;
-    setToRun(draft);
   });
   return { number, desired };
 }
 
-/** Sets an application to run; after a scale to 0 it gets its earlier replicas back. */
+/**
+ * Sets an application to run; after a scale to 0 it gets its earlier replicas back. What was stopped is not started before
+ * the next deployment, unless the caller lets it be.
+ */
 export function setToRun(draft: DesiredOf<'application'>): void {
+  if (draft.run === 'stopped') draft.starts_from = draft.next_deployment_number;
   draft.run = 'running';
   if (draft.replicas === 0) draft.replicas = draft.last_replicas ?? 1;
 }

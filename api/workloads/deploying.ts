@@ -147,13 +147,15 @@ export async function startUp(
     throw conflicting(
       'All of its services have come to their end, and each runs once per deployment: deploy it again to run them',
     );
+  const isAsServing = before === 'running' || jsonEqual(serving.desired.config, it.desired.config);
   const next = unit.change(it, (draft) => {
-    if (before === 'stopped') delete draft.starts_from;
     setToRun(draft);
+    // what was asked for after the stop has ended, if there was any, and what served before is asked for now
+    if (isAsServing && activeOf(it, ctx.view) === undefined) delete draft.starts_from;
     if (again) draft.restart_token = ctx.random.id();
   });
   requirePortOf(ctx, next);
-  if (before === 'running' || jsonEqual(serving.desired.config, next.desired.config)) return { next };
+  if (isAsServing) return { next };
   const { source } = serving.desired;
   return { next, target: await addDeployment(ctx, unit, it, { trigger: 'config', source, reuse: builtBy(serving) }) };
 }

@@ -17,15 +17,9 @@ export function requireUnusedOutside(
     .map((it) => ({ it, users: usersOutside(view, it) }))
     .filter(({ users }) => users.length > 0);
   if (used.length === 0) return;
-  const named = used.slice(0, mostNamed).map(
-    ({
-      it: {
-        meta,
-        desired: { name },
-      },
-      users,
-    }) => `${meta.kind} ${name} (${usersInWords(users)})`,
-  );
+  const named = used
+    .slice(0, mostNamed)
+    .map(({ it, users }) => `${it.meta.kind} ${it.desired.name} (${usersInWords(users)})`);
   const more = used.length - named.length;
   throw conflicting(
     `Others use what template instance ${desired.name} would be deleted with: ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}. Unbind the volumes there and change the variables that refer to the databases, or leave all volumes and databases behind by keep_data=true`,

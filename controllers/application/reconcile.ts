@@ -94,7 +94,7 @@ export function applicationController(settings: ApplicationSettings): Controller
 async function stopAgain(world: World, ctx: Context): Promise<void> {
   const { app, target } = world;
   if (app.desired.run === 'stopped' || target === undefined || isActive(target) || !isKeptStopped(world)) return;
-  await ctx.amend(
+  const changed = await ctx.amend(
     'application',
     app.meta.id,
     (draft) => {
@@ -103,6 +103,7 @@ async function stopAgain(world: World, ctx: Context): Promise<void> {
     },
     { audited: 'controller application' },
   );
+  if (changed?.desired.run !== 'stopped') return;
   const message = `Deployment ${target.desired.number} does not serve: the application is stopped, as it was before. Start it to run what served last`;
   ctx.event(app, { type: 'warning', reason: 'StoppedAgain', message });
 }

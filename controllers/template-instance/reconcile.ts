@@ -536,13 +536,13 @@ function hasData({ kind }: { kind: InstanceChildKind }): boolean {
   return kind === 'volume' || kind === 'database';
 }
 
-/** Leaves an object of the instance to nobody. */
+/** Keeps an object, which belongs to no instance any more. */
 async function leave({ meta: { kind, id } }: ReadonlyResource<InstanceChildKind>, ctx: Context): Promise<void> {
   const change = (draft: { template_instance_id?: string | undefined }): void => void delete draft.template_instance_id;
   await ctx.amend(kind, id, change, { audited: 'controller template_instance' });
 }
 
-/** Leaves an object that others use to nobody, and says so at the object and at the instance. */
+/** Keeps an object that others use, as `leave` does, and says so at the object and at the instance. */
 async function leaveToUsers(instance: Instance, it: ReadonlyResource<InstanceChildKind>, ctx: Context): Promise<void> {
   const { kind, id } = it.meta;
   const words = usersInWords(usersOutside(ctx.view, it));

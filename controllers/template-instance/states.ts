@@ -74,7 +74,7 @@ export function retiredOf(world: World): ReadonlyResource<InstanceChildKind>[] {
   return outdatedOf(world).filter((it) => !isLeft(world, it));
 }
 
-/** What would be deleted now, but others use it: it is left to nobody. Pure. */
+/** What would be deleted now, but others use it: it stays, and belongs to no instance. Pure. */
 export function leftOf(world: World): ReadonlyResource<InstanceChildKind>[] {
   return outdatedOf(world).filter((it) => isLeft(world, it));
 }

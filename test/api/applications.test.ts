@@ -396,6 +396,23 @@ describe('deploy', () => {
     expect(listed.map((it: { number: number }) => it.number)).toEqual([3, 2, 1]);
   });
 
+  it('of a stopped application that has failed leaves what served to the next start', async () => {
+    const id = await anApplication();
+    const first = (await owner.post(`/applications/${id}/deploy`)).data.id;
+    await deploymentIs(first, 'succeeded');
+    await owner.post(`/applications/${id}/stop`);
+    const second = (await owner.post(`/applications/${id}/deploy`)).data;
+    expect((await desired(id)).starts_from).toBe(second.number);
+    // while it comes, a start changes nothing of that
+    await owner.post(`/applications/${id}/start`);
+    expect((await desired(id)).starts_from).toBe(second.number);
+    await deploymentIs(second.id, 'failed');
+    // also before any controller has stopped the application again
+    expect((await owner.post(`/applications/${id}/start`)).status).toBe(200);
+    expect(await desired(id)).toMatchObject({ run: 'running' });
+    expect((await desired(id)).starts_from).toBeUndefined();
+  });
+
   it('makes one deployment of many clicks at once', async () => {
     const id = await anApplication();
     const answers = await Promise.all(Array.from({ length: 6 }, () => owner.post(`/applications/${id}/deploy`)));
