@@ -75,6 +75,10 @@ export class IptablesPublisher implements PortPublisher {
     this.#admitted = [...ports];
   }
 
+  guard(signal: AbortSignal): Promise<void> {
+    return this.#inTurn(async () => this.#guard(await this.#firewall.read(signal), { onlyMissing: true }, signal));
+  }
+
   apply(ports: Ports, signal: AbortSignal): Promise<Map<number, PortProblem>> {
     return this.#inTurn(() => this.#apply(ports, signal));
   }
@@ -105,7 +109,7 @@ export class IptablesPublisher implements PortPublisher {
     }
     const present = foreign.length === 0 ? before : await this.#firewall.read(signal);
     const held = [...ports].filter(([port]) => !problems.has(port));
-    await this.#guard(present, signal);
+    await this.#guard(present, { onlyMissing: false }, signal);
     if (held.length === 0) await this.#remove(present, signal);
     else await this.#install(held, present, signal);
     for (const port of this.#holder.ports) if (!ports.has(port)) await this.#holder.release(port);
@@ -152,13 +156,17 @@ export class IptablesPublisher implements PortPublisher {
     return whom === '' ? [] : [[port, closedPort(port, whom)]];
   }
 
-  /** Blocks what instances must not reach; only for IPv4 if the programs for IPv6 are missing. */
-  async #guard(present: Present, signal: AbortSignal): Promise<void> {
-    await guard(this.#chains, 'ipv4', { firewall: this.#firewall, present, admitted: this.#admitted }, signal);
+  /**
+   * Blocks what instances must not reach; only for IPv4 if the programs for IPv6 are missing.
+   *
+   * @param onlyMissing what blocks something already stays as it is
+   */
+  async #guard(present: Present, { onlyMissing }: { onlyMissing: boolean }, signal: AbortSignal): Promise<void> {
+    const how = { admitted: this.#admitted, onlyMissing };
+    await guard(this.#chains, 'ipv4', { firewall: this.#firewall, present, ...how }, signal);
     try {
       const present6 = await this.#firewall6.read(signal);
-      const kernel = { firewall: this.#firewall6, present: present6, admitted: this.#admitted };
-      await guard(this.#chains, 'ipv6', kernel, signal);
+      await guard(this.#chains, 'ipv6', { firewall: this.#firewall6, present: present6, ...how }, signal);
       this.#isUnguarded6 = false;
     } catch (error) {
       signal.throwIfAborted();
@@ -273,22 +281,34 @@ export async function removeRules(owner: string, clock: Clock, signal: AbortSign
 async function removeAll(chains: Chains, firewall: Firewall, firewall6: Firewall, signal: AbortSignal): Promise<void> {
   const present = await firewall.read(signal);
   await removePublished(chains, firewall, present, signal);
-  await firewall.remove(guardChains(chains, 'ipv4', undefined), present, signal);
+  await firewall.remove(guardChains(chains, 'ipv4'), present, signal);
   await removeStepRules(chains, 'ipv4', firewall, signal);
   await removeStepRules(chains, 'ipv6', firewall6, signal);
   const present6 = await firewall6.read(signal).catch(() => undefined); // without its programs there are no rules
-  if (present6 !== undefined) await firewall6.remove(guardChains(chains, 'ipv6', undefined), present6, signal);
+  if (present6 !== undefined) await firewall6.remove(guardChains(chains, 'ipv6'), present6, signal);
 }
 
 async function guard(
   chains: Chains,
   family: Family,
-  { firewall, present, admitted }: { firewall: Firewall; present: Present; admitted: readonly number[] },
+  {
+    firewall,
+    present,
+    admitted,
+    onlyMissing,
+  }: { firewall: Firewall; present: Present; admitted: readonly number[]; onlyMissing: boolean },
   signal: AbortSignal,
 ): Promise<void> {
-  const operator = has(present, operatorsHostChain) ? operatorsHostChain : undefined;
-  const wanted = guardChains(chains, family, operator, admitted);
+  const [forward, host] = [operatorChain, operatorsHostChain].map((it) => (has(present, it) ? it : undefined));
+  const all = guardChains(chains, family, { forward, host }, admitted);
+  const wanted = onlyMissing ? all.filter((one) => !blocks(one, present)) : all;
   if (!isSo(wanted, present)) await firewall.replace(wanted, present, signal);
+}
+
+/** Whether a chain has rules and is reached, whatever these are. */
+function blocks(chain: Chain, present: Present): boolean {
+  const { rules, reached } = standOf([chain], present);
+  return reached && rules !== '';
 }
 
 function has(present: Present, chain: string): boolean {

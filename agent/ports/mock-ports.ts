@@ -36,6 +36,7 @@ export class MockPorts {
     const publisher: PortPublisher = {
       notices: this.notices,
       admit: () => undefined,
+      guard: () => Promise.resolve(),
       forgetEnded: () => Promise.resolve(),
       apply: async (ports, signal) => {
         await Promise.resolve();

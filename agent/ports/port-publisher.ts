@@ -25,6 +25,12 @@ export interface PortPublisher {
     ports: ReadonlyMap<number, readonly PortBackend[]>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, PortProblem>>;
+  /**
+   * Blocks what instances must not reach, where nothing does: before it is known which ports there are. `apply` does so, too.
+   *
+   * @throws Error if nothing could be changed
+   */
+  guard(signal: AbortSignal): Promise<void>;
   /** Lets instances reach these ports of the machine itself, and no others, from the next `apply` on. */
   admit(ports: readonly number[]): void;
   /** Forgets connections that were led to these addresses and have ended. Their network can then be taken down. */

@@ -33,7 +33,9 @@ export class Publication {
   #isSetKnown: boolean;
   #stale = false;
   #applying: Promise<void> | undefined;
+  #guarding: Promise<void> | undefined;
   #cancelRetry: () => void = () => undefined;
+  #cancelGuard: () => void = () => undefined;
 
   private constructor(deps: Deps, claims: PortClaims) {
     this.#publisher = deps.publisher;
@@ -46,7 +48,10 @@ export class Publication {
   }
 
   static async open(deps: Deps): Promise<Publication> {
-    return new Publication(deps, await PortClaims.open(deps.path));
+    const opened = new Publication(deps, await PortClaims.open(deps.path));
+    // instances that the engine started by itself run already
+    await opened.#guard();
+    return opened;
   }
 
   /** Sets the ports that applications may take. Kept on disk. Returns true if they changed. */
@@ -163,11 +168,25 @@ export class Publication {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error('The agent is stopping'));
     this.#cancelRetry();
-    await this.#applying;
+    this.#cancelGuard();
+    await Promise.all([this.#applying, this.#guarding]);
   }
 
   #offersOf(assignment: string): readonly Offer[] {
     return this.#offers.get(assignment) ?? [];
+  }
+
+  /** Blocks what instances must not reach, again and again until ports follow the offers: from then on `apply` does it. */
+  async #guard(): Promise<void> {
+    if (this.isReleased) return;
+    this.#guarding = this.#publisher.guard(this.#closing.signal).catch((error: unknown) => {
+      if (this.#closing.signal.aborted) return;
+      const what = 'Cannot block what instances must not reach, as addresses at which clouds give credentials';
+      this.#log.error({ err: error }, `${what}: the agent tries again`);
+    });
+    await this.#guarding;
+    if (this.#closing.signal.aborted) return;
+    this.#cancelGuard = this.#clock.timer(resyncMs, () => void this.#guard());
   }
 
   /** Resolves when an `apply` that began after the call has ended. */

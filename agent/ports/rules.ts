@@ -118,11 +118,13 @@ const icmp: Readonly<Record<Family, string>> = { ipv4: 'icmp', ipv6: 'ipv6-icmp'
  * the names of the agent's bridges, so that they hold in every network before its first container. Still allowed are
  * the ports of the server's proxy, published ports (they are led to instances before they meet these rules), a resolver, and answers to connections that
  * the machine began.
+ *
+ * @param operator the operator's chains: for what is forwarded, and for what is sent to the machine itself
  */
 export function guardChains(
   chains: Chains,
   family: Family,
-  operatorChain: string | undefined,
+  operator: { forward?: string | undefined; host?: string | undefined } = {},
   admitted: readonly number[] = [],
 ): Chain[] {
   return [
@@ -130,12 +132,18 @@ export function guardChains(
       table: 'filter',
       name: chains.guard,
       rules: linkLocal[family].map((range) => `-d ${range} -i sp-+ -j REJECT --reject-with ${refusal[family]}`),
-      jumps: [{ from: 'FORWARD', condition: '', place: 'first' }],
+      // With each network that it makes, the engine accepts all that leaves it ahead of other rules, and then puts the
+      // operator's chain first again, before anything is in that network.
+      jumps: ['FORWARD', ...(operator.forward === undefined ? [] : [operator.forward])].map((from) => ({
+        from,
+        condition: '',
+        place: 'first',
+      })),
     },
     {
       table: 'filter',
       name: chains.host,
-      rules: hostRules(family, operatorChain, admitted),
+      rules: hostRules(family, operator.host, admitted),
       jumps: [{ from: 'INPUT', condition: '-i sp-+ ', place: 'first' }],
     },
   ];

@@ -61,6 +61,10 @@ export class RecordedPorts implements PortPublisher {
     // the machine in memory has no packet filter
   }
 
+  async guard(): Promise<void> {
+    // nor what it could block
+  }
+
   async forgetEnded(): Promise<void> {
     // nor connections
   }

@@ -203,7 +203,7 @@ describe('a shell of the server', () => {
     const read = reading(shell);
     await shell.type('trap \'\' HUP; echo u""p; setsid sleep 1000 & sleep 1000\n');
     await read.shows('up\r\n');
-    expect((await processesWith(owner)).length).toBeGreaterThan(1);
+    await until('both programs run', async () => (await processesWith(owner)).length > 2);
     await endOrphans(owner, AbortSignal.timeout(10_000));
     expect(await processesWith(owner)).toEqual([]);
     await read.end;

@@ -488,6 +488,26 @@ test.each(['169.254.169.254', '169.254.170.2'])('SEC-24 an instance does not rea
   expect(await rulesOf(docker.server)).toEqual([]);
 });
 
+test('SEC-24 nor does one in a network that the engine has made since', async () => {
+  await publisher.guard(signal());
+  await using later = await testDocker();
+  expect(await seenBy(await instance(later), '169.254.169.254', 80)).toBe('ECONNREFUSED');
+});
+
+test('what is blocked before it is known which ports there are leaves what is blocked already', async () => {
+  const own = async () => (await rulesOf(docker.server)).toSorted();
+  publisher.admit([8443]);
+  await publisher.apply(new Map(), signal());
+  const before = await own();
+  const next = new IptablesPublisher(docker.server, { clock: systemClock, log: silent, takeOver: false });
+  await next.guard(signal());
+  expect(await own()).toEqual(before);
+  const { guard } = chainsOf(docker.server);
+  await exec('iptables', ['--wait', '5', '-D', 'FORWARD', '-j', guard]);
+  await next.guard(signal());
+  expect(await own()).toEqual(before);
+});
+
 test('SEC-24 an instance does not reach what listens on the machine, but published ports and a resolver', async () => {
   const service = createServer((socket) => socket.destroy()).listen(0, '0.0.0.0');
   await once(service, 'listening');

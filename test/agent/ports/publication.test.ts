@@ -15,6 +15,7 @@ let clock: FakeClock;
 let applied: [number, readonly PortBackend[]][][];
 let problems: Map<number, PortProblem>;
 let broken: boolean;
+let guards: number;
 /** The assignments of which the publication reported a change, in order. */
 let changes: [string, string | undefined][];
 let publication: Publication;
@@ -24,6 +25,7 @@ beforeEach(async () => {
   applied = [];
   problems = new Map();
   broken = false;
+  guards = 0;
   changes = [];
   publication = await open();
 });
@@ -36,6 +38,11 @@ function open(): Promise<Publication> {
   return Publication.open({
     publisher: {
       admit: () => undefined,
+      guard: async () => {
+        guards += 1;
+        await Promise.resolve();
+        if (broken) throw new Error('iptables: command not found');
+      },
       forgetEnded: () => Promise.resolve(),
       notices: new Map(),
       apply: async (ports) => {
@@ -71,6 +78,19 @@ test('nothing changes before every instance was looked at', async () => {
   void publication.release();
   await idle();
   expect(applied).toEqual([[[80, [backend(1), backend(2)]]]]);
+});
+
+test('what instances must not reach is blocked from the beginning, and until ports follow the offers', async () => {
+  expect(guards).toBe(1);
+  broken = true;
+  await clock.advance(5_000);
+  broken = false;
+  await clock.advance(5_000);
+  expect([guards, applied]).toEqual([3, []]);
+  await publication.release();
+  await clock.advance(20_000);
+  expect(guards).toBe(3);
+  expect(applied.length).toBeGreaterThan(1);
 });
 
 test('the first workload that asks for a port has it, also after a restart', async () => {

@@ -89,8 +89,8 @@ test.each([
 test.each(['ipv4', 'ipv6'] as const)(
   'what an operator lets instances reach of the machine is asked first, by %s',
   (family) => {
-    const rulesOf = (operator: string | undefined) =>
-      guardChains(chains, family, operator).find(({ name }) => name === chains.host)!.rules;
+    const rulesOf = (host: string | undefined) =>
+      guardChains(chains, family, { host }).find(({ name }) => name === chains.host)!.rules;
     const closed = rulesOf(undefined);
     expect(closed.filter((rule) => rule.includes('-j REJECT'))).toEqual(closed.slice(-2));
     expect(rulesOf(operatorsHostChain)).toEqual([
