@@ -4,10 +4,12 @@ import { kinds } from './kinds/kinds.ts';
 import type { DesiredOf, KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
 
-/** Markers of the objects that an object enters: by its creation, or by a change of the field that names them. */
+/** Markers of the objects that an object enters or takes more of: by its creation, or by a change of such a field. */
 export function enteredBy(base: ReadonlyResource | undefined, next: ReadonlyResource): string[] {
-  const before = base === undefined ? [] : populated(base);
-  return populated(next).filter((key) => !before.includes(key));
+  const before = new Set(base && populated(base).flatMap(({ marker, takes }) => takes.map((it) => `${marker} ${it}`)));
+  return populated(next)
+    .filter(({ marker, takes }) => takes.some((it) => !before.has(`${marker} ${it}`)))
+    .map(({ marker }) => marker);
 }
 
 /** Whether objects of that kind hold others, and therefore have a marker of their own. */
@@ -25,10 +27,12 @@ export function placesOf({ meta, desired }: ReadonlyResource, kind: string): rea
   return ids === undefined ? [] : typeof ids === 'string' ? [ids] : ids;
 }
 
-/** Keys of the markers of all that the object belongs to. */
-function populated(it: ReadonlyResource): string[] {
+/** Markers of all that the object belongs to, each with what the object takes of that: its room (`''`), and what is named. */
+function populated(it: ReadonlyResource): { marker: string; takes: string[] }[] {
   const { tenant, kind } = it.meta;
-  return Object.keys(definitionOf(kind).populates ?? {}).flatMap((place) =>
-    placesOf(it, place).map((id) => keys.population(tenant, place, id)),
-  );
+  const { populates = {}, takes } = definitionOf(kind);
+  return Object.keys(populates).flatMap((place) => {
+    const taken = ['', ...(takes?.[place]?.(it.desired as DesiredOf<KindName>) ?? [])]; // only read
+    return placesOf(it, place).map((id) => ({ marker: keys.population(tenant, place, id), takes: taken }));
+  });
 }

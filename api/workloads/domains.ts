@@ -5,10 +5,29 @@ import { internalId } from '../../store/kinds/internal-id.ts';
 import type { ServerIngress } from '../../store/kinds/server-ingress.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { hostOfOthers, isBelow } from '../../store/routed-hosts.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
 import type { DomainInput } from '../resources/domain.ts';
 import type { ServerIngressInput } from '../resources/server-ingress.ts';
+import { holdPopulation } from './population.ts';
+
+/**
+ * Guards, where an application gets a host or another `tls` of one, that no other application does until the commit. What is
+ * judged afterwards holds at the commit.
+ */
+export async function holdHosts(
+  ctx: Pick<RequestContext, 'view' | 'fresh'>,
+  unit: Unit,
+  sent: readonly DomainInput[] | null | undefined,
+  { serverId, before = [] }: Pick<Of, 'serverId' | 'before'>,
+): Promise<void> {
+  const server = ctx.view.get('server', serverId);
+  const isPresent = ({ host, tls = 'on' }: DomainInput): boolean =>
+    before.some((one) => one.host === host && one.tls === tls);
+  if (server === undefined || (sent ?? []).every(isPresent)) return;
+  await holdPopulation(ctx, unit, server);
+}
 
 interface Of {
   projectId: string;

@@ -10,7 +10,7 @@ import { sourceFrom } from './application-source.ts';
 import { requireComposable } from './composed.ts';
 import { addConfigDeployment, scale, startDeployment } from './deploying.ts';
 import type { Coming } from './deploying.ts';
-import { domainsFrom } from './domains.ts';
+import { domainsFrom, holdHosts } from './domains.ts';
 import { applyFields, newApplication, requireApplicationRoom } from './new-application.ts';
 import { enterPlace } from './place.ts';
 import type { Place } from './place.ts';
@@ -34,6 +34,7 @@ export async function addApplication(
   const { id, desired } = newApplication(ctx, place.fields, body);
   desired.mounts = mounts;
   await requireComposable(ctx, id, desired);
+  await holdHosts(ctx, unit, body.domains, { serverId: server_id });
   desired.domains = (await domainsFrom(ctx, body.domains, { projectId: project_id, serverId: server_id })) ?? [];
   requireServerRoom(view, [{ server: server_id, desired }], 'server_id');
   requirePort(ctx, { projectId: project_id, serverId: server_id, port: desired.config.exposed_port });
@@ -65,6 +66,7 @@ export async function changeApplication(
   const targeted = targetOf(it, ctx.view);
   const source = sourceFrom(ctx, meta.id, body, before.source);
   const of = { id: meta.id, projectId: before.project_id, serverId: before.server_id, before: before.domains };
+  await holdHosts(ctx, unit, body.domains, of);
   const domains = await domainsFrom(ctx, body.domains, of);
   const replicas = body.replicas === null ? 1 : body.replicas;
   requireSourceAccess(ctx.view, unit, { projectId: before.project_id, source, before: before.source });

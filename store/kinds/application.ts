@@ -236,6 +236,8 @@ export const application = defineKind({
     git_credential: 'git_credential',
     registry: 'registry',
   },
+  /** A host of a server belongs to one project, and has one certificate. */
+  takes: { server: (d) => d.domains.map(({ host, tls }) => `${tls} ${host}`) },
   indexes: {
     project: (d) => d.project_id,
     environment: (d) => d.environment_id,

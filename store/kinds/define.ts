@@ -121,6 +121,11 @@ export interface KindDefinition<K extends string, D extends z.ZodType, O extends
    * that a caller that needs one of them empty can guard that it stays empty: see `Unit.holdPopulation`.
    */
   populates?: Readonly<Record<string, string>>;
+  /**
+   * What an object takes of such a place beside being there, by the kind of the place: what is new in it moves the marker,
+   * too, so that a caller that takes the same can guard that no other does.
+   */
+  takes?: Readonly<Record<string, (desired: z.output<D>) => readonly string[]>>;
   /** In-memory indexes of the mirror: index name → values under which the object is found. */
   indexes?: Readonly<Record<string, IndexOf<z.output<D>, z.output<O>>>>;
   /** How long objects stay, or what bounds their number. */

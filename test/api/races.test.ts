@@ -54,3 +54,25 @@ it.each(Object.entries(forms))('a name of a %s is given once', async (_, form) =
   const after = await ask(world, { method: 'GET', path: `${path}?limit=500` }, stage.actor.by.token);
   expect(after.data).toHaveLength(before + 1);
 });
+
+it('a host is given to one of two projects', async () => {
+  const { token } = stage.actor.by;
+  const send = (method: 'POST' | 'PUT', path: string, body: object) => ask(world, { method, path, body }, token);
+  const { project, environment, server } = stage;
+  const other = (await send('POST', '/projects', { name: 'Other' })).data.id;
+  const others = (await send('POST', `/projects/${other}/environments`, { name: 'live' })).data.id;
+  const made = async (project_id: string, environment_id: string): Promise<string> => {
+    const place = { project_id, environment_id, server_id: server, name: 'host' };
+    return (await send('POST', '/applications', { ...place, source_type: 'image', image_url: 'example/api:1' })).data
+      .id;
+  };
+  const [mine, theirs] = [await made(project, environment), await made(other, others)];
+  for (let n = 0; n < 20; n++) {
+    const host = `raced-${n}.example.test`;
+    const answers = await Promise.all([
+      send('PUT', `/applications/${mine}`, { domains: [{ host }] }),
+      send('PUT', `/applications/${theirs}`, { domains: [{ host, path: '/assets' }] }),
+    ]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409]);
+  }
+});
