@@ -149,8 +149,13 @@ export class Installation implements AsyncDisposable {
     this.agent = new Program(
       this.#agentHome === undefined ? [...command, ...flags, '--git-loopback', ...this.#agentFlags] : [],
       join(this.dir, 'agent.log'),
-      // Earlier releases do not know this setting: they ignore a variable, but not a flag.
-      { SETPOINT_LOCAL_IMAGES: 'setpoint-test/*', ...this.#env },
+      {
+        // Earlier releases do not know this setting: they ignore a variable, but not a flag.
+        SETPOINT_LOCAL_IMAGES: 'setpoint-test/*',
+        // as its supervisor starts it
+        ...(this.#agentExecutable !== undefined && { MALLOC_ARENA_MAX: '1' }),
+        ...this.#env,
+      },
     );
     this.agent.command = this.#agentExecutable ?? this.#command;
     if (this.#agentHome !== undefined) this.agent.command = await this.#install(this.#agentHome);
