@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 
 /** Most parts of an upload, by the rules of S3. */
 export const maxParts = 10_000;
-/** Smallest and largest size of parts in bytes: all but the last one of an upload have the same size. */
-export const minPartBytes = 8 * 1024 * 1024;
+/** Smallest and largest size of parts in bytes: all but the last one of an upload have the same size. S3 takes none below 5 MiB. */
+export const minPartBytes = 5 * 1024 * 1024;
 export const maxPartBytes = 64 * 1024 * 1024;
 
 const mebibyte = 1024 * 1024;

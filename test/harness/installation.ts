@@ -153,7 +153,7 @@ export class Installation implements AsyncDisposable {
         // Earlier releases do not know this setting: they ignore a variable, but not a flag.
         SETPOINT_LOCAL_IMAGES: 'setpoint-test/*',
         // as its supervisor starts it
-        ...(this.#agentExecutable !== undefined && { MALLOC_ARENA_MAX: '1' }),
+        ...(this.#agentExecutable !== undefined && { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '1048576' }),
         ...this.#env,
       },
     );

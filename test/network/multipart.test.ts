@@ -18,8 +18,8 @@ test('an upload may become four times as large as expected, until the largest pa
   );
 });
 
-test('what is below 19 GiB goes in the smallest parts, and 625 GiB fit into the largest', () => {
-  expect(partBytesFor(19 * gibibyte)).toBe(minPartBytes);
+test('what is below 12 GiB goes in the smallest parts, and 625 GiB fit into the largest', () => {
+  expect(partBytesFor(12 * gibibyte)).toBe(minPartBytes);
   expect(partBytesFor(625 * gibibyte)).toBe(maxPartBytes);
   expect(maxPartBytes * maxParts).toBe(625 * gibibyte);
   expect(partBytesFor(undefined) * maxParts).toBeGreaterThan(300 * gibibyte);

@@ -13,6 +13,8 @@ home=$(dirname "$(readlink -f "$0")")
 export SETPOINT_AGENT_HOME="$home"
 # One arena of memory for all threads: the agent waits more than it computes, and would hold what each arena has left over.
 export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-1}"
+# The parts of a backup, of some MiB each, go back to the machine when they are freed.
+export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-1048576}"
 log=${SETPOINT_AGENT_LOG:-}
 trial_seconds=60
 log_bytes=10000000
