@@ -80,7 +80,7 @@ const withoutStore = [
 ].map((name) => `test/api/${name}.test.ts`);
 
 /** Files of a layer at once, where that is more than two: half of what these do is wait. */
-const workers: Readonly<Record<string, number>> = { api: 3, programs: 3, e2e: 4, browser: 4 };
+const workers: Readonly<Record<string, number>> = { api: 3, programs: 3, e2e: 6, browser: 4 };
 
 const root = new URL('..', import.meta.url).pathname;
 const testsOf = (folder: string) => `test/${folder}/**/*.test.ts`;
