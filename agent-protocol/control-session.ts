@@ -81,6 +81,8 @@ export class ControlSession {
   #reportsWaiting = 0;
   #heardAt: number;
   #window = { since: 0, messages: 0 };
+  /** Bytes of messages that came before the welcome. */
+  #openingBytes = 0;
   #cleanup: (() => void)[] = [];
   /** Messages of desired sets that are being sent, in order. */
   #desired: Iterator<ControlMessage>[] = [];
@@ -235,6 +237,11 @@ export class ControlSession {
   }
 
   #take(frame: Frame): void {
+    // Before it is parsed: the sender may be a stranger.
+    if (this.#state !== 'up' && (this.#openingBytes += frame.length) > bounds.openingBytes) {
+      this.close('Sent too much before the welcome');
+      return;
+    }
     const decoded = decodeAgentFrame(frame);
     switch (decoded.kind) {
       case 'data':

@@ -102,6 +102,27 @@ describe('the handshake', () => {
     expect(ends.host.ends[0]).toMatch(reason);
   });
 
+  const unknown = (bytes: number): string => JSON.stringify({ type: 'of.tomorrow', text: 'x'.repeat(bytes) });
+
+  it.each([
+    ['in one message', [unknown(bounds.openingBytes)]],
+    ['in many', Array.from({ length: 8 }, () => unknown(bounds.openingBytes / 8))],
+  ])('takes no more bytes than a handshake has: %s', async (_, frames) => {
+    const ends = protocolEnds(new FakeClock());
+    ends.pair.fault = () => 'hold';
+    for (const frame of frames) ends.control.receive(frame);
+    await settle();
+    expect(ends.host.ends).toEqual(['Sent too much before the welcome']);
+    expect(ends.pair.control.messages).toHaveLength(frames.length - 1); // answers to those that it took
+  });
+
+  it('bounds nothing of what comes after the welcome by that', async () => {
+    const { control, host } = await up();
+    for (let n = 0; n < 3; n++) control.receive(unknown(bounds.openingBytes));
+    await settle();
+    expect(host.ends).toEqual([]);
+  });
+
   it('does not wait for ever on either side', async () => {
     const clock = new FakeClock();
     const ends = protocolEnds(clock);
