@@ -113,7 +113,14 @@ export class ControlSession {
       clock,
       { wake: () => this.#outbox.pump() },
     );
-    this.#calls = new OpenCalls<CallParams>((call) => this.#send({ type: 'call', ...call }), clock, 'server');
+    this.#calls = new OpenCalls<CallParams>(
+      {
+        call: (call) => this.#send({ type: 'call', ...call }),
+        cancel: (id) => this.#knows('calls.cancel') && this.#send({ type: 'call.cancel', id }),
+      },
+      clock,
+      'server',
+    );
     this.#cleanup.push(
       clock.timer(timing.handshakeMs, () => this.#state !== 'up' && this.close('Handshake took too long')),
     );
@@ -231,9 +238,13 @@ export class ControlSession {
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     if (this.#state !== 'up') throw away();
-    if (this.#greeting?.hello.capabilities.includes('streams.duplex') !== true)
+    if (!this.#knows('streams.duplex'))
       throw new CallError('unsupported', 'The agent of the server is of an earlier release: upgrade the agent');
     yield* this.#streams.open(params, outgoing, signal);
+  }
+
+  #knows(capability: string): boolean {
+    return this.#greeting?.hello.capabilities.includes(capability) === true;
   }
 
   #take(frame: Frame): void {

@@ -616,6 +616,44 @@ describe('calls', () => {
     await outcome;
   });
 
+  it('whose caller left end at the agent, which sends no answer to them', async () => {
+    const { control, backend, pair } = await up({ capabilities: ['calls.cancel'] });
+    const aborted = Promise.withResolvers<unknown>();
+    backend.onCall = (_, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          aborted.resolve(signal.reason);
+          reject(signal.reason as Error);
+        });
+      });
+    const stop = new AbortController();
+    const outcome = expect(control.call({ method: 'ping' }, 60_000, stop.signal)).rejects.toThrow('enough');
+    await settle(30);
+    stop.abort(new Error('enough'));
+    await outcome;
+    await settle(30);
+    await expect(aborted.promise).resolves.toMatchObject({ code: 'cancelled' });
+    expect(pair.control.messages.filter(({ type }) => type === 'call.cancel')).toEqual([
+      { type: 'call.cancel', id: 1 },
+    ]);
+    expect(pair.agent.messages.filter(({ type }) => type === 'result')).toEqual([]);
+  });
+
+  it('are cancelled only at an agent that knows how, and only while they go on', async () => {
+    const { control, backend, pair } = await up();
+    const other = await up({ capabilities: ['calls.cancel'] });
+    backend.onCall = () => new Promise(() => undefined);
+    const stop = new AbortController();
+    const outcome = expect(control.call({ method: 'ping' }, 5000, stop.signal)).rejects.toThrow('enough');
+    await other.control.call({ method: 'ping' }, 5000, stop.signal);
+    await settle(30);
+    stop.abort(new Error('enough'));
+    await outcome;
+    await settle(30);
+    for (const it of [pair, other.pair])
+      expect(it.control.messages.map(({ type }) => type)).not.toContain('call.cancel');
+  });
+
   it('are bounded in number on both sides', async () => {
     const { control, backend, agent, pair } = await up();
     backend.onCall = () => new Promise(() => undefined);
