@@ -117,7 +117,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
       dialReplica,
       local,
     });
-    this.#relay = new RelayServer({ clock, log, clusterKey, local });
+    this.#relay = new RelayServer({ clock, log, clusterKey, url: replica.url, local });
     this.#announcing = announceReplica(store, clock, log, replica, this.#stop.signal);
     this.#unsubscribe = [
       mirror.subscribe((change) => {
@@ -140,9 +140,9 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     }
   }
 
-  /** Handles another replica's upgrade request to `/internal/v1/relay`. */
-  handleRelay(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.#relay.handleUpgrade(request, socket, head);
+  /** Handles another replica's upgrade request to `/internal/v1/relay` from that address. */
+  handleRelay(request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void {
+    this.#relay.handleUpgrade(request, socket, head, address);
   }
 
   /** @throws AgentAway, CallFailed, or the signal's reason */

@@ -130,7 +130,7 @@ export class GatewayWorld implements AsyncDisposable {
       }),
     );
     http.on('upgrade', (request, socket, head) => {
-      if (request.url === '/internal/v1/relay') gateway.handleRelay(request, socket, head);
+      if (request.url === '/internal/v1/relay') gateway.handleRelay(request, socket, head, '127.0.0.1');
       else {
         const [, name = tenant] = /^\/([^/]+)\/agent\//.exec(request.url ?? '') ?? [];
         gateway.handleUpgrade(name, request, socket, head, '127.0.0.1');
