@@ -62,6 +62,8 @@ export class RelayServer implements AsyncDisposable {
     handleProtocols: (offered) => (offered.has(relaySubprotocol) ? relaySubprotocol : false),
   });
   #connections = new Set<RelayConnection>();
+  /** Those among them that serve a stream. */
+  #streaming = new Set<RelayConnection>();
   /** Those among them of strangers, until their request is proved. */
   #strangers = new Map<RelayConnection, () => void>();
   #places = new Places(limits.relay.strangers);
@@ -107,8 +109,14 @@ export class RelayServer implements AsyncDisposable {
         if (hasRoom) this.#leavePlace(connection);
         return hasRoom;
       },
+      mayStream: () => {
+        const hasRoom = this.#streaming.size < limits.relay.streams;
+        if (hasRoom) this.#streaming.add(connection);
+        return hasRoom;
+      },
       ended: () => {
         this.#leavePlace(connection);
+        this.#streaming.delete(connection);
         this.#connections.delete(connection);
       },
     });
@@ -128,6 +136,8 @@ interface ConnectionOwner {
   mayTake(frame: Frame): boolean;
   /** The request is of a replica of this cluster. Answers whether there is room to serve it. */
   proved(): boolean;
+  /** Answers whether there is room for a stream. */
+  mayStream(): boolean;
   ended(): void;
 }
 
@@ -259,7 +269,10 @@ class RelayConnection {
   #serve(session: ControlSession, request: RelayRequest): void {
     const { what } = request;
     if (what.kind === 'round_trips') return;
-    if (what.kind === 'stream')
+    if (what.kind === 'stream' && !this.#owner.mayStream()) {
+      const message = `Other replicas read ${limits.relay.streams} streams of agents of this one already: try again later`;
+      this.#send({ type: 'reset', code: 'too_many', message });
+    } else if (what.kind === 'stream')
       this.#streams.open(1, { credit: what.credit, duplex: what.duplex === true }, (incoming, signal) =>
         what.duplex === true ? session.duplex(what.params, incoming, signal) : session.stream(what.params, signal),
       );
