@@ -23,6 +23,7 @@ import type { z } from 'zod';
 
 type MessageOf<T extends ControlMessage['type']> = Extract<ControlMessage, { type: T }>;
 type StreamMessage = Extract<ControlMessage, { type: `stream.${string}` }>;
+type CallMessage = Extract<ControlMessage, { type: 'call' | 'call.cancel' }>;
 
 /** How a session ended. */
 export type AgentEnd =
@@ -95,7 +96,7 @@ export class AgentSession {
       () => this.#outbox.pump(),
     );
     this.#questions = new OpenCalls<AskParams>(
-      ({ id, params }) => this.#send({ type: 'ask', id, params }),
+      { call: ({ id, params }) => this.#send({ type: 'ask', id, params }), cancel: () => undefined },
       clock,
       'control plane',
     );
@@ -239,6 +240,10 @@ export class AgentSession {
       this.#serveStream(message);
       return;
     }
+    if (isOfCall(message)) {
+      this.#serveCall(message);
+      return;
+    }
     switch (message.type) {
       case 'snapshot.begin':
       case 'snapshot.part':
@@ -260,9 +265,6 @@ export class AgentSession {
         return;
       case 'settings':
         this.#options.host.configure(settingsOf(message));
-        return;
-      case 'call':
-        void this.#call(message);
         return;
       case 'answer':
         this.#questions.answered(message);
@@ -318,6 +320,11 @@ export class AgentSession {
       this.#send({ type: 'stream.reset', stream, code: 'away', message: 'The agent does not know the stream' });
   }
 
+  #serveCall(message: CallMessage): void {
+    if (message.type === 'call') void this.#call(message);
+    else this.#calls.get(message.id)?.abort(callerLeft);
+  }
+
   async #call({ id, params, timeout_ms: timeoutMs }: MessageOf<'call'>): Promise<void> {
     if (this.#calls.has(id)) return;
     const asked = asks(CallParams, 'method', params, 'agent');
@@ -334,9 +341,10 @@ export class AgentSession {
     const cancel = this.#options.clock.timer(timeoutMs, () => abort.abort(new CallError('timeout', 'Took too long')));
     try {
       const ok = await this.#options.host.call(asked.params, abort.signal);
-      this.#result(id, ok);
+      if (abort.signal.reason !== callerLeft) this.#result(id, ok);
     } catch (error) {
-      this.#send({ type: 'result', id, error: sendableError(abort.signal.aborted ? abort.signal.reason : error) });
+      const cause: unknown = abort.signal.aborted ? abort.signal.reason : error;
+      if (cause !== callerLeft) this.#send({ type: 'result', id, error: sendableError(cause) });
     } finally {
       cancel();
       this.#calls.delete(id);
@@ -408,6 +416,9 @@ export class AgentSession {
   }
 }
 
+/** Aborts a call that the control plane cancelled: nothing waits for its result. */
+const callerLeft = new CallError('cancelled', 'The caller left');
+
 function noControl(): CallError {
   return new CallError('away', 'The agent is not connected to the control plane');
 }
@@ -419,4 +430,8 @@ function updateOf(host: AgentHost): Pick<z.infer<typeof Hello>, 'update'> {
 
 function isOfStream(message: ControlMessage): message is StreamMessage {
   return message.type.startsWith('stream.');
+}
+
+function isOfCall(message: ControlMessage): message is CallMessage {
+  return message.type === 'call' || message.type === 'call.cancel';
 }

@@ -1,6 +1,6 @@
 /**
  * A call or a stream failed at the other end, or did not reach it. `message` is for the user. The codes of the protocol
- * itself are `away` (no connection), `timeout`, `too_many`, `too_large`, `unsupported` and `failed`.
+ * itself are `away` (no connection), `timeout`, `cancelled` (the caller left), `too_many`, `too_large`, `unsupported` and `failed`.
  */
 export class CallError extends Error {
   readonly code: string;

@@ -81,6 +81,8 @@ export class ControlSession {
   #reportsWaiting = 0;
   #heardAt: number;
   #window = { since: 0, messages: 0 };
+  /** Bytes of messages that came before the welcome. */
+  #openingBytes = 0;
   #cleanup: (() => void)[] = [];
   /** Messages of desired sets that are being sent, in order. */
   #desired: Iterator<ControlMessage>[] = [];
@@ -111,7 +113,14 @@ export class ControlSession {
       clock,
       { wake: () => this.#outbox.pump() },
     );
-    this.#calls = new OpenCalls<CallParams>((call) => this.#send({ type: 'call', ...call }), clock, 'server');
+    this.#calls = new OpenCalls<CallParams>(
+      {
+        call: (call) => this.#send({ type: 'call', ...call }),
+        cancel: (id) => this.#knows('calls.cancel') && this.#send({ type: 'call.cancel', id }),
+      },
+      clock,
+      'server',
+    );
     this.#cleanup.push(
       clock.timer(timing.handshakeMs, () => this.#state !== 'up' && this.close('Handshake took too long')),
     );
@@ -229,12 +238,21 @@ export class ControlSession {
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     if (this.#state !== 'up') throw away();
-    if (this.#greeting?.hello.capabilities.includes('streams.duplex') !== true)
+    if (!this.#knows('streams.duplex'))
       throw new CallError('unsupported', 'The agent of the server is of an earlier release: upgrade the agent');
     yield* this.#streams.open(params, outgoing, signal);
   }
 
+  #knows(capability: string): boolean {
+    return this.#greeting?.hello.capabilities.includes(capability) === true;
+  }
+
   #take(frame: Frame): void {
+    // Before it is parsed: the sender may be a stranger.
+    if (this.#state !== 'up' && (this.#openingBytes += frame.length) > bounds.openingBytes) {
+      this.close('Sent too much before the welcome');
+      return;
+    }
     const decoded = decodeAgentFrame(frame);
     switch (decoded.kind) {
       case 'data':

@@ -31,6 +31,8 @@ export const agentCapabilities: readonly string[] = [
   ...taskCapabilities,
   /** A stream may carry bytes to the agent, too: `duplex` of `stream.open`. */
   'streams.duplex',
+  /** `call.cancel` ends a call whose caller left. */
+  'calls.cancel',
   /** Services have several networks, ports, mounts, files, probes of each kind and all limits: `workload.ts`. */
   'services',
   /** Services have a working directory and a first process. */
@@ -528,6 +530,8 @@ const Call = z.object({
   /** {@link CallParams}. The agent answers a method that it does not know with the error `unsupported`. */
   params: z.looseObject({ method: z.string() }),
 });
+/** Control plane → agent: the caller left. The agent ends its work and sends no result. */
+const CallCancel = z.object({ type: z.literal('call.cancel'), id: z.int() });
 const Result = z.object({
   type: z.literal('result'),
   id: z.int(),
@@ -728,6 +732,7 @@ export const ControlMessage = z.discriminatedUnion('type', [
   ReportAck,
   BeatAck,
   Call,
+  CallCancel,
   Answer,
   StreamOpen,
   StreamCredit,

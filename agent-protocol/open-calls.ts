@@ -21,17 +21,24 @@ interface Waiting {
   fail: (error: CallError) => void;
 }
 
+/** How the calls of a session leave it. */
+export interface CallsOut<Params> {
+  call: (call: OpenCall<Params>) => void;
+  /** The caller of a call left before its result: the other side may end it. */
+  cancel: (id: number) => void;
+}
+
 /** The calls of one session to the other side that wait for their answer: at most `bounds.calls`, each with its deadline. */
 export class OpenCalls<Params> {
-  readonly #send: (call: OpenCall<Params>) => void;
+  readonly #out: CallsOut<Params>;
   readonly #clock: Clock;
   /** The other side, in the words of messages. */
   readonly #peer: string;
   readonly #waiting = new Map<number, Waiting>();
   #next = 1;
 
-  constructor(send: (call: OpenCall<Params>) => void, clock: Clock, peer: string) {
-    this.#send = send;
+  constructor(out: CallsOut<Params>, clock: Clock, peer: string) {
+    this.#out = out;
     this.#clock = clock;
     this.#peer = peer;
   }
@@ -47,7 +54,10 @@ export class OpenCalls<Params> {
     const cleanup: (() => void)[] = [() => this.#waiting.delete(id)];
     try {
       return await new Promise<unknown>((resolve, reject) => {
-        const abort = (): void => reject(signal.reason as Error); // all callers abort with an error
+        const abort = (): void => {
+          this.#out.cancel(id);
+          reject(signal.reason as Error); // all callers abort with an error
+        };
         signal.addEventListener('abort', abort, { once: true });
         cleanup.push(() => signal.removeEventListener('abort', abort));
         cleanup.push(
@@ -60,7 +70,7 @@ export class OpenCalls<Params> {
             error === undefined ? resolve(ok) : reject(new CallError(error.code, error.message)),
           fail: reject,
         });
-        this.#send({ id, timeout_ms: timeoutMs, params });
+        this.#out.call({ id, timeout_ms: timeoutMs, params });
       });
     } finally {
       for (const undo of cleanup) undo();

@@ -45,6 +45,8 @@ export const bounds = {
   snapshotItems: 20_000,
   /** Most frames that go before all others and wait for the socket, which are beats and their answers. */
   urgentFrames: 64,
+  /** Most bytes of messages from an agent before its welcome; a hello has at most 16 KiB. */
+  openingBytes: 64 * 1024,
   /** Most messages of an agent within one window of 10 s. Pings count, and so do frames that carry no granted byte. */
   messagesPer10s: 2000,
 } as const;

@@ -10,7 +10,7 @@ export interface UpgradeTargets {
   mirror: Pick<Mirror, 'key'>;
   gateway: {
     handleUpgrade(tenant: string, request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void;
-    handleRelay: Handle;
+    handleRelay(request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void;
   };
   /** The client that a request comes from. */
   addressOf: (request: IncomingMessage) => string;
@@ -23,7 +23,7 @@ export function createUpgrades({ mirror, gateway, addressOf, api }: UpgradeTarge
   return (request, socket, head) => {
     const [path = ''] = (request.url ?? '').split('?');
     if (path === '/internal/v1/relay') {
-      gateway.handleRelay(request, socket, head);
+      gateway.handleRelay(request, socket, head, addressOf(request));
       return;
     }
     const tenant = /^\/([^/]+)\/agent\/v1\/connect$/.exec(path)?.[1];

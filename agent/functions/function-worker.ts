@@ -261,7 +261,7 @@ export class FunctionWorker implements Worker {
     this.#refused = undefined;
     this.#served = wanted;
     this.#of = of;
-    functions.serve(of, this.#activator);
+    functions.serve(of, this.#activator, item.project_id);
   }
 
   #refuse(wanted: string, error: unknown): void {

@@ -10,8 +10,11 @@ import type { Call, Reply } from './call.ts';
 import { CallFault } from './call-fault.ts';
 import type { ExecutionLog, Position } from './execution-log.ts';
 
-/** Calls that users make through the control plane at a time: each one holds its answer in memory. */
-export const mostAsked = 8;
+/**
+ * Calls that users make through the control plane at a time, of all functions and of those of one project: each one holds its
+ * answer in memory, and takes one of the calls that the control plane can make to the agent.
+ */
+export const mostAsked = { onServer: 16, ofProject: 8 };
 
 /** A call by a schedule waits so long for its function to be served, as after a start of the machine. */
 export const arrivalMs = 60_000;
@@ -28,11 +31,11 @@ export interface ExecutionQuery {
 export class Functions {
   readonly #log: Pick<ExecutionLog, 'add' | 'read' | 'position'>;
   readonly #clock: Clock;
-  readonly #served = new Map<string, Activator>();
+  readonly #served = new Map<string, { activator: Activator; project: string }>();
   /** Who waits for a function to be served. */
   readonly #awaited = new Set<{ id: string; resolve: () => void }>();
-  /** Calls that users make through the control plane now. */
-  #asked = 0;
+  /** Calls that users make through the control plane now: the project of each. */
+  readonly #asked: string[] = [];
   /** Executions that have not ended, by the function that they are of. */
   readonly #running = new Map<string, Map<string, Execution>>();
 
@@ -41,13 +44,13 @@ export class Functions {
     this.#clock = deps.clock;
   }
 
-  serve(id: string, activator: Activator): void {
-    this.#served.set(id, activator);
+  serve(id: string, activator: Activator, project: string): void {
+    this.#served.set(id, { activator, project });
     for (const it of this.#awaited) if (it.id === id) it.resolve();
   }
 
   leave(id: string, activator: Activator): void {
-    if (this.#served.get(id) === activator) this.#served.delete(id);
+    if (this.#served.get(id)?.activator === activator) this.#served.delete(id);
   }
 
   /** Notes that an execution began or has ended. */
@@ -87,11 +90,11 @@ export class Functions {
     { function_id: id, request }: { function_id: string; request: FunctionRequest },
     signal: AbortSignal,
   ): Promise<FunctionAnswer> {
-    const activator = this.#served.get(id);
-    if (activator === undefined)
+    const served = this.#served.get(id);
+    if (served === undefined)
       throw new CallError('not_running', 'The function does not run on its server: start it, and wait until it runs');
-    if (this.#asked >= mostAsked)
-      throw new CallError('too_many', `${mostAsked} calls of functions go on already by the API: try again later`);
+    const { activator, project } = served;
+    this.#requireRoom(project);
     let answer: FunctionAnswer['answer'];
     const { 'content-length': _, ...headers } = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
@@ -106,9 +109,19 @@ export class Functions {
         answer = await collected(reply);
       },
     };
-    this.#asked += 1;
-    const execution = await recorded(activator, call, signal).finally(() => (this.#asked -= 1));
+    this.#asked.push(project);
+    const leave = (): unknown => this.#asked.splice(this.#asked.indexOf(project), 1);
+    const execution = await recorded(activator, call, signal).finally(leave);
     return { execution, ...(answer !== undefined && { answer }) };
+  }
+
+  /** @throws CallError `too_many` if no call of a function of that project may begin now */
+  #requireRoom(project: string): void {
+    const { onServer, ofProject } = mostAsked;
+    const isFull = this.#asked.length >= onServer;
+    if (!isFull && this.#asked.filter((it) => it === project).length < ofProject) return;
+    const many = isFull ? `${onServer} calls of functions` : `${ofProject} calls of functions of the project`;
+    throw new CallError('too_many', `${many} go on already on this server by the API: try again later`);
   }
 
   /** Calls a function as its schedule asks, once it is served. @throws RuntimeFailure `not_serving` if it is not in time */
@@ -124,7 +137,7 @@ export class Functions {
     const now = this.#clock.now().getTime();
     for (const [n, instant] of missed.entries()) this.record(id, missedAt(instant, new Date(now - missed.length + n)));
     await this.#arrival(id, signal);
-    const activator = this.#served.get(id);
+    const activator = this.#served.get(id)?.activator;
     if (activator === undefined) {
       this.record(id, missedAt(at, this.#clock.now()));
       throw new RuntimeFailure('not_serving', 'The function does not run on its server', { retryable: false });

@@ -72,6 +72,8 @@ export class WorkloadLog {
   #removedArrived: number | undefined;
   #pending: Entry[] = [];
   #pendingBytes = 0;
+  /** Lines that were to be written since the log was opened, and those of them that were written or dropped. */
+  #counts = { appended: 0, settled: 0 };
   #dropped = 0;
   #flushing: Promise<void> | undefined;
   #written = Promise.withResolvers<void>();
@@ -158,15 +160,17 @@ export class WorkloadLog {
       }
       this.#pending.push(entry);
       this.#pendingBytes += sizeOf(entry);
+      this.#counts.appended += 1;
     }
     this.#flushing ??= this.#flush().finally(() => {
       this.#flushing = undefined;
     });
   }
 
-  /** Resolves when all appended lines are on disk or were dropped. */
+  /** Resolves when all lines that were appended before the call are on disk or were dropped. */
   async flushed(): Promise<void> {
-    while (this.#pendingBytes > 0) await this.#written.promise;
+    const { appended } = this.#counts;
+    while (this.#counts.settled < appended) await this.#written.promise;
   }
 
   /** Resolves when what is being written now is on disk or was refused by it. */
@@ -357,7 +361,7 @@ export class WorkloadLog {
         const all = dropped === 0 ? entries : [this.#gap(dropped, entries), ...entries];
         await this.#exclusively(() => this.#write(all));
         this.#dropped -= dropped;
-        this.#taken(entries);
+        this.#settle(entries);
       } catch (error) {
         if (isFull(error) && (await this.#options.makeRoom())) {
           this.#pending.unshift(...entries);
@@ -369,7 +373,7 @@ export class WorkloadLog {
             'Cannot write the output of an instance: lines are dropped until the disk takes them',
           );
         this.#dropped += entries.length;
-        this.#taken(entries);
+        this.#settle(entries);
         if (this.#closing.signal.aborted) return;
         await wait(this.#options.clock, retryMs, this.#closing.signal).catch(() => undefined);
       }
@@ -385,8 +389,9 @@ export class WorkloadLog {
   }
 
   /** These entries were written or dropped, and do not wait any more. */
-  #taken(entries: readonly Entry[]): void {
+  #settle(entries: readonly Entry[]): void {
     for (const entry of entries) this.#pendingBytes -= sizeOf(entry);
+    this.#counts.settled += entries.length;
     this.nudge();
   }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
 import { pace, Paces } from './pace.ts';
 import type { Paced } from './pace.ts';
+import { Places } from './places.ts';
 
 /** Where a connection comes from. */
 export interface Sender {
@@ -53,36 +54,27 @@ interface Bounds {
 
 /** Places and handshakes of one class of senders, for all together and for each. */
 class Class {
-  readonly #bounds: Bounds;
+  readonly #places: Places;
   readonly #paceOfAll: () => Paced;
   readonly #paces: Paces;
-  readonly #taken = new Map<string, number>();
-  #places = 0;
 
   constructor(clock: Clock, bounds: Bounds) {
-    this.#bounds = bounds;
+    this.#places = new Places(bounds);
     this.#paceOfAll = pace(clock, bounds.perSecond);
     this.#paces = new Paces(clock, bounds.perSecondEach);
   }
 
   hasRoom(name: string): boolean {
-    return this.#places < this.#bounds.places && (this.#taken.get(name) ?? 0) < this.#bounds.placesEach;
+    return this.#places.hasRoom(name);
   }
 
   take(name: string): Place {
-    this.#places++;
-    this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1);
     return {
       begin: () => {
         const own = this.#paces.begin(name);
         return own.admitted ? this.#paceOfAll() : own;
       },
-      free: () => {
-        this.#places--;
-        const left = (this.#taken.get(name) ?? 0) - 1;
-        if (left > 0) this.#taken.set(name, left);
-        else this.#taken.delete(name);
-      },
+      free: this.#places.take(name),
     };
   }
 }

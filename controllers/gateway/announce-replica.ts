@@ -33,7 +33,13 @@ export async function announceReplica(
 
 async function announceOnce(store: Store, key: string, value: string, signal: AbortSignal): Promise<void> {
   const lease = await store.lease(limits.session.leaseMs);
-  await store.txn({ if: [], then: [{ put: key, value, lease: lease.id }] });
+  try {
+    await store.txn({ if: [], then: [{ put: key, value, lease: lease.id }] });
+  } catch (error) {
+    // The next try takes another one, and a lease that is not revoked goes on being renewed.
+    await lease.revoke().catch(() => undefined);
+    throw error;
+  }
   const over = AbortSignal.any([lease.lost, signal]);
   if (!over.aborted)
     await new Promise<void>((resolve) => over.addEventListener('abort', () => resolve(), { once: true }));

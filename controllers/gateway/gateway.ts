@@ -28,6 +28,7 @@ import { ControlKeys } from './control-keys.ts';
 import { limits } from './limits.ts';
 import { gatewayMetrics } from './metrics.ts';
 import { serverGauges } from './server-gauges.ts';
+import { serverOf } from './server-of.ts';
 import type { ConnectedServer } from './server-gauges.ts';
 import { AgentRoutes } from './agent-routes.ts';
 import { Paces } from './pace.ts';
@@ -116,7 +117,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
       dialReplica,
       local,
     });
-    this.#relay = new RelayServer({ clock, log, clusterKey, local });
+    this.#relay = new RelayServer({ clock, log, clusterKey, url: replica.url, local });
     this.#announcing = announceReplica(store, clock, log, replica, this.#stop.signal);
     this.#unsubscribe = [
       mirror.subscribe((change) => {
@@ -139,9 +140,9 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     }
   }
 
-  /** Handles another replica's upgrade request to `/internal/v1/relay`. */
-  handleRelay(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.#relay.handleUpgrade(request, socket, head);
+  /** Handles another replica's upgrade request to `/internal/v1/relay` from that address. */
+  handleRelay(request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void {
+    this.#relay.handleUpgrade(request, socket, head, address);
   }
 
   /** @throws AgentAway, CallFailed, or the signal's reason */
@@ -332,17 +333,12 @@ export class Gateway implements AsyncDisposable, SessionOwner {
       for (const [key, session] of this.#sessions) if (key.startsWith(keyOf(tenant, ''))) yield session;
       return;
     }
-    const isOnServer = ['assignment', 'deployment', 'application', 'run', 'volume'].includes(kind);
-    const servers = kind === 'server' ? [id] : isOnServer ? [serverOf(before), serverOf(after)] : [];
+    const servers = kind === 'server' ? [id] : [serverOf(before), serverOf(after)];
     for (const server of new Set(servers)) {
       const session = server === undefined ? undefined : this.#sessions.get(keyOf(tenant, server));
       if (session !== undefined) yield session;
     }
   }
-}
-
-function serverOf(it: ObjectChange['before']): string | undefined {
-  return it !== undefined && 'server_id' in it.desired ? it.desired.server_id : undefined;
 }
 
 function keyOf(tenant: string, server: string): string {

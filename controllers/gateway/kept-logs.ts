@@ -2,6 +2,7 @@ import type { LogsToKeep } from '../../agent-protocol/logs.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { serverOf } from './server-of.ts';
 
 /** Workloads per message. */
 const batch = 1000;
@@ -63,9 +64,7 @@ export class KeptLogs {
     const { view, server, send } = this.#options;
     const known = kind === 'deployment' ? 'application' : kind;
     if (!isWorkloadKind(known)) return;
-    const it = view.get(known, id);
-    const isHere = it !== undefined && 'server_id' in it.desired && it.desired.server_id === server;
-    const kept = isHere ? this.#keptOf(id) : undefined;
+    const kept = serverOf(view.get(known, id)) === server ? this.#keptOf(id) : undefined;
     if (this.#sent.has(id) === (kept !== undefined) && this.#sent.get(id) === kept?.builds_since) return;
     send({ whole: false, more: false, workloads: { [id]: kept === undefined ? null : this.#note(id, kept) } });
     if (kept === undefined) this.#sent.delete(id);

@@ -80,6 +80,15 @@ export const limits = {
     jitterMs: 200,
     /** Relayed calls and streams that this replica serves for others. */
     connections: 1000,
+    /** Most of these that are streams, so that calls find a place. */
+    streams: 900,
+    /**
+     * Places of connections that neither showed a pass nor proved their request yet, for all together and for each
+     * address: those of replicas of earlier releases, and of strangers.
+     */
+    strangers: { places: 400, placesEach: 100 },
+    /** Largest difference between the clocks of two replicas with which a pass is good. */
+    passMs: 5 * 60_000,
   },
   drain: {
     /** Agents come back spread over this time per agent, so that they do not all come at once. */

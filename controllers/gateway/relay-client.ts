@@ -12,7 +12,7 @@ import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
 import type { Clock } from '../../time/clock.ts';
 import { limits } from './limits.ts';
-import { FromHolder, relayProof, relaySubprotocol, RoundTrips } from './relay-messages.ts';
+import { FromHolder, relayPass, relayPassHeader, relayProof, relaySubprotocol, RoundTrips } from './relay-messages.ts';
 import type { RelayRequest, ToHolder } from './relay-messages.ts';
 
 /** Connects to the replica of that address; replaces TCP and TLS. */
@@ -90,16 +90,17 @@ class RelayLink implements AsyncDisposable {
   constructor(target: RelayTarget, signal: AbortSignal) {
     this.#target = target;
     this.#signal = signal;
-    const { dial } = target;
+    const { dial, clusterKey, clock } = target;
     const url = new URL('/internal/v1/relay', target.url);
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(url, relaySubprotocol, {
       perMessageDeflate: false,
       maxPayload: maxFrameBytes,
       handshakeTimeout: limits.relay.connectMs,
+      headers: { [relayPassHeader]: relayPass(clusterKey, target.url, clock.now()) },
       ...(dial !== undefined && { createConnection: () => dial(target.url) }),
     });
-    this.#wire = socketWire(socket, target.clock, () => this);
+    this.#wire = socketWire(socket, clock, () => this);
     this.#outbox = new Outbox(this.#wire, {
       nextFrame: () => this.#streams.next(),
       overflow: () => this.#fail(unreachable(new Error('The other replica reads too slowly'))),

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
+import { limits } from './limits.ts';
 
 /**
  * The messages by which a replica reaches an agent that another replica holds: one connection per call or stream.
@@ -16,6 +17,9 @@ import { CallParams, StreamParams } from '../../agent-protocol/messages.ts';
  * B answers a request of a later release, which it cannot pass on, with the error `unsupported`.
  */
 export const relaySubprotocol = 'setpoint-relay.v1';
+
+/** Header of the connection request that holds the pass, see {@link relayPass}. */
+export const relayPassHeader = 'x-setpoint-relay-pass';
 
 /** Most servers that one request for round trips names. */
 export const maxAskedServers = 1000;
@@ -78,6 +82,32 @@ export function relayProof(clusterKey: Uint8Array, nonce: string, request: strin
 }
 
 export function isRelayProof(clusterKey: Uint8Array, nonce: string, request: string, proof: string): boolean {
-  const [given, wanted] = [Buffer.from(proof), Buffer.from(relayProof(clusterKey, nonce, request))];
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
+  return isSame(proof, relayProof(clusterKey, nonce, request));
+}
+
+/**
+ * Pass for a connection to the replica of that address that begins now: the time in milliseconds since 1970, and a code over
+ * it by the key of the cluster. A pass grants no access: with it the other replica keeps a place when strangers take all
+ * others.
+ */
+export function relayPass(clusterKey: Uint8Array, url: string, now: Date): string {
+  const at = now.getTime();
+  return `${at}.${passCode(clusterKey, url, at)}`;
+}
+
+/** True if a replica of this cluster made the pass for that address within the last 5 minutes. Never throws. */
+export function isRelayPass(clusterKey: Uint8Array, url: string, pass: string, now: Date): boolean {
+  const [, at, code] = /^(\d{1,15})\.([A-Za-z0-9_-]{43})$/.exec(pass) ?? [];
+  if (at === undefined || code === undefined) return false;
+  if (Math.abs(now.getTime() - Number(at)) > limits.relay.passMs) return false;
+  return isSame(code, passCode(clusterKey, url, Number(at)));
+}
+
+function passCode(clusterKey: Uint8Array, url: string, at: number): string {
+  return createHmac('sha256', clusterKey).update(`setpoint-relay-pass.v1\0${url}\0${at}`).digest('base64url');
+}
+
+function isSame(given: string, wanted: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(wanted)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }

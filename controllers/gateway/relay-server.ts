@@ -16,8 +16,18 @@ import { socketWire } from '../../agent-protocol/socket-wire.ts';
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import type { Frame, Wire } from '../../agent-protocol/wire.ts';
 import type { Clock } from '../../time/clock.ts';
+import { ByteBudget } from './byte-budget.ts';
 import { limits } from './limits.ts';
-import { isRelayProof, LaterRequest, RelayRequest, relaySubprotocol, ToHolder } from './relay-messages.ts';
+import { Places } from './places.ts';
+import {
+  isRelayPass,
+  isRelayProof,
+  LaterRequest,
+  relayPassHeader,
+  RelayRequest,
+  relaySubprotocol,
+  ToHolder,
+} from './relay-messages.ts';
 import type { FromHolder } from './relay-messages.ts';
 import { refuseUpgrade } from './upgrade.ts';
 
@@ -34,6 +44,8 @@ export interface RelayServerOptions {
   clock: Clock;
   log: Logger;
   clusterKey: Uint8Array;
+  /** The address of this replica, by which others reach it. */
+  url: string;
   local: LocalSessions;
 }
 
@@ -50,27 +62,83 @@ export class RelayServer implements AsyncDisposable {
     handleProtocols: (offered) => (offered.has(relaySubprotocol) ? relaySubprotocol : false),
   });
   #connections = new Set<RelayConnection>();
+  /** Those among them that serve a stream. */
+  #streaming = new Set<RelayConnection>();
+  /** Those among them of strangers, until their request is proved. */
+  #strangers = new Map<RelayConnection, () => void>();
+  #places = new Places(limits.relay.strangers);
+  /** Of what strangers send. */
+  #budget: ByteBudget;
 
   constructor(options: RelayServerOptions) {
     this.#options = options;
+    this.#budget = new ByteBudget(options.clock);
   }
 
-  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (this.#connections.size >= limits.relay.connections) refuseUpgrade(socket, 503, 'Too many relayed requests');
-    else this.#sockets.handleUpgrade(request, socket, head, (it) => this.#accept(it));
+  /** Handles an upgrade request from that address. */
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address: string): void {
+    const isStranger = !this.#hasPass(request);
+    if (isStranger ? this.#places.hasRoom(address) : this.#hasRoom())
+      this.#sockets.handleUpgrade(request, socket, head, (it) => this.#accept(it, isStranger ? address : undefined));
+    else refuseUpgrade(socket, 503, 'Too many relayed requests');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const connection of this.#connections) connection.close('Control plane stops');
   }
 
-  #accept(socket: WebSocket): void {
-    const wire = socketWire(socket, this.#options.clock, () => connection);
-    const connection: RelayConnection = new RelayConnection(wire, this.#options, () =>
-      this.#connections.delete(connection),
-    );
-    this.#connections.add(connection);
+  #hasPass({ headers }: IncomingMessage): boolean {
+    const { clusterKey, url, clock } = this.#options;
+    const pass = headers[relayPassHeader];
+    return typeof pass === 'string' && isRelayPass(clusterKey, url, pass, clock.now());
   }
+
+  /** Whether there is a place among those that showed a pass or proved their request. */
+  #hasRoom(): boolean {
+    return this.#connections.size - this.#strangers.size < limits.relay.connections;
+  }
+
+  /** `stranger`: the address of a connection without a pass. */
+  #accept(socket: WebSocket, stranger: string | undefined): void {
+    const wire = socketWire(socket, this.#options.clock, () => connection);
+    const connection: RelayConnection = new RelayConnection(wire, this.#options, {
+      mayTake: (frame) => !this.#strangers.has(connection) || this.#budget.take(frame) === 0,
+      proved: () => {
+        if (!this.#strangers.has(connection)) return true;
+        const hasRoom = this.#hasRoom();
+        if (hasRoom) this.#leavePlace(connection);
+        return hasRoom;
+      },
+      mayStream: () => {
+        const hasRoom = this.#streaming.size < limits.relay.streams;
+        if (hasRoom) this.#streaming.add(connection);
+        return hasRoom;
+      },
+      ended: () => {
+        this.#leavePlace(connection);
+        this.#streaming.delete(connection);
+        this.#connections.delete(connection);
+      },
+    });
+    this.#connections.add(connection);
+    if (stranger !== undefined) this.#strangers.set(connection, this.#places.take(stranger));
+  }
+
+  #leavePlace(connection: RelayConnection): void {
+    this.#strangers.get(connection)?.();
+    this.#strangers.delete(connection);
+  }
+}
+
+/** What the server of a connection decides about it. */
+interface ConnectionOwner {
+  /** Whether the frame may be parsed: strangers together send no more than one agent may. */
+  mayTake(frame: Frame): boolean;
+  /** The request is of a replica of this cluster. Answers whether there is room to serve it. */
+  proved(): boolean;
+  /** Answers whether there is room for a stream. */
+  mayStream(): boolean;
+  ended(): void;
 }
 
 /** One request of another replica. The stream has the id 1. States: challenged → serving → closed. */
@@ -82,18 +150,20 @@ class RelayConnection {
   #stop = new AbortController();
   #outbox: Outbox;
   #streams: ServedStreams;
+  #owner: ConnectionOwner;
   #ended: () => void;
 
-  constructor(wire: Wire, options: RelayServerOptions, ended: () => void) {
+  constructor(wire: Wire, options: RelayServerOptions, owner: ConnectionOwner) {
     this.#wire = wire;
     this.#options = options;
+    this.#owner = owner;
     const deadline = options.clock.timer(
       limits.relay.connectMs,
       () => this.#isServing || this.close('No request came'),
     );
     this.#ended = () => {
       deadline();
-      ended();
+      owner.ended();
     };
     this.#outbox = new Outbox(wire, {
       nextFrame: () => this.#streams.next(),
@@ -113,6 +183,10 @@ class RelayConnection {
   }
 
   receive(frame: Frame): void {
+    if (!this.#owner.mayTake(frame)) {
+      this.close('Strangers send too much');
+      return;
+    }
     const message = typeof frame === 'string' ? parse(ToHolder, frame) : undefined;
     if (typeof frame !== 'string') this.#data(frame);
     else if (message === undefined) this.close('Not of the protocol', closeCodes.protocol);
@@ -163,6 +237,10 @@ class RelayConnection {
       this.close('Not of this cluster');
       return;
     }
+    if (!this.#owner.proved()) {
+      this.close('Too many relayed requests');
+      return;
+    }
     this.#isServing = true;
     const known = parse(RelayRequest, text);
     const later = known === undefined ? parse(LaterRequest, text) : undefined;
@@ -191,7 +269,10 @@ class RelayConnection {
   #serve(session: ControlSession, request: RelayRequest): void {
     const { what } = request;
     if (what.kind === 'round_trips') return;
-    if (what.kind === 'stream')
+    if (what.kind === 'stream' && !this.#owner.mayStream()) {
+      const message = `Other replicas read ${limits.relay.streams} streams of agents of this one already: try again later`;
+      this.#send({ type: 'reset', code: 'too_many', message });
+    } else if (what.kind === 'stream')
       this.#streams.open(1, { credit: what.credit, duplex: what.duplex === true }, (incoming, signal) =>
         what.duplex === true ? session.duplex(what.params, incoming, signal) : session.stream(what.params, signal),
       );

@@ -4,6 +4,7 @@ import type { Load } from '../../agent-protocol/messages.ts';
 import type { InstanceValue, WorkloadLoad } from '../../agent-protocol/metrics.ts';
 import { assignment } from '../../store/kinds/assignment.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { serverOf } from './server-of.ts';
 
 /** A server whose agent is connected to this replica. */
 export interface ConnectedServer {
@@ -106,7 +107,7 @@ function* workloadsOf({ tenant, id, load, view }: ConnectedServer): Generator<re
   for (const one of load?.workloads ?? [])
     for (const kind of assignment.desired.shape.workload_kind.options) {
       const it = view.get(kind, one.workload_id);
-      if (it !== undefined && (it.meta.id === id || ('server_id' in it.desired && it.desired.server_id === id)))
+      if (it !== undefined && (it.meta.id === id || serverOf(it) === id))
         yield [{ tenant, server: id, kind, workload: one.workload_id, name: it.desired.name }, one];
     }
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { WireReport } from '../../agent-protocol/assignment.ts';
 import type { Clock } from '../../time/clock.ts';
+import { unavailable } from '../../store/errors.ts';
 import type { KindName } from '../../store/kinds/kinds.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -24,8 +25,6 @@ export interface SessionEventsOptions {
 export class SessionEvents implements AsyncDisposable {
   #options: SessionEventsOptions;
   #recorder: EventRecorder | undefined;
-  /** The recorder reads them at each write, since the session's epoch may change. */
-  #guards: Guard[] = [];
 
   constructor(options: SessionEventsOptions) {
     this.#options = options;
@@ -44,9 +43,7 @@ export class SessionEvents implements AsyncDisposable {
 
   record(kind: KindName, id: string, event: EventInput): void {
     const of = this.#options.view.get(kind, id);
-    const fence = this.#options.fence();
-    if (of === undefined || fence === undefined) return;
-    this.#guards.splice(0, this.#guards.length, fence);
+    if (of === undefined || this.#options.fence() === undefined) return;
     this.#recorder ??= this.#makeRecorder();
     this.#recorder.record(of, event);
   }
@@ -55,9 +52,16 @@ export class SessionEvents implements AsyncDisposable {
     await this.#recorder?.[Symbol.asyncDispose]();
   }
 
+  /** The fence of the session's present epoch. @throws Unavailable while the live key is being taken again */
+  #fence(): Guard {
+    const fence = this.#options.fence();
+    if (fence === undefined) throw unavailable('the session does not hold the live key of its server');
+    return fence;
+  }
+
   #makeRecorder(): EventRecorder {
     const { store, mirror, clock, log } = this.#options;
-    const guards = this.#guards;
+    const guards = (): readonly Guard[] => [this.#fence()];
     return new EventRecorder({ store, mirror, clock, log, guards, onDropped: () => {}, onWritten: () => {} });
   }
 }

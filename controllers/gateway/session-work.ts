@@ -203,11 +203,11 @@ export class SessionWork {
     this.#cancelCensus?.();
   }
 
-  /** Stops the feed and releases the server. `lost`: see `LiveHold.release`. */
+  /** Stops the feed, writes the last events, and releases the server. `lost`: see `LiveHold.release`. */
   async close(lost?: string): Promise<void> {
     this.#feed.stop();
+    await this.#events[Symbol.asyncDispose](); // under the live key, which it holds until it is released
     await this.#options.hold.release(lost);
-    await this.#events[Symbol.asyncDispose]();
   }
 
   /** Runs before the reports are stored, so that the set does not wait for the store. */

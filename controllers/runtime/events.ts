@@ -16,8 +16,8 @@ export interface EventDeps {
   mirror: Mirror;
   clock: Clock;
   log: Logger;
-  /** Guards of every write: the fence of the term. */
-  guards: readonly Guard[];
+  /** Asked for the guards of each write: the fence of the term. @throws Unavailable while there is none for now */
+  guards: () => readonly Guard[];
   onDropped: () => void;
   onWritten: () => void;
 }
@@ -162,7 +162,7 @@ export class EventRecorder implements AsyncDisposable {
         current === undefined ? { key, is: 'absent' } : { key, is: 'at', revision: current.revision };
       const ring = events.reduce((all, event) => appendEvent(all, event, event.at), readEvents(current?.value));
       const result = await store.txn({
-        if: [...guards, { key: keys.desired(tenant, kind, id), is: 'present' }, before],
+        if: [...guards(), { key: keys.desired(tenant, kind, id), is: 'present' }, before],
         then: [{ put: key, value: writeEvents([...ring]) }],
       });
       if (result.committed) {

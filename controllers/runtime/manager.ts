@@ -100,7 +100,7 @@ export function startControllers(options: ControllersOptions): Controllers {
       mirror,
       clock,
       log,
-      guards: [term.fence],
+      guards: () => [term.fence],
       onDropped: () => metrics.droppedEvent(),
       onWritten: () => metrics.wrote('events', 'event'),
     });

@@ -226,6 +226,7 @@ const features: Readonly<Record<(typeof agentCapabilities)[number], string>> = {
   'tasks.import': 'import dumps into databases',
   'registry.access': 'log in to registries',
   'streams.duplex': 'open terminals',
+  'calls.cancel': 'end calls whose callers left',
   'streams.tunnel': 'lead connections to databases',
   services: 'run instances with mounts or several ports',
   'services.process': 'run instances with a working directory or a first process of their own',

@@ -102,6 +102,27 @@ describe('the handshake', () => {
     expect(ends.host.ends[0]).toMatch(reason);
   });
 
+  const unknown = (bytes: number): string => JSON.stringify({ type: 'of.tomorrow', text: 'x'.repeat(bytes) });
+
+  it.each([
+    ['in one message', [unknown(bounds.openingBytes)]],
+    ['in many', Array.from({ length: 8 }, () => unknown(bounds.openingBytes / 8))],
+  ])('takes no more bytes than a handshake has: %s', async (_, frames) => {
+    const ends = protocolEnds(new FakeClock());
+    ends.pair.fault = () => 'hold';
+    for (const frame of frames) ends.control.receive(frame);
+    await settle();
+    expect(ends.host.ends).toEqual(['Sent too much before the welcome']);
+    expect(ends.pair.control.messages).toHaveLength(frames.length - 1); // answers to those that it took
+  });
+
+  it('bounds nothing of what comes after the welcome by that', async () => {
+    const { control, host } = await up();
+    for (let n = 0; n < 3; n++) control.receive(unknown(bounds.openingBytes));
+    await settle();
+    expect(host.ends).toEqual([]);
+  });
+
   it('does not wait for ever on either side', async () => {
     const clock = new FakeClock();
     const ends = protocolEnds(clock);
@@ -593,6 +614,44 @@ describe('calls', () => {
     const outcome = expect(control.call({ method: 'ping' }, 5000, stop.signal)).rejects.toThrow('enough');
     stop.abort(new Error('enough'));
     await outcome;
+  });
+
+  it('whose caller left end at the agent, which sends no answer to them', async () => {
+    const { control, backend, pair } = await up({ capabilities: ['calls.cancel'] });
+    const aborted = Promise.withResolvers<unknown>();
+    backend.onCall = (_, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          aborted.resolve(signal.reason);
+          reject(signal.reason as Error);
+        });
+      });
+    const stop = new AbortController();
+    const outcome = expect(control.call({ method: 'ping' }, 60_000, stop.signal)).rejects.toThrow('enough');
+    await settle(30);
+    stop.abort(new Error('enough'));
+    await outcome;
+    await settle(30);
+    await expect(aborted.promise).resolves.toMatchObject({ code: 'cancelled' });
+    expect(pair.control.messages.filter(({ type }) => type === 'call.cancel')).toEqual([
+      { type: 'call.cancel', id: 1 },
+    ]);
+    expect(pair.agent.messages.filter(({ type }) => type === 'result')).toEqual([]);
+  });
+
+  it('are cancelled only at an agent that knows how, and only while they go on', async () => {
+    const { control, backend, pair } = await up();
+    const other = await up({ capabilities: ['calls.cancel'] });
+    backend.onCall = () => new Promise(() => undefined);
+    const stop = new AbortController();
+    const outcome = expect(control.call({ method: 'ping' }, 5000, stop.signal)).rejects.toThrow('enough');
+    await other.control.call({ method: 'ping' }, 5000, stop.signal);
+    await settle(30);
+    stop.abort(new Error('enough'));
+    await outcome;
+    await settle(30);
+    for (const it of [pair, other.pair])
+      expect(it.control.messages.map(({ type }) => type)).not.toContain('call.cancel');
   });
 
   it('are bounded in number on both sides', async () => {

@@ -20,7 +20,7 @@ import { beginEra, presentHistory } from '../../controllers/gateway/history.ts';
 import { keys } from '../../store/keys.ts';
 import { systemClock } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
-import type { DesiredOf } from '../../store/kinds/kinds.ts';
+import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import { kinds } from '../../store/kinds/kinds.ts';
 import { startMirror } from '../../store/store-mirror.ts';
 import type { Mirror } from '../../store/mirror.ts';
@@ -130,7 +130,7 @@ export class GatewayWorld implements AsyncDisposable {
       }),
     );
     http.on('upgrade', (request, socket, head) => {
-      if (request.url === '/internal/v1/relay') gateway.handleRelay(request, socket, head);
+      if (request.url === '/internal/v1/relay') gateway.handleRelay(request, socket, head, '127.0.0.1');
       else {
         const [, name = tenant] = /^\/([^/]+)\/agent\//.exec(request.url ?? '') ?? [];
         gateway.handleUpgrade(name, request, socket, head, '127.0.0.1');
@@ -180,11 +180,7 @@ export class GatewayWorld implements AsyncDisposable {
     return { id, token };
   }
 
-  async create<K extends 'server' | 'assignment' | 'application' | 'deployment' | 'volume'>(
-    kind: K,
-    id: string,
-    desired: object,
-  ): Promise<Resource<K>> {
+  async create<K extends KindName>(kind: K, id: string, desired: object): Promise<Resource<K>> {
     const unit = this.repo.begin();
     const it = unit.create(kind, id, kinds[kind].desired.parse(desired) as DesiredOf<K>);
     await commit(unit);

@@ -24,9 +24,12 @@ export interface RecordingEngine extends AsyncDisposable {
   requests: readonly Recorded[];
 }
 
-/** `answer` returns `undefined` for a request that it does not know: the engine answers 404. */
+/**
+ * `answer` returns `undefined` for a request that it does not know: the engine answers 404. One that is `kept waiting` gets
+ * no answer.
+ */
 export async function recordingEngine(
-  answer: (request: Recorded) => Answer | 'hang up' | undefined,
+  answer: (request: Recorded) => Answer | 'hang up' | 'kept waiting' | undefined,
 ): Promise<RecordingEngine> {
   const folder = await mkdtemp(join(tmpdir(), 'setpoint-recording-engine-'));
   const socketPath = join(folder, 'engine.sock');
@@ -41,6 +44,7 @@ export async function recordingEngine(
       const request = { method: incoming.method ?? '', path, body: body === '' ? undefined : JSON.parse(body) };
       requests.push(request);
       const given = answer(request) ?? { status: 404, body: { message: 'not found' } };
+      if (given === 'kept waiting') return;
       if (given === 'hang up') incoming.socket.destroy();
       else outgoing.writeHead(given.status).end(given.body === undefined ? '' : JSON.stringify(given.body));
     });

@@ -3,14 +3,12 @@ import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '../../../time/clock.ts';
 import { RuntimeFailure } from '../runtime.ts';
-import { EngineError, Transport, type EngineRequest } from './transport.ts';
+import { EngineError, shortMs, Transport, type EngineRequest } from './transport.ts';
 
 /** API version of engine 20.10. */
 const oldest = [1, 41] as const;
 /** API version of engine 25; engines up to 29 still support it. */
 const newest = [1, 44] as const;
-/** Deadline of calls that only read or make a small change. */
-const shortMs = 30_000;
 
 export interface EngineCall {
   method: EngineRequest['method'];

@@ -5,6 +5,9 @@ import type { Clock } from '../../../time/clock.ts';
 import { Agent, request } from '../../../agent-protocol/node-http.ts';
 import { RuntimeFailure } from '../runtime.ts';
 
+/** Deadline of calls that only read or make a small change. */
+export const shortMs = 30_000;
+
 /** Longest answer of the engine that is read into memory. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 
@@ -46,6 +49,11 @@ export class Transport {
   readonly #socketPath: string;
   readonly #clock: Clock;
   readonly #calls = new Agent({ keepAlive: true, maxSockets: 64 });
+  /**
+   * For calls with a deadline above {@link shortMs}, such as the end of an instance, which the engine answers only once it
+   * has ended: at most one for each instance. No call with a short deadline waits behind them for a socket.
+   */
+  readonly #longCalls = new Agent({ keepAlive: true });
   readonly #streams = new Agent({ keepAlive: false });
 
   constructor(socketPath: string, clock: Clock) {
@@ -60,7 +68,8 @@ export class Transport {
    */
   async call(what: EngineRequest, signal: AbortSignal): Promise<unknown> {
     using limit = this.#deadline(what, signal);
-    const answer = await this.#send(what, this.#calls, limit.signal);
+    const agent = what.timeoutMs > shortMs ? this.#longCalls : this.#calls;
+    const answer = await this.#send(what, agent, limit.signal);
     const text = await readText(this.#read(answer, limit.signal));
     return text === '' ? undefined : JSON.parse(text);
   }
@@ -118,6 +127,7 @@ export class Transport {
 
   close(): void {
     this.#calls.destroy();
+    this.#longCalls.destroy();
     this.#streams.destroy();
   }
 

@@ -64,7 +64,7 @@ describe('functions of a server', () => {
       },
       signal,
     );
-    functions.serve('one', activator);
+    functions.serve('one', activator, 'a project');
     expect(await fired).toMatchObject({ status: 'succeeded' });
     expect(ended.map(({ status, scheduled_at }) => [status, scheduled_at])).toEqual([['succeeded', at]]);
     activator.abandon();
@@ -93,9 +93,15 @@ describe('functions of a server', () => {
       },
       signal,
     );
-    functions.serve('one', activator);
-    const waiting = Array.from({ length: mostAsked }, () => functions.ask({ function_id: 'one', request }, signal));
-    await expect(functions.ask({ function_id: 'one', request }, signal)).rejects.toMatchObject({ code: 'too_many' });
+    functions.serve('one', activator, 'a project');
+    functions.serve('other', activator, 'a project');
+    functions.serve('apart', activator, 'another project');
+    functions.serve('third', activator, 'a third project');
+    const ask = (id: string) => functions.ask({ function_id: id, request }, signal);
+    const waiting = Array.from({ length: mostAsked.ofProject }, () => ask('one'));
+    for (const id of ['one', 'other']) await expect(ask(id)).rejects.toMatchObject({ code: 'too_many' });
+    for (let n = mostAsked.ofProject; n < mostAsked.onServer; n++) waiting.push(ask('apart'));
+    await expect(ask('third')).rejects.toMatchObject({ code: 'too_many' });
     activator.abandon();
     const answers = await Promise.all(waiting);
     expect(answers.map(({ execution }) => execution.error?.code)).toEqual(answers.map(() => 'not_running'));

@@ -9,6 +9,7 @@ import { containerSpec } from '../../../agent/service/container-spec.ts';
 import type { ServiceItem } from '../../../agent/service/memory.ts';
 import { testBuilds } from '../../harness/docker.ts';
 import { recordingEngine } from '../../harness/recording-engine.ts';
+import { until } from '../../harness/until.ts';
 import { network, service } from '../agent-world.ts';
 
 const signal = (): AbortSignal => AbortSignal.timeout(10_000);
@@ -433,4 +434,21 @@ test.each([
     },
   );
   expect(steps).toEqual([update]);
+});
+
+test('the engine is asked at once while it ends and removes instances that take their time', async () => {
+  const isSlow = (path: string): boolean => path.includes('/stop?') || path.startsWith('/containers/b');
+  await using engine = await recordingEngine(({ path }) => (isSlow(path) ? 'kept waiting' : { status: 200, body: [] }));
+  const { socketPath } = engine;
+  using runtime = dockerRuntime({ socketPath, clock: systemClock, containers: limits, builds: testBuilds });
+  const leave = new AbortController();
+  const slow = Array.from({ length: 70 }, (_, n) => [
+    runtime.stop(`a${n}`, 3600, leave.signal),
+    runtime.remove(`b${n}`, leave.signal),
+  ]).flat();
+  const ended = Promise.allSettled(slow);
+  await until('all are asked for', async () => engine.requests.filter(({ path }) => isSlow(path)).length === 140);
+  expect(await runtime.list('server-1', signal())).toEqual([]);
+  leave.abort(new Error('The test is over'));
+  await ended;
 });

@@ -29,7 +29,7 @@ async function deploy(server: string, application: string, queuedAt: string): Pr
   return id;
 }
 
-async function forget(kind: 'deployment' | 'application', id: string): Promise<void> {
+async function forget(kind: 'deployment' | 'application' | 'backup', id: string): Promise<void> {
   const unit = world.repo.begin();
   unit.requestDelete((await world.repo.get(kind, id))!);
   await commit(unit);
@@ -89,6 +89,61 @@ it('an agent hears of each workload of its server, and since when the history of
     [server.id]: undefined,
   });
   expect(keptLogs).toHaveLength(4);
+  agent.session.goodbye('The test is over');
+  await agent.ended;
+});
+
+it('an agent hears of what is made after the set came, of each kind that has a log, and it is gone only with its object', async () => {
+  const server = await world.server();
+  const agent = rawAgent(replica.url, {
+    server: server.id,
+    key: agentKey(),
+    token: server.token,
+    capabilities: agentCapabilities,
+  });
+  const { keptLogs, stored } = agent.backend;
+  await until('the set came', async () => stored.length > 0);
+  const place = { environment_id: randomUUID(), server_id: server.id };
+  const all = {
+    application: desiredState('application', { server_id: server.id }),
+    database: desiredState('database', { server_id: server.id }),
+    volume: desiredState('volume', { server_id: server.id }),
+    run: desiredState('run', { server_id: server.id }),
+    function: desiredState('function', { server_id: server.id }),
+    backup: desiredState('backup', { place }),
+    restore: desiredState('restore', { place }),
+    wal_archive: desiredState('wal_archive', { place }),
+  } as const;
+  const ids = new Map<string, string>();
+  for (const kind of [
+    'application',
+    'database',
+    'volume',
+    'run',
+    'function',
+    'backup',
+    'restore',
+    'wal_archive',
+  ] as const) {
+    const id = randomUUID();
+    await world.create(kind, id, all[kind]);
+    ids.set(kind, id);
+  }
+  const elsewhere = randomUUID();
+  await world.create('backup', elsewhere, desiredState('backup'));
+  const backup = (await world.repo.get('backup', ids.get('backup')!))!;
+  const observed = { phase: 'running' as const, observedGeneration: 1, conditions: [] };
+  await world.repo.observe<'backup'>(backup, observed, []);
+  await forget('application', ids.get('application')!);
+  await until('the last change is heard of', async () => heard(keptLogs)[ids.get('application')!] === null);
+  const present = [...ids].filter(([kind]) => kind !== 'application');
+  expect(keptLogs.slice(1).map(({ workloads }) => workloads)).toEqual([
+    { [ids.get('application')!]: {} },
+    ...present.map(([, id]) => ({ [id]: {} })),
+    { [ids.get('application')!]: null },
+  ]);
+  await forget('backup', ids.get('backup')!);
+  await until('the backup is gone', async () => heard(keptLogs)[ids.get('backup')!] === null);
   agent.session.goodbye('The test is over');
   await agent.ended;
 });

@@ -174,7 +174,7 @@ const garbage: readonly [string, Uint8Array | string, string][] = [
   ['another hello', '{"type":"hello"}', '1002 hello.'],
   ['a proof without a signature', '{"type":"proof"}', '1002 proof.signature'],
   ['a report without items', '{"type":"report","seq":1,"full":true}', '1002 report.items'],
-  ['an endless nest of lists', `{"type":"beat","n":${'['.repeat(100_000)}`, '1002 Text frame is no JSON'],
+  ['an endless nest of lists', `{"type":"beat","n":${'['.repeat(50_000)}`, '1002 Text frame is no JSON'],
   ['bytes without a header', new Uint8Array(3), '1002 Binary frame is too short or too long'],
   ['more bytes than a frame may have', new Uint8Array(40_000), '1002 Binary frame is too short or too long'],
   ['more than a message may have', 'x'.repeat(1024 * 1024 + 1), '1009 '],

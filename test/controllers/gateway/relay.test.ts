@@ -12,7 +12,12 @@ import { AgentAway, CallFailed } from '../../../controllers/gateway/agent-errors
 import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
 import { limits } from '../../../controllers/gateway/limits.ts';
 import { relayCall } from '../../../controllers/gateway/relay-client.ts';
-import { relayProof } from '../../../controllers/gateway/relay-messages.ts';
+import {
+  relayPass,
+  relayPassHeader,
+  relayProof,
+  relaySubprotocol,
+} from '../../../controllers/gateway/relay-messages.ts';
 import { keys } from '../../../store/keys.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend } from '../../harness/fake-backend.ts';
@@ -32,6 +37,8 @@ let holder: TestReplica;
 let other: TestReplica;
 let backend: FakeBackend;
 let server: { id: string; token: string };
+/** Connections of {@link opened}. */
+const silent: WebSocket[] = [];
 
 beforeEach(async () => {
   world = await GatewayWorld.start();
@@ -45,7 +52,10 @@ beforeEach(async () => {
   await eventually(other.mirror, () => other.mirror.key(keys.replica(holder.id)));
 });
 
-afterEach(() => world[Symbol.asyncDispose]());
+afterEach(async () => {
+  for (const socket of silent.splice(0)) socket.terminate();
+  await world[Symbol.asyncDispose]();
+});
 
 function chunk(n: number, size = 10): LogChunk {
   const line = {
@@ -419,6 +429,40 @@ describe('the relay', () => {
     expect(answer).toEqual(type === 'reset' ? { type, code, message } : { type, error: { code, message } });
   });
 
+  it('serves other replicas while connections of strangers say nothing, of which it takes some of each address', async () => {
+    const statuses = await Promise.all(Array.from({ length: limits.relay.connections }, () => opened()));
+    expect(statuses.filter((status) => status === 101)).toHaveLength(limits.relay.strangers.placesEach);
+    backend.onCall = () => Promise.resolve('here');
+    await expect(other.gateway.call(tenant, server.id, ping, options)).resolves.toBe('here');
+  });
+
+  it('keeps a place for what shows a good pass of the cluster for this replica', async () => {
+    const key = await clusterKey(world.store, world.keyring, world.keyring);
+    await Promise.all(Array.from({ length: limits.relay.strangers.placesEach }, () => opened()));
+    const now = new Date();
+    const passes = [
+      relayPass(key, holder.url, now),
+      relayPass(key, other.url, now),
+      relayPass(randomBytes(32), holder.url, now),
+      relayPass(key, holder.url, new Date(now.getTime() - 6 * 60_000)),
+      'nonsense',
+    ];
+    expect(await Promise.all(passes.map((pass) => opened({ [relayPassHeader]: pass })))).toEqual([
+      101, 503, 503, 503, 503,
+    ]);
+  });
+
+  it('gives the place of a stranger back once it is proved, as a replica of an earlier release does', async () => {
+    const asked: Promise<unknown>[] = [];
+    backend.onCall = () => new Promise(() => undefined);
+    const what = { kind: 'call', params: ping, timeout_ms: 60_000 };
+    for (let n = 0; n < limits.relay.strangers.placesEach; n++)
+      asked.push(askedByAnother({ tenant, server: server.id, what }));
+    await until('a place is free', async () => (await opened()) === 101);
+    await holder[Symbol.asyncDispose]();
+    await Promise.all(asked);
+  });
+
   it('closes a connection whose request is of no form that it knows', async () => {
     expect(await askedByAnother({ tenant, server: server.id, what: { kind: 'levitate' } })).toBe(1002);
   });
@@ -431,12 +475,25 @@ describe('the relay', () => {
   });
 });
 
+/** Opens a connection that says nothing; answers 101, or the status of the refusal. */
+function opened(headers: Record<string, string> = {}): Promise<number> {
+  const url = `${holder.url.replace('http', 'ws')}/internal/v1/relay`;
+  const socket = new WebSocket(url, relaySubprotocol, { headers });
+  silent.push(socket);
+  return new Promise((resolve) => {
+    socket.on('open', () => resolve(101));
+    socket.on('error', () => undefined);
+    socket.on('unexpected-response', (_, response) => resolve(response.statusCode ?? 0));
+  });
+}
+
 /** Sends a request as a replica of another release may. Resolves with the answer, or the code of a close without one. */
 async function askedByAnother(what: object): Promise<unknown> {
   const key = await clusterKey(world.store, world.keyring, world.keyring);
   const socket = new WebSocket(`${holder.url.replace('http', 'ws')}/internal/v1/relay`, 'setpoint-relay.v1');
   try {
     return await new Promise((resolve) => {
+      socket.on('error', () => undefined); // the close follows
       socket.on('close', resolve);
       socket.on('message', (data: Buffer) => {
         const message = z.looseObject({ type: z.string() }).parse(JSON.parse(data.toString()));

@@ -104,6 +104,42 @@ it('an agent hears which images each application may return to: of its last thre
   await agent.ended;
 });
 
+it('an agent hears of each version of a function that is built while it is connected, and of its end', async () => {
+  const server = await world.server();
+  const agent = rawAgent(replica.url, {
+    server: server.id,
+    key: agentKey(),
+    token: server.token,
+    capabilities: agentCapabilities,
+  });
+  const { kept, stored } = agent.backend;
+  await until('the set came', async () => stored.length > 0);
+  const id = randomUUID();
+  await world.create('function', id, desiredState('function', { server_id: server.id }));
+  const version = async (number: number): Promise<string> => {
+    const of = desiredState('function_version', { function_id: id, server_id: server.id, number });
+    const it = await world.create('function_version', randomUUID(), of);
+    const observed = { phase: 'ready' as const, image_digest: `f${number}`, observedGeneration: 1, conditions: [] };
+    await world.repo.observe<'function_version'>(it, observed, []);
+    return it.meta.id;
+  };
+  const first = await version(1);
+  await version(2);
+  await until('both are heard of', async () => kept.get(id)?.length === 2);
+  expect(kept.get(id)).toEqual(['f1', 'f2']);
+  for (const step of ['request', 'release'] as const) {
+    const unit = world.repo.begin();
+    const it = (await world.repo.get('function_version', first))!;
+    if (step === 'request') unit.requestDelete(it);
+    else unit.release(it, 'function_version');
+    await commit(unit);
+  }
+  await until('the first may go', async () => kept.get(id)?.length === 1);
+  expect(kept.get(id)).toEqual(['f2']);
+  agent.session.goodbye('The test is over');
+  await agent.ended;
+});
+
 it('an agent that does not know of it gets none', async () => {
   const server = await world.server();
   const web = await application(server.id);

@@ -34,7 +34,7 @@ async function recording<T>(then: (given: Recording) => Promise<T>): Promise<T> 
     mirror: rig.mirror,
     clock: rig.clock,
     log,
-    guards: [],
+    guards: () => [],
     onDropped: () => dropped++,
     onWritten: () => undefined,
   });

@@ -21,7 +21,7 @@ async function withRecorder({ guards = [] as Guard[], wrap = (store: Store): Sto
     mirror: rig.mirror,
     clock: rig.clock,
     log: pino({ level: 'silent' }),
-    guards,
+    guards: () => guards,
     onDropped: () => dropped++,
     onWritten: () => undefined,
   });
@@ -95,7 +95,7 @@ test('a ring that somebody else wrote meanwhile is appended to, not replaced', a
     mirror: { ...rig.mirror, key: () => undefined },
     clock: rig.clock,
     log: pino({ level: 'silent' }),
-    guards: [],
+    guards: () => [],
     onDropped: () => undefined,
     onWritten: () => undefined,
   });
