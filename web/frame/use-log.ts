@@ -51,11 +51,11 @@ export function useLog({ path, query = {}, sourceOf = () => '', isStep = () => f
       path,
       query,
       onTrouble: setTrouble,
+      onEnd: () => setEnded(true),
       onFrame: (frame) => {
         const it = frame as LogFrame; // the frames of a stream of logs
         if (it.type === 'log') ring.push([lineOf(it, sourceOf, isStep)]);
         else if (it.type === 'gap') ring.push([gapLine(it.dropped)]);
-        else if (it.type === 'end') setEnded(true);
       },
     });
   }, [ring]);
