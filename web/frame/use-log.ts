@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { LogRing } from '../parts/log-ring.ts';
-import type { LogLine } from '../parts/log-ring.ts';
+import type { LogLine, NewLine } from '../parts/log-ring.ts';
 import { useConsole } from './context.ts';
 import { followStream } from './stream.ts';
 import type { Frame } from './stream.ts';
@@ -66,12 +66,13 @@ function lineOf(
   { message, timestamp, level, seq, source }: LineFrame,
   sourceOf: NonNullable<LogOptions['sourceOf']>,
   isStep: NonNullable<LogOptions['isStep']>,
-): LogLine {
+): NewLine {
   return {
     text: message,
     at: Date.parse(timestamp),
     level,
     source: sourceOf(source),
+    sourceId: source.id,
     seq,
     mark: isStep(message) ? 'step' : 'line',
   };
