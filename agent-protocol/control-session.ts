@@ -17,6 +17,7 @@ import type {
 } from './messages.ts';
 import { every } from '../time/every.ts';
 import { OpenCalls } from './open-calls.ts';
+import type { OpenCall } from './open-calls.ts';
 import { OpenedStreams } from './opened-streams.ts';
 import { Outbox } from './outbox.ts';
 import { isProof } from './proof.ts';
@@ -37,6 +38,12 @@ export type Report = FromAgent<'report'>;
 export type Welcome = Omit<FromControl<'welcome'>, 'type' | 'protocol' | 'beat_ms'>;
 export type Refusal = Omit<FromControl<'refuse'>, 'type'>;
 export type Rejection = FromControl<'report_ack'>['rejected'][number];
+
+/**
+ * Most messages with which an agent answers: a result; the acceptance of a stream, its end, that of its input, and the
+ * frame that was on its way when the reader left.
+ */
+const answersOf = { call: 1, stream: 4 } as const;
 
 /** The control plane's part in a session. An error that one of these throws ends the session as `failed`. */
 export interface ControlHost {
@@ -81,6 +88,8 @@ export class ControlSession {
   #reportsWaiting = 0;
   #heardAt: number;
   #window = { since: 0, messages: 0 };
+  /** Messages that answer what was asked of the agent, and that it may still send without being counted. */
+  #due = 0;
   #cleanup: (() => void)[] = [];
   /** Messages of desired sets that are being sent, in order. */
   #desired: Iterator<ControlMessage>[] = [];
@@ -101,8 +110,10 @@ export class ControlSession {
     });
     this.#streams = new OpenedStreams<StreamParams>(
       {
-        open: (stream, params, credit, duplex) =>
-          this.#send({ type: 'stream.open', stream, params, credit, ...(duplex && { duplex }) }),
+        open: (stream, params, credit, duplex) => {
+          this.#expect(answersOf.stream);
+          this.#send({ type: 'stream.open', stream, params, credit, ...(duplex && { duplex }) });
+        },
         credit: (stream, bytes) => this.#send({ type: 'stream.credit', stream, bytes }),
         end: (stream) => this.#send({ type: 'stream.end', stream }),
         resetInput: (stream, code, message) =>
@@ -111,7 +122,11 @@ export class ControlSession {
       clock,
       { wake: () => this.#outbox.pump() },
     );
-    this.#calls = new OpenCalls<CallParams>((call) => this.#send({ type: 'call', ...call }), clock, 'server');
+    const send = (call: OpenCall<CallParams>): void => {
+      this.#expect(answersOf.call);
+      this.#send({ type: 'call', ...call });
+    };
+    this.#calls = new OpenCalls<CallParams>(send, clock, 'server');
     this.#cleanup.push(
       clock.timer(timing.handshakeMs, () => this.#state !== 'up' && this.close('Handshake took too long')),
     );
@@ -244,12 +259,14 @@ export class ControlSession {
         this.close(decoded.reason, closeCodes.protocol);
         return;
       case 'message':
-      case 'unknown':
+      case 'unknown': {
         // Credit that is due counts as little as the bytes that it answers.
         if (decoded.kind === 'message' && this.#isCreditDue(decoded.message)) return;
-        if (this.#floods()) this.close(flood);
+        const isDue = decoded.kind === 'message' && isAnswer(decoded.message) && this.#takesDue();
+        if (!isDue && this.#floods()) this.close(flood);
         else if (decoded.kind === 'unknown') this.#send({ type: 'unsupported', what: decoded.type.slice(0, 100) });
         else this.#handle(decoded.message);
+      }
     }
   }
 
@@ -260,7 +277,7 @@ export class ControlSession {
     }
     const taking = this.#streams.data(data);
     if (taking === 'excess') this.close('Sent more than it was granted', closeCodes.protocol);
-    else if (taking === 'dropped' && this.#floods()) this.close(flood);
+    else if (taking === 'dropped' && !this.#takesDue() && this.#floods()) this.close(flood);
   }
 
   #handle(message: AgentMessage): void {
@@ -438,6 +455,18 @@ export class ControlSession {
     return this.#streams.grant(message.stream, message.bytes);
   }
 
+  /** The agent was asked for something. What it does not send in the end adds up to one window at most. */
+  #expect(answers: number): void {
+    this.#due = Math.min(bounds.messagesPer10s, this.#due + answers);
+  }
+
+  /** Takes one of the answers that are due; false if there is none. */
+  #takesDue(): boolean {
+    if (this.#due === 0) return false;
+    this.#due -= 1;
+    return true;
+  }
+
   #floods(): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#window.since > 10_000) this.#window = { since: now, messages: 0 };
@@ -499,6 +528,11 @@ export class ControlSession {
     for (const abort of this.#asked.values()) abort.abort(away());
     this.#host.ended(why, isOrderly);
   }
+}
+
+/** Whether it is of a kind that answers a call or a stream. */
+function isAnswer({ type }: AgentMessage): boolean {
+  return type === 'result' || type === 'stream.accept' || type === 'stream.end' || type === 'stream.reset';
 }
 
 function away(): CallError {

@@ -45,6 +45,9 @@ export const bounds = {
   snapshotItems: 20_000,
   /** Most frames that go before all others and wait for the socket, which are beats and their answers. */
   urgentFrames: 64,
-  /** Most messages of an agent within one window of 10 s. Pings count, and so do frames that carry no granted byte. */
+  /**
+   * Most messages of an agent within one window of 10 s. Pings count, and so do frames that carry no granted byte; answers
+   * to what the control plane asked do not, or its users could have the session ended.
+   */
   messagesPer10s: 2000,
 } as const;
