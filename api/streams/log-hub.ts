@@ -173,10 +173,11 @@ export class LogHub {
       LogPage,
       await this.#deps.agents.call(tenant, server, { method: 'logs.read', query }, options),
     );
-    const first = page.lines[0]?.seq;
-    const isCut = page.truncated && page.next_seq === undefined && after_seq !== undefined && first !== undefined;
-    const chunk = { lines: page.lines, ...(isCut && { dropped: Math.max(1, first - after_seq - 1) }) };
-    return { chunk, more: page.next_seq !== undefined };
+    const { lines, next_seq } = page;
+    const last = lines.at(-1)?.seq;
+    // It has no condition, so that only lines that are gone are missing.
+    const dropped = last === undefined || after_seq === undefined ? 0 : last - after_seq - lines.length;
+    return { chunk: { lines, ...(dropped > 0 && { dropped }) }, more: next_seq !== undefined };
   }
 }
 
