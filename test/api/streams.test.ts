@@ -623,6 +623,30 @@ describe('watch', () => {
     expect(again.all.some(({ type }) => type === 'gap')).toBe(false);
   });
 
+  it('sends a gap in place of more changes than may wait for a reader', async () => {
+    const first = await open('/watch');
+    const { cursor } = await first.next('ready');
+    await first[Symbol.asyncDispose]();
+    const description = 'x'.repeat(2000);
+    for (let batch = 0; batch < 30; batch += 1) {
+      const unit = world.repo.begin();
+      for (let n = 0; n < 10; n += 1) {
+        const name = `project-${batch}-${n}`;
+        unit.create('project', crypto.randomUUID(), desiredState('project', { name, description }));
+      }
+      await unit.commit();
+    }
+    await world.settled();
+    const again = await open('/watch', owner, `&cursor=${cursor as string}`);
+    await again.next('gap');
+    const { id } = (await owner.post('/projects', { name: 'live' })).data;
+    expect(await again.next('change')).toMatchObject({ id });
+    const old = await open('/watch', owner, '&cursor=1');
+    await old.next('gap');
+    await owner.put(`/projects/${id}`, { name: 'later' });
+    expect(await old.next('change')).toMatchObject({ id, object: { name: 'later' } });
+  });
+
   it('shows how far the build of a deployment is, and no progress once it has ended', async () => {
     const source = { source_type: 'git', repository_url: 'https://git.test/a.git', branch: 'main' };
     const body = { ...source, project_id: place.project, server_id: place.server, dockerfile_path: 'Dockerfile' };
