@@ -24,8 +24,8 @@ export async function readPage(log: WorkloadLog, query: LogQuery, signal: AbortS
 
 /**
  * Yields stored lines, then live ones, each once and in order. The reader sets the pace: a slow reader reads from disk,
- * and lines that retention removed before it read them are counted in `dropped`. Ends when the signal aborts, or when
- * `ended` returns true and all lines are read.
+ * and lines that retention removed before it read them are counted in `dropped`. Ends when the signal aborts, when the log
+ * is closed, or when `ended` returns true and all lines are read.
  */
 export async function* followLines(
   log: WorkloadLog,
@@ -46,7 +46,7 @@ export async function* followLines(
   }
   let cursor: Cursor = await log.seek(seen);
   for (;;) {
-    if (signal.aborted) return;
+    if (signal.aborted || log.isClosed) return;
     const mayEnd = ended();
     const read = await log.forward(cursor);
     cursor = read.cursor;

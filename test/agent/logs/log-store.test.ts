@@ -529,6 +529,44 @@ test('an empty log of a workload that is not wanted any more is forgotten', asyn
   expect(lines.map(({ seq }) => seq)).toEqual([11]);
 });
 
+describe('a log that is followed', () => {
+  /** Follows the log from its beginning; `lines` grows. */
+  async function follower() {
+    const stop = new AbortController();
+    const lines: LogLine[] = [];
+    const run = async (): Promise<void> => {
+      const follow = { workload_id: workload, tail: 1 };
+      for await (const chunk of store.follow(follow, () => false, stop.signal)) lines.push(...chunk.lines);
+    };
+    const over = run();
+    await idle();
+    return { lines, over, stop: () => stop.abort() };
+  }
+  const present = { whole: true, more: false, workloads: {} };
+
+  test('gives its reader the first line also after a clean-up', async () => {
+    await store.keep(present);
+    const { lines, over, stop } = await follower();
+    await store.forget(new Set());
+    await write(1, 1);
+    await idle();
+    expect(messages(lines)).toEqual([1]);
+    stop();
+    await over;
+    await clock.advance(2 * 3_600_000);
+    await store.forget(new Set());
+    expect((await read()).lines).toEqual([]);
+  });
+
+  test('ends for its reader when its workload was deleted', async () => {
+    await store.keep(present);
+    const { over } = await follower();
+    await store.keep({ whole: false, more: false, workloads: { [workload]: null } });
+    await store.forget(new Set());
+    await over;
+  });
+});
+
 test('what a crash left half written is cut off the file', async () => {
   await write(1, 3);
   const before = (await store.storage()).total_bytes;
