@@ -1,5 +1,6 @@
 import { openSocket, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
+import { listenTo, silent } from './silence.ts';
 
 /** A frame of any stream; its other fields follow from its type. */
 export interface Frame {
@@ -55,7 +56,14 @@ export function followStream({ login, path, query = {}, onFrame, onEnd, onTroubl
       socket.close();
       return;
     }
-    socket.addEventListener('message', ({ data }) => {
+    listenTo(opened, () => {
+      if (isOver || socket !== opened) return;
+      socket = undefined;
+      opened.close();
+      again(silent);
+    });
+    opened.addEventListener('message', ({ data }) => {
+      if (socket !== opened) return;
       const frame = JSON.parse(String(data)) as Frame; // streams send nothing else as text
       cursor = frame.cursor ?? cursor;
       if (frame.type === 'ready') {
@@ -64,8 +72,8 @@ export function followStream({ login, path, query = {}, onFrame, onEnd, onTroubl
       }
       onFrame(frame);
     });
-    socket.addEventListener('close', ({ code, reason }) => {
-      if (isOver) return;
+    opened.addEventListener('close', ({ code, reason }) => {
+      if (isOver || socket !== opened) return;
       // a frame `end` comes before each of these codes
       if (code === ended) {
         isOver = true;

@@ -1,46 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { followStream } from '../../../web/frame/stream.ts';
 import type { Frame } from '../../../web/frame/stream.ts';
+import { onSockets } from './sockets.ts';
 
-/** The sockets that the console opened, in order. */
-let sockets: Socket[] = [];
-
-/** A socket whose server is the test. */
-class Socket extends EventTarget {
-  readonly query: URLSearchParams;
-  isClosed = false;
-
-  constructor(url: URL) {
-    super();
-    this.query = url.searchParams;
-    sockets.push(this);
-  }
-
-  send(frame: object): void {
-    this.dispatchEvent(Object.assign(new Event('message'), { data: JSON.stringify(frame) }));
-  }
-
-  closedBy(code: number, reason: string): void {
-    this.dispatchEvent(Object.assign(new Event('close'), { code, reason }));
-  }
-
-  close(): void {
-    this.isClosed = true;
-  }
-}
-
-beforeEach(() => {
-  sockets = [];
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  vi.stubGlobal('location', { href: 'https://setpoint.test/' });
-  vi.stubGlobal('WebSocket', Socket);
-  vi.stubGlobal('fetch', () => Promise.resolve(Response.json({ success: true, data: { ticket: 't' } })));
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
-
+const sockets = onSockets();
 const login = { tenant: 'acme', token: 'secret', email: 'a@example.com' };
 
 /** Follows a stream whose first socket is open and has sent a cursor. */
@@ -55,17 +18,11 @@ async function followed() {
     onTrouble: (why) => troubles.push(why),
     onEnd: () => (ends += 1),
   });
-  await opened(1);
-  const [first] = sockets;
+  await sockets.opened(1);
+  const [first] = sockets.all;
   if (first === undefined) throw new Error('No socket was opened');
   first.send({ type: 'ready', cursor: 'a-1' });
   return { first, frames, troubles, stop, ends: () => ends };
-}
-
-/** Lets the pause before the next attempt pass, and waits for that socket. */
-async function opened(count: number): Promise<void> {
-  await vi.advanceTimersByTimeAsync(15_000);
-  await vi.waitFor(() => expect(sockets).toHaveLength(count));
 }
 
 describe('a stream that the console follows', () => {
@@ -80,11 +37,29 @@ describe('a stream that the console follows', () => {
     first.send({ type: 'notification', cursor: 'a-2' });
     if (reason !== '') first.send({ type: 'end', reason });
     first.closedBy(code, reason);
-    await opened(2);
-    expect([sockets[1]?.query.get('cursor'), ends()]).toEqual(['a-2', 0]);
+    await sockets.opened(2);
+    expect([sockets.all[1]?.query.get('cursor'), ends()]).toEqual(['a-2', 0]);
     expect(troubles.at(-1)).toBe(reason === '' ? 'The connection is lost' : reason);
-    sockets[1]?.send({ type: 'ready', cursor: 'a-2' });
+    sockets.all[1]?.send({ type: 'ready', cursor: 'a-2' });
     expect(troubles.at(-1)).toBeUndefined();
+    stop();
+  });
+
+  it('is opened again when nothing is heard any more, and takes nothing of the connection before', async () => {
+    const { first, frames, troubles, stop } = await followed();
+    await vi.advanceTimersByTimeAsync(60_000);
+    first.send({ type: 'ping' });
+    await vi.advanceTimersByTimeAsync(70_000);
+    expect(sockets.all).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(6000);
+    await sockets.opened(2);
+    expect([first.isClosed, sockets.all[1]?.query.get('cursor')]).toEqual([true, 'a-1']);
+    expect(troubles.at(-1)).toBe('Nothing was heard for 75 s');
+    const count = frames.length;
+    first.send({ type: 'notification', cursor: 'a-2' });
+    first.closedBy(1006, '');
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect([frames.length, sockets.all.length]).toEqual([count, 2]);
     stop();
   });
 
@@ -93,7 +68,7 @@ describe('a stream that the console follows', () => {
     first.send({ type: 'end', reason: 'completed' });
     first.closedBy(1000, 'completed');
     await vi.advanceTimersByTimeAsync(60_000);
-    expect([sockets.length, ends(), troubles.at(-1)]).toEqual([1, 1, undefined]);
+    expect([sockets.all.length, ends(), troubles.at(-1)]).toEqual([1, 1, undefined]);
   });
 
   it('says why it will not go on when its reader may no longer read it', async () => {
@@ -101,6 +76,6 @@ describe('a stream that the console follows', () => {
     first.send({ type: 'end', reason: 'no longer allowed' });
     first.closedBy(4403, 'no longer allowed');
     await vi.advanceTimersByTimeAsync(60_000);
-    expect([sockets.length, ends(), troubles.at(-1)]).toEqual([1, 0, 'The stream has ended: no longer allowed']);
+    expect([sockets.all.length, ends(), troubles.at(-1)]).toEqual([1, 0, 'The stream has ended: no longer allowed']);
   });
 });
