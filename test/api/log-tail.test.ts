@@ -4,7 +4,8 @@ import { LogHub } from '../../api/streams/log-hub.ts';
 import type { LogSink } from '../../api/streams/log-sink.ts';
 import { LogTail } from '../../api/streams/log-tail.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import type { LogChunk, LogLine, LogPage } from '../../agent-protocol/logs.ts';
+import { LogPage } from '../../agent-protocol/logs.ts';
+import type { LogChunk, LogLine } from '../../agent-protocol/logs.ts';
 import { scriptedAgents } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { idle } from '../harness/idle.ts';
@@ -192,13 +193,38 @@ describe('a tail of a log', () => {
       removed(100);
       const { answer } = agents;
       agents.answer = (...call) => {
-        const { end_seq, lost_lines, ...page } = answer?.(...call) as LogPage;
-        return page;
+        const { lines, truncated, next_seq } = LogPage.parse(answer?.(...call));
+        return { lines, truncated, ...(next_seq !== undefined && { next_seq }) };
       };
       const reader = goOn('found');
       await idle();
       expect([reader.seen.length, reader.losses]).toEqual([33, [null]]);
     });
+  });
+
+  it('gets live lines also while the agent has no stream to spare, and by a stream once it has one', async () => {
+    const { follow } = agents;
+    let streams = 0;
+    let hasRoom = false;
+    agents.follow = (...asked) => {
+      if (!hasRoom) throw new CallError('too_many', 'At most 64 streams per server at once');
+      streams += 1;
+      if (follow === undefined) throw new Error('No stream');
+      return follow(...asked);
+    };
+    const reader = read();
+    await idle();
+    write(3);
+    await clock.advance(3000);
+    await idle();
+    expect(reader.seen).toEqual(upTo(3));
+    hasRoom = true;
+    chunks = [];
+    await clock.advance(30_000);
+    await idle();
+    write(2);
+    await idle();
+    expect([streams, reader.seen]).toEqual([1, upTo(5)]);
   });
 
   it('of what has ended tells where the agent did not answer', async () => {
