@@ -38,6 +38,12 @@ export type Welcome = Omit<FromControl<'welcome'>, 'type' | 'protocol' | 'beat_m
 export type Refusal = Omit<FromControl<'refuse'>, 'type'>;
 export type Rejection = FromControl<'report_ack'>['rejected'][number];
 
+/**
+ * Most messages with which an agent answers: a result; the acceptance of a stream, its end, that of its input, and the
+ * frame that was on its way when the reader left.
+ */
+const answersOf = { call: 1, stream: 4 } as const;
+
 /** The control plane's part in a session. An error that one of these throws ends the session as `failed`. */
 export interface ControlHost {
   /** Returns the Ed25519 key (raw, base64url) that the agent must prove to hold, or a refusal. */
@@ -83,6 +89,8 @@ export class ControlSession {
   #window = { since: 0, messages: 0 };
   /** Bytes of messages that came before the welcome. */
   #openingBytes = 0;
+  /** Messages that answer what was asked of the agent, and that it may still send without being counted. */
+  #due = 0;
   #cleanup: (() => void)[] = [];
   /** Messages of desired sets that are being sent, in order. */
   #desired: Iterator<ControlMessage>[] = [];
@@ -103,8 +111,10 @@ export class ControlSession {
     });
     this.#streams = new OpenedStreams<StreamParams>(
       {
-        open: (stream, params, credit, duplex) =>
-          this.#send({ type: 'stream.open', stream, params, credit, ...(duplex && { duplex }) }),
+        open: (stream, params, credit, duplex) => {
+          this.#expect(answersOf.stream);
+          this.#send({ type: 'stream.open', stream, params, credit, ...(duplex && { duplex }) });
+        },
         credit: (stream, bytes) => this.#send({ type: 'stream.credit', stream, bytes }),
         end: (stream) => this.#send({ type: 'stream.end', stream }),
         resetInput: (stream, code, message) =>
@@ -115,7 +125,10 @@ export class ControlSession {
     );
     this.#calls = new OpenCalls<CallParams>(
       {
-        call: (call) => this.#send({ type: 'call', ...call }),
+        call: (call) => {
+          this.#expect(answersOf.call);
+          this.#send({ type: 'call', ...call });
+        },
         cancel: (id) => this.#knows('calls.cancel') && this.#send({ type: 'call.cancel', id }),
       },
       clock,
@@ -262,12 +275,14 @@ export class ControlSession {
         this.close(decoded.reason, closeCodes.protocol);
         return;
       case 'message':
-      case 'unknown':
+      case 'unknown': {
         // Credit that is due counts as little as the bytes that it answers.
         if (decoded.kind === 'message' && this.#isCreditDue(decoded.message)) return;
-        if (this.#floods()) this.close(flood);
+        const isDue = decoded.kind === 'message' && isAnswer(decoded.message) && this.#takesDue();
+        if (!isDue && this.#floods()) this.close(flood);
         else if (decoded.kind === 'unknown') this.#send({ type: 'unsupported', what: decoded.type.slice(0, 100) });
         else this.#handle(decoded.message);
+      }
     }
   }
 
@@ -278,7 +293,7 @@ export class ControlSession {
     }
     const taking = this.#streams.data(data);
     if (taking === 'excess') this.close('Sent more than it was granted', closeCodes.protocol);
-    else if (taking === 'dropped' && this.#floods()) this.close(flood);
+    else if (taking === 'dropped' && !this.#takesDue() && this.#floods()) this.close(flood);
   }
 
   #handle(message: AgentMessage): void {
@@ -456,6 +471,18 @@ export class ControlSession {
     return this.#streams.grant(message.stream, message.bytes);
   }
 
+  /** The agent was asked for something. What it does not send in the end adds up to one window at most. */
+  #expect(answers: number): void {
+    this.#due = Math.min(bounds.messagesPer10s, this.#due + answers);
+  }
+
+  /** Takes one of the answers that are due; false if there is none. */
+  #takesDue(): boolean {
+    if (this.#due === 0) return false;
+    this.#due -= 1;
+    return true;
+  }
+
   #floods(): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#window.since > 10_000) this.#window = { since: now, messages: 0 };
@@ -517,6 +544,11 @@ export class ControlSession {
     for (const abort of this.#asked.values()) abort.abort(away());
     this.#host.ended(why, isOrderly);
   }
+}
+
+/** Whether it is of a kind that answers a call or a stream. */
+function isAnswer({ type }: AgentMessage): boolean {
+  return type === 'result' || type === 'stream.accept' || type === 'stream.end' || type === 'stream.reset';
 }
 
 function away(): CallError {

@@ -52,6 +52,13 @@ export const LogPage = z.object({
   next_seq: z.int().optional(),
   /** Lines are missing: the answer reached its limit, or retention removed them. */
   truncated: z.boolean(),
+  /** With `after_seq`: the last line that was read, whether it matched or not. An earlier release does not send it. */
+  end_seq: z.int().optional(),
+  /**
+   * With `after_seq`: how many lines from there to `end_seq` retention removed, whether they matched or not. An earlier
+   * release does not send it.
+   */
+  lost_lines: z.int().optional(),
 });
 export type LogPage = z.infer<typeof LogPage>;
 

@@ -47,6 +47,9 @@ export const bounds = {
   urgentFrames: 64,
   /** Most bytes of messages from an agent before its welcome; a hello has at most 16 KiB. */
   openingBytes: 64 * 1024,
-  /** Most messages of an agent within one window of 10 s. Pings count, and so do frames that carry no granted byte. */
+  /**
+   * Most messages of an agent within one window of 10 s. Pings count, and so do frames that carry no granted byte; answers
+   * to what the control plane asked do not, or its users could have the session ended.
+   */
   messagesPer10s: 2000,
 } as const;

@@ -100,10 +100,11 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
     releases: agentReleases(config.agentRelease, log),
   };
   await services.fresh();
+  const rateLimit = createRateLimit(config.rateLimit, clock);
   const dispatch = createDispatch({
     services,
     match,
-    rateLimit: createRateLimit(config.rateLimit, clock),
+    rateLimit,
     heavyRateLimit: createRateLimit(config.heavyRateLimit, clock),
     answered: createRequestLog(deps.registry, log),
   });
@@ -160,7 +161,7 @@ export async function createApi(deps: ApiDependencies & { pages?: RequestHandler
 
   building.adopt(forgetExpired(deps), (end) => end());
   building.defer(() => drain(server, config.drainMs, clock));
-  const streaming = building.use(new OpenStreams(services, streams));
+  const streaming = building.use(new OpenStreams(services, streams, rateLimit));
   building.defer(() => {
     isDraining = true;
   });

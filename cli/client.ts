@@ -3,6 +3,9 @@ import { json } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import { displayable } from '../api/streams/log-frames.ts';
+import { systemClock } from '../time/clock.ts';
+import type { Clock } from '../time/clock.ts';
+import { every } from '../time/every.ts';
 
 /** The control plane of a client, and its credential: `token` is a session's token or a service key. */
 export interface Connection {
@@ -115,7 +118,7 @@ const longestWaitSeconds = { busy: 60, unavailable: 10 };
 const shortWaitSeconds = 2;
 
 /** The client of a connection; its requests end when `stop` aborts. */
-export function createClient(connection: Connection, stop?: AbortSignal): Client {
+export function createClient(connection: Connection, stop?: AbortSignal, clock: Clock = systemClock): Client {
   if (!/^https?:\/\/./.test(connection.server) || !URL.canParse(connection.server))
     throw new Error(`The server must be an address such as http://127.0.0.1:7070: got ${connection.server}`);
   const base = `${connection.server.replace(/\/$/, '')}/${connection.tenant}`;
@@ -208,7 +211,8 @@ export function createClient(connection: Connection, stop?: AbortSignal): Client
       } while (cursor !== undefined);
       return all;
     },
-    stream: (path, query, signal) => readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, signal),
+    stream: (path, query, signal) =>
+      readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, { signal, clock }),
     socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query),
   };
 }
@@ -314,6 +318,9 @@ async function openSocket(connection: Connection, address: string, query: Record
   });
 }
 
+/** The server sends a ping every 30 s, so that a stream that is silent for longer than two of them is broken. */
+const silence = { checkMs: 5000, mostMs: 75_000 } as const;
+
 /** Frames that may wait for the reader; with more, the socket is paused. */
 const waiting = 1000;
 
@@ -321,9 +328,10 @@ async function* readFrames(
   connection: Connection,
   address: string,
   query: Record<string, string>,
-  signal: AbortSignal,
+  { signal, clock }: { signal: AbortSignal; clock: Clock },
 ): AsyncGenerator<Record<string, unknown>> {
   const socket = await dial(connection, address, query);
+  let heardAt = clock.monotonic();
   const frames: Record<string, unknown>[] = [];
   let isOpen = false;
   let ended: Error | 'orderly' | undefined;
@@ -333,7 +341,13 @@ async function* readFrames(
     wake.resolve();
   };
   socket.on('open', () => void (isOpen = true));
+  // A connection that a device in between has forgotten is never closed: the reader sends nothing that would fail.
+  const stopListening = every(clock, silence.checkMs, () => {
+    if (!socket.isPaused && clock.monotonic() - heardAt > silence.mostMs)
+      end(new StreamCut(`Nothing was heard for ${silence.mostMs / 1000} s`));
+  });
   socket.on('message', (data: Buffer) => {
+    heardAt = clock.monotonic();
     frames.push(z.record(z.string(), z.unknown()).parse(JSON.parse(data.toString())));
     if (frames.length >= waiting) socket.pause();
     wake.resolve();
@@ -358,12 +372,14 @@ async function* readFrames(
         continue;
       }
       if (ended !== undefined) break;
+      if (socket.isPaused) heardAt = clock.monotonic();
       socket.resume();
       await wake.promise;
       wake = Promise.withResolvers<void>();
     }
     if (ended instanceof Error) throw ended;
   } finally {
+    stopListening();
     signal.removeEventListener('abort', abort);
     socket.terminate();
   }

@@ -69,6 +69,8 @@ export class LogStore {
   readonly #options: LogStoreOptions;
   readonly #logs: Map<string, WorkloadLog>;
   readonly #keptLogs: KeptLogs;
+  /** How many readers follow a workload. */
+  readonly #followers = new Map<string, number>();
   readonly #opening = new Map<string, Promise<WorkloadLog>>();
   #retentionDays: number;
   /** The retention that this process wrote to the disk. */
@@ -140,7 +142,16 @@ export class LogStore {
 
   /** See {@link followLines}. Also follows a workload that has not written yet. */
   async *follow(follow: LogFollow, ended: () => boolean, signal: AbortSignal): AsyncGenerator<LogChunk> {
-    yield* followLines(await this.#of(follow.workload_id), follow, ended, signal);
+    const id = follow.workload_id;
+    const log = await this.#of(id);
+    this.#followers.set(id, (this.#followers.get(id) ?? 0) + 1);
+    try {
+      yield* followLines(log, follow, ended, signal);
+    } finally {
+      const left = (this.#followers.get(id) ?? 1) - 1;
+      if (left === 0) this.#followers.delete(id);
+      else this.#followers.set(id, left);
+    }
   }
 
   /** Wakes the readers of that workload, so that they check again whether it ended. */
@@ -228,12 +239,14 @@ export class LogStore {
     await done;
   }
 
-  /** Removes the logs of workloads that are not in `wanted` and have no line left, or are gone. */
+  /**
+   * Removes the logs of workloads that are not in `wanted` and have no line left, or are gone. One that is followed stays
+   * until its workload was deleted: its lines may be to come.
+   */
   async forget(wanted: ReadonlySet<string>): Promise<void> {
     const done = this.#pruning.then(async () => {
       for (const [id, log] of this.#logs)
-        if (!wanted.has(id) && id !== agentSource && (log.bytes === 0 || this.#isGone(id, log)))
-          await this.#forget(id, log);
+        if (!wanted.has(id) && id !== agentSource && this.#isForgettable(id, log)) await this.#forget(id, log);
     });
     this.#pruning = done.catch(() => undefined);
     await done;
@@ -265,6 +278,11 @@ export class LogStore {
       const largest = isOverKept ? most(all, (log) => log.keptBytes) : most(all, (log) => log.bytes - log.keptBytes);
       if ((await (isOverKept ? largest?.dropKept() : largest?.dropOldest())) === undefined) return;
     }
+  }
+
+  #isForgettable(id: string, log: WorkloadLog): boolean {
+    if (this.#followers.has(id)) return this.#keptLogs.stateOf(id) === 'named';
+    return log.bytes === 0 || this.#isGone(id, log);
   }
 
   /** Whether the workload was deleted. */

@@ -24,8 +24,8 @@ export async function readPage(log: WorkloadLog, query: LogQuery, signal: AbortS
 
 /**
  * Yields stored lines, then live ones, each once and in order. The reader sets the pace: a slow reader reads from disk,
- * and lines that retention removed before it read them are counted in `dropped`. Ends when the signal aborts, or when
- * `ended` returns true and all lines are read.
+ * and lines that retention removed before it read them are counted in `dropped`. Ends when the signal aborts, when the log
+ * is closed, or when `ended` returns true and all lines are read.
  */
 export async function* followLines(
   log: WorkloadLog,
@@ -46,7 +46,7 @@ export async function* followLines(
   }
   let cursor: Cursor = await log.seek(seen);
   for (;;) {
-    if (signal.aborted) return;
+    if (signal.aborted || log.isClosed) return;
     const mayEnd = ended();
     const read = await log.forward(cursor);
     cursor = read.cursor;
@@ -108,31 +108,41 @@ async function linesAfter(
   log: WorkloadLog,
   match: Matcher,
   afterSeq: number,
-  count: number,
+  most: number,
   signal: AbortSignal,
 ): Promise<LogPage> {
   const lines: LogLine[] = [];
-  const lost = afterSeq + 1 < log.firstSeq && !isWhole(log, match);
   let bytes = 0;
   let scanned = 0;
   let seen = afterSeq;
+  /** How many lines were read up to `seen`. */
+  let count = 0;
   let cursor = await log.seek(afterSeq);
+  const page = (limit: Partial<Pick<LogPage, 'next_seq' | 'truncated'>> = {}): LogPage => {
+    const lost = isWhole(log, match) ? 0 : Math.max(0, seen - afterSeq - count);
+    return { lines, truncated: lost > 0, end_seq: seen, lost_lines: lost, ...limit };
+  };
   for (;;) {
     const read = await log.forward(cursor);
     cursor = read.cursor;
-    if (read.lines.length === 0) return { lines, truncated: lost };
+    if (read.lines.length === 0) {
+      // Also the newest line may have been removed.
+      seen = Math.max(seen, log.firstSeq - 1);
+      return page();
+    }
     for (const line of read.lines) {
       scanned += line.message.length;
       if (match.matches(line)) {
         const shown = toLogLine(line);
         bytes += JSON.stringify(shown).length + 1;
-        if (bytes > pageBytes) return { lines, next_seq: seen, truncated: true };
+        if (bytes > pageBytes) return page({ next_seq: seen, truncated: true });
         lines.push(shown);
       }
       seen = line.seq;
-      if (lines.length === count) return { lines, ...(seen < log.lastSeq ? { next_seq: seen } : {}), truncated: lost };
+      count += 1;
+      if (lines.length === most) return page(seen < log.lastSeq ? { next_seq: seen } : {});
     }
-    if (scanned > scannedBytesMost || signal.aborted) return { lines, next_seq: seen, truncated: true };
+    if (scanned > scannedBytesMost || signal.aborted) return page({ next_seq: seen, truncated: true });
   }
 }
 

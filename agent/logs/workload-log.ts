@@ -152,6 +152,11 @@ export class WorkloadLog {
     return count;
   }
 
+  /** Whether it was disposed: no line comes any more. */
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   append(entries: readonly Entry[]): void {
     for (const entry of entries) {
       if (this.#pendingBytes > pendingBytesMost) {

@@ -16,6 +16,11 @@ interface Bucket {
   at: number;
 }
 
+/** The key of the requests and of the streams of a user. */
+export function keyOfUser(tenant: string, userId: string): string {
+  return `${tenant} user/${userId}`;
+}
+
 const maxBuckets = 50_000;
 
 /** A token bucket per key, in memory. Takes a token and returns what is left; `undefined` if the limit is off. */

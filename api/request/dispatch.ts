@@ -14,6 +14,7 @@ import { readJsonBody } from '../http/json-body.ts';
 import { packed, takesGzip } from '../http/packed.ts';
 import { knownToLeader } from './known-to-leader.ts';
 import type { PageCache } from './page-cache.ts';
+import { keyOfUser } from '../http/rate-limit.ts';
 import type { Quota } from '../http/rate-limit.ts';
 import { readRaw } from '../http/raw-body.ts';
 import { passBy } from '../http/pass-by.ts';
@@ -132,7 +133,7 @@ async function answer(
   if (match === undefined) throw notFound('Route');
   progress.match = match;
   if (caller !== undefined) progress.caller = caller;
-  takeToken(deps, match, `${tenant} ${payerOf(match.route, caller, info)}`, progress);
+  takeToken(deps, match, payerOf(tenant, match.route, caller, info), progress);
   if (caller === undefined && !isPublic(match.route.permission)) throw unauthorized(misplacedKey(request.headers));
   const repo = guardEveryUnit(knownToLeader(services.repositoryFor(tenant), view, services.otherLeader), () => {
     const guard = openTenantGuard(services.mirror, tenant);
@@ -164,8 +165,13 @@ async function answer(
  * The key that a request counts under: the user for any credential, so that many keys give no more requests. A public
  * route, such as a login, counts by address: a credential that is sent along proves nothing about the request.
  */
-function payerOf({ permission }: Route, caller: Principal | undefined, { address: from }: RequestInfo): string {
-  return caller === undefined || isPublic(permission) ? from : `user/${caller.user.meta.id}`;
+function payerOf(
+  tenant: string,
+  { permission }: Route,
+  caller: Principal | undefined,
+  { address: from }: RequestInfo,
+): string {
+  return caller === undefined || isPublic(permission) ? `${tenant} ${from}` : keyOfUser(tenant, caller.user.meta.id);
 }
 
 function takesFile({ endpoint }: Route): boolean {

@@ -16,6 +16,8 @@ import { PreparedFrame } from './prepared-frame.ts';
 const watched: ReadonlySet<KindName> = new Set(watchedKinds);
 
 const maxTombstones = 10_000;
+/** Most objects of which it is remembered when they last changed without a revision of their own. */
+const maxShown = 10_000;
 
 /** A change as readers see it. Its frames are built once for all readers. */
 export interface FeedChange {
@@ -45,7 +47,9 @@ export class ChangeFeed implements Disposable {
   readonly #keep: Keep;
   readonly #readers = new Set<FeedReader>();
   readonly #tombstones: { tenant: string; change: FeedChange }[] = [];
-  /** Deletions after this revision are remembered. */
+  /** When objects last showed a change of something else, the latest last. */
+  readonly #shown = new Map<string, Revision>();
+  /** Deletions, and changes that follow from others, after this revision are remembered. */
   #complete: Revision;
   readonly #unsubscribe: (() => void)[];
 
@@ -58,7 +62,7 @@ export class ChangeFeed implements Disposable {
       mirror.subscribe((change) => this.#objectChanged(change)),
       mirror.subscribeKeys(({ key, revision }) => {
         const meaning = parseKey(key);
-        if (meaning?.area === 'agent') this.#publishCurrent(meaning.tenant, 'server', meaning.server, revision);
+        if (meaning?.area === 'agent') this.#publishShown(meaning.tenant, 'server', meaning.server, revision);
       }),
     ];
   }
@@ -70,8 +74,8 @@ export class ChangeFeed implements Disposable {
   }
 
   /**
-   * The changes after a position, in the order of revisions: the last state of each object. `lost`: a deletion may be
-   * missing, or the position is of another history, for which no changes are known.
+   * The changes after a position, in the order of revisions: the last state of each object. `lost`: a deletion, or a change
+   * that follows from another one, may be missing, or the position is of another history, for which no changes are known.
    */
   since(tenant: string, position: Position): { changes: readonly FeedChange[]; lost: boolean } {
     if (!isOfHistory(position, this.#store.incarnation)) return { changes: [], lost: true };
@@ -79,7 +83,9 @@ export class ChangeFeed implements Disposable {
     const view = this.#mirror.tenant(tenant);
     const changes = watchedKinds.flatMap((kind) =>
       view.list(kind).flatMap((it) => {
-        const revision = lastRevisionOf(it);
+        const own = lastRevisionOf(it);
+        const shown = this.#shown.get(nameOf(tenant, kind, it.meta.id)) ?? own;
+        const revision = shown > own ? shown : own;
         return revision > after ? [this.#changeOf(tenant, it, revision)] : [];
       }),
     );
@@ -103,9 +109,25 @@ export class ChangeFeed implements Disposable {
       if (after === undefined) this.#deleted(change);
       else this.#publishCurrent(tenant, kind, id, revision);
     }
-    if (this.#readers.size === 0) return;
     const view = this.#mirror.tenant(tenant);
-    for (const [shown, shownId] of shownIn(change, view)) this.#publishCurrent(tenant, shown, shownId, revision);
+    for (const [shown, shownId] of shownIn(change, view)) this.#publishShown(tenant, shown, shownId, revision);
+  }
+
+  /** Remembers it also while there is no reader: one that comes back has missed it. */
+  #publishShown(tenant: string, kind: ResourceKind, id: string, revision: Revision): void {
+    const name = nameOf(tenant, kind, id);
+    this.#shown.delete(name);
+    this.#shown.set(name, revision);
+    if (this.#shown.size > maxShown) {
+      const [oldest] = this.#shown;
+      if (oldest !== undefined) this.#forget(...oldest);
+    }
+    this.#publishCurrent(tenant, kind, id, revision);
+  }
+
+  #forget(name: string, revision: Revision): void {
+    this.#shown.delete(name);
+    if (revision > this.#complete) this.#complete = revision;
   }
 
   #publishCurrent(tenant: string, kind: ResourceKind, id: string, revision: Revision): void {
@@ -126,7 +148,8 @@ export class ChangeFeed implements Disposable {
     this.#tombstones.push({ tenant, change });
     if (this.#tombstones.length > maxTombstones) {
       const forgotten = this.#tombstones.shift();
-      if (forgotten !== undefined) this.#complete = forgotten.change.revision;
+      if (forgotten !== undefined && forgotten.change.revision > this.#complete)
+        this.#complete = forgotten.change.revision;
     }
     this.#publish(tenant, change);
   }
@@ -174,6 +197,10 @@ export class ChangeFeed implements Disposable {
   cursor(revision: Revision = this.#mirror.applied): string {
     return cursorOf(this.#store.incarnation, revision);
   }
+}
+
+function nameOf(tenant: string, kind: ResourceKind, id: string): string {
+  return `${tenant} ${kind} ${id}`;
 }
 
 function isWatched(kind: KindName): kind is ResourceKind {

@@ -9,11 +9,14 @@ import type { Mirror } from '../../store/mirror.ts';
 import type { Agents } from '../ground/agents.ts';
 import { agentBack } from './agent-back.ts';
 import { SharedLogChunk } from './log-chunk.ts';
+import { StreamShares } from './stream-shares.ts';
 
 const limits = {
   /** Workloads of one server that are followed by streams; further ones are polled, as an agent has few streams. */
   streamsPerServer: 24,
   pollEveryMs: 2000,
+  /** A server whose streams are all taken, by other replicas or by what is no log, is asked for one again after this time. */
+  retryStreamMs: 30_000,
   /** Most lines of one poll. */
   polledLines: 1000,
   readTimeoutMs: 15_000,
@@ -54,23 +57,15 @@ export interface LogSubscription {
   end(): void;
 }
 
-/** The workloads of one server that are followed. */
-interface FollowedServer {
-  /** How many of them have a stream. */
-  streams: number;
-  /** Polls run one at a time. */
-  polling: Promise<unknown>;
-}
-
 /**
  * Live lines for any number of readers. All readers of one workload share one stream of its agent. If the agent was
- * away, the stream continues after the last line. Where many workloads of one server are followed, some are polled: their
- * lines come up to some seconds later, and none is left out.
+ * away, the stream continues after the last line. Where many workloads of one server are followed, or the streams of its
+ * agent are taken, some are polled: their lines come up to some seconds later, and none is left out.
  */
 export class LogHub {
   readonly #deps: Dependencies;
   readonly #follows = new Map<string, Follow>();
-  readonly #servers = new Map<string, FollowedServer>();
+  readonly #shares = new StreamShares(limits.streamsPerServer);
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
@@ -133,28 +128,25 @@ export class LogHub {
 
   /** Lines from now on, by a stream if the server has one to spare, else by one poll after another. */
   async *#chunks(tenant: string, server: string, from: LogFollow, signal: AbortSignal): AsyncGenerator<LogChunk> {
-    const key = `${tenant} ${server}`;
-    const followed = this.#servers.get(key) ?? { streams: 0, polling: Promise.resolve() };
-    this.#servers.set(key, followed);
-    if (followed.streams < limits.streamsPerServer) {
-      followed.streams += 1;
-      try {
-        yield* this.#deps.agents.stream(tenant, server, { kind: 'logs', follow: from }, { signal });
-      } finally {
-        followed.streams -= 1;
-        if (followed.streams === 0) this.#servers.delete(key);
+    const { clock, agents } = this.#deps;
+    using share = this.#shares.join(tenant, server);
+    let next = from;
+    let refusedUntil = 0;
+    for (;;) {
+      if (share.hasRoom && clock.monotonic() >= refusedUntil) {
+        try {
+          yield* share.taking(agents.stream(tenant, server, { kind: 'logs', follow: next }, { signal }));
+          return;
+        } catch (error) {
+          if (!isTooMany(error)) throw error;
+          refusedUntil = clock.monotonic() + limits.retryStreamMs;
+        }
       }
-      return;
-    }
-    let after = from.after_seq;
-    while (followed.streams >= limits.streamsPerServer) {
-      const at = { workload_id: from.workload_id, after_seq: after };
-      const poll = followed.polling.then(() => this.#poll(tenant, server, at, signal));
-      followed.polling = poll.catch(() => undefined);
-      const { chunk, more } = await poll;
-      after = chunk.lines.at(-1)?.seq ?? after ?? 0;
+      const at = { workload_id: from.workload_id, after_seq: next.after_seq };
+      const { chunk, more } = await share.inTurn(() => this.#poll(tenant, server, at, signal));
+      next = { workload_id: from.workload_id, tail: 0, after_seq: chunk.lines.at(-1)?.seq ?? next.after_seq ?? 0 };
       if (chunk.lines.length > 0) yield chunk;
-      if (!more) await wait(this.#deps.clock, limits.pollEveryMs, signal);
+      if (!more) await wait(clock, limits.pollEveryMs, signal);
     }
   }
 
@@ -173,11 +165,16 @@ export class LogHub {
       LogPage,
       await this.#deps.agents.call(tenant, server, { method: 'logs.read', query }, options),
     );
-    const first = page.lines[0]?.seq;
-    const isCut = page.truncated && page.next_seq === undefined && after_seq !== undefined && first !== undefined;
-    const chunk = { lines: page.lines, ...(isCut && { dropped: Math.max(1, first - after_seq - 1) }) };
-    return { chunk, more: page.next_seq !== undefined };
+    const { lines, next_seq } = page;
+    const last = lines.at(-1)?.seq;
+    // It has no condition, so that only lines that are gone are missing.
+    const dropped = last === undefined || after_seq === undefined ? 0 : last - after_seq - lines.length;
+    return { chunk: { lines, ...(dropped > 0 && { dropped }) }, more: next_seq !== undefined };
   }
+}
+
+function isTooMany(error: unknown): boolean {
+  return error instanceof CallError && error.code === 'too_many';
 }
 
 function deliver(follow: Follow, chunk: SharedLogChunk, dropped: number): void {

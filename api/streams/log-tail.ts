@@ -210,11 +210,10 @@ export class LogTail implements LogReader {
   async #sendAfter(after: number, signal: AbortSignal): Promise<number | undefined> {
     const query: LogFollow = { ...this.#follow, tail: this.#limits.pageLines, after_seq: after };
     const page: LogPage = await this.#read(query, signal);
-    const [first] = page.lines;
-    // neither the end of a page nor lines before the start of a replay are lost lines
-    const isCut = page.truncated && page.next_seq === undefined && after > 0;
-    if (isCut) this.lost(Math.max(1, (first?.seq ?? 0) - after - 1));
-    this.#seen = Math.max(page.next_seq ?? 0, page.lines.at(-1)?.seq ?? 0, after);
+    const lost = page.lost_lines ?? lossOfEarlier(page);
+    // lines before the start of a replay are no lost lines
+    if (lost !== 0 && after > 0) this.#options.sink.lost(lost);
+    this.#seen = Math.max(page.next_seq ?? 0, page.end_seq ?? 0, page.lines.at(-1)?.seq ?? 0, after);
     this.#send(new SharedLogChunk(page.lines));
     return page.next_seq;
   }
@@ -244,4 +243,9 @@ export class LogTail implements LogReader {
   #send(chunk: SharedLogChunk, matches: (line: LogLine) => boolean = () => true): void {
     this.#options.sink.send(chunk, matches);
   }
+}
+
+/** An agent of an earlier release does not tell how many lines are lost, nor lost ones from the limit of a page. */
+function lossOfEarlier({ truncated, next_seq }: LogPage): 0 | null {
+  return truncated && next_seq === undefined ? null : 0;
 }

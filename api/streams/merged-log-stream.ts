@@ -103,6 +103,8 @@ class Sources {
   readonly #reads = new PQueue({ concurrency: limits.reads });
   readonly #followed = new Map<string, Followed>();
   readonly #failure = Promise.withResolvers<never>();
+  /** Positions of the start of sources for which there is no room. */
+  #carried = new Map<string, number>();
   #leftOut = 0;
 
   constructor(ctx: StreamContext, query: MergedQuery, channel: Channel) {
@@ -170,6 +172,12 @@ class Sources {
       if (this.#followed.size >= limits.sources) break;
       if (!this.#followed.has(it.meta.id)) this.#join(it, causeOf(it.meta.id));
     }
+    this.#carried = new Map(
+      wanted.flatMap(({ meta: { id } }): [string, number][] => {
+        const position = this.#followed.has(id) ? undefined : this.#start?.positions.get(id);
+        return position === undefined ? [] : [[id, position]];
+      }),
+    );
     const leftOut = wanted.length - this.#followed.size;
     if (leftOut !== this.#leftOut)
       this.#channel.send({ type: 'limit', sources: this.#followed.size, left_out: leftOut });
@@ -205,8 +213,12 @@ class Sources {
     const { id, kind } = it.meta;
     const source: LogSource = { kind, id, name: it.desired.name };
     const merged = this.#merge.add(source);
-    const since =
-      (cause === 'opened' ? (this.#start?.since ?? this.#openedAt) : clock.now().getTime()) - limits.marginMs;
+    const start = cause === 'opened' ? this.#start : undefined;
+    const begun = cause === 'opened' ? this.#openedAt : clock.now().getTime();
+    // The margin is in the time of a cursor: another one with each resumption would repeat lines.
+    const since = start?.since ?? begun - limits.marginMs;
+    const position = start?.positions.get(id);
+    if (position !== undefined) merged.beginAt(position);
     const followed = { it, source, merged, stop: new AbortController(), since, isAway: false };
     this.#followed.set(id, followed);
     this.#channel.send({ type: 'source', state: 'joined', source });
@@ -255,7 +267,8 @@ class Sources {
       merged.position === undefined ? [] : [[id, merged.position]],
     );
     const since = Math.min(this.#ctx.clock.now().getTime() - limits.marginMs, ...without);
-    return mergedCursorOf({ since: Math.max(0, since), positions: new Map(positions) });
+    const carried = [...this.#carried].slice(0, limits.sources - positions.length);
+    return mergedCursorOf({ since: Math.max(0, since), positions: new Map([...carried, ...positions]) });
   }
 }
 

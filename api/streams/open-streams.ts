@@ -7,7 +7,15 @@ import { isUnavailable } from '../../store/errors.ts';
 import { isOpenTenant } from '../../store/tenants.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { badRequest, forbidden, notFound, serviceUnavailable, unauthorized, unexpected } from '../ground/api-error.ts';
+import {
+  badRequest,
+  forbidden,
+  notFound,
+  serviceUnavailable,
+  tooMany,
+  unauthorized,
+  unexpected,
+} from '../ground/api-error.ts';
 import { mention } from '../../store/audit/mention.ts';
 import type { Asked } from '../audit/audit-log.ts';
 import { authenticate, byToken } from '../auth/authenticate.ts';
@@ -23,6 +31,8 @@ import { permissionOf } from '../rights/permissions.ts';
 import type { Permission } from '../rights/permissions.ts';
 import type { Headers } from '../http/respond.ts';
 import { loadSubject, projectIdOf, tenantPlace } from '../endpoint/subject.ts';
+import { keyOfUser } from '../http/rate-limit.ts';
+import type { Quota } from '../http/rate-limit.ts';
 import { toApiError } from '../http/to-api-error.ts';
 import { Audience } from './audience.ts';
 import { ChangeFeed } from './change-feed.ts';
@@ -58,6 +68,7 @@ interface Admission {
 /** Opens streams for requests that ask for a WebSocket. Disposing closes all of them. */
 export class OpenStreams implements Disposable {
   readonly #services: Services;
+  readonly #rateLimit: (key: string) => Quota | undefined;
   readonly #routes: readonly StreamRoute[];
   readonly #sockets = new WebSocketServer({
     noServer: true,
@@ -74,8 +85,9 @@ export class OpenStreams implements Disposable {
   readonly #headers = new WeakMap<IncomingMessage, Headers>();
 
   /** @throws Error for a stream without a row of permissions */
-  constructor(services: Services, streams: readonly Stream[]) {
+  constructor(services: Services, streams: readonly Stream[], rateLimit: (key: string) => Quota | undefined) {
     this.#services = services;
+    this.#rateLimit = rateLimit;
     this.#routes = streams.map((stream) => ({
       stream,
       permission: permissionOf('WS', stream.path),
@@ -162,6 +174,8 @@ export class OpenStreams implements Disposable {
     };
     const principal = await prove();
     if (principal === undefined) throw unauthorized();
+    const { retryAfter } = this.#rateLimit(keyOfUser(tenant, principal.user.meta.id)) ?? {};
+    if (retryAfter !== undefined) throw tooMany('Too many requests', retryAfter);
     const { stream, permission, params } = found;
     const it = stream.on === undefined ? undefined : loadSubject(stream.on, params, view);
     const place = (): Place | undefined => placeOf(view, it);

@@ -1,8 +1,17 @@
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
+import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { agentBack } from './agent-back.ts';
+import { StreamShares } from './stream-shares.ts';
+
+const limits = {
+  /** Objects of one server whose samples come by streams; those of others are asked for, as an agent has few streams. */
+  streamsPerServer: 8,
+  pollEveryMs: 5000,
+  readTimeoutMs: 15_000,
+} as const;
 
 type Reader<T> = (sample: T) => void;
 
@@ -30,11 +39,13 @@ interface Follow<T> {
 
 /**
  * Live samples for any number of readers: all readers of one object share one stream of its agent. The
- * stream goes on by itself after the agent was away. No sample is kept for a reader.
+ * stream goes on by itself after the agent was away. Where many objects of one server are read, some are asked for one after
+ * another every 5 s. No sample is kept for a reader.
  */
 export class SampleHub<T> {
   readonly #deps: Dependencies<T>;
   readonly #follows = new Map<string, Follow<T>>();
+  readonly #shares = new StreamShares(limits.streamsPerServer);
 
   constructor(deps: Dependencies<T>) {
     this.#deps = deps;
@@ -67,7 +78,7 @@ export class SampleHub<T> {
     const isOver = (): boolean => signal.aborted;
     while (!isOver()) {
       try {
-        for await (const sample of this.#deps.samples(of, { signal })) {
+        for await (const sample of this.#samples(of, signal)) {
           if (isOver()) return;
           follow.newest = sample;
           for (const reader of follow.readers) reader(sample);
@@ -78,6 +89,32 @@ export class SampleHub<T> {
       }
       follow.newest = undefined;
       await agentBack(this.#deps, tenant, server, signal);
+    }
+  }
+
+  /** The samples by a stream if the server has one to spare; else the first one of a stream again and again. */
+  async *#samples(of: Sampled, signal: AbortSignal): AsyncGenerator<T> {
+    const { clock, samples } = this.#deps;
+    using share = this.#shares.join(of.tenant, of.server);
+    while (!share.hasRoom) {
+      const newest = await share.inTurn(() => this.#newest(of, signal));
+      if (newest !== undefined) yield newest.sample;
+      await wait(clock, limits.pollEveryMs, signal);
+    }
+    yield* share.taking(samples(of, { signal }));
+  }
+
+  async #newest(of: Sampled, signal: AbortSignal): Promise<{ sample: T } | undefined> {
+    const late = new AbortController();
+    const cancel = this.#deps.clock.timer(limits.readTimeoutMs, () =>
+      late.abort(new CallError('timeout', 'The agent did not send a sample in time')),
+    );
+    try {
+      const options = { signal: AbortSignal.any([signal, late.signal]) };
+      for await (const sample of this.#deps.samples(of, options)) return { sample };
+      return undefined;
+    } finally {
+      cancel();
     }
   }
 }

@@ -9,9 +9,16 @@ import { watchedKinds } from '../resources/resources.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import type { FeedChange } from './change-feed.ts';
 import { parseCursor } from './position.ts';
+import type { PreparedFrame } from './prepared-frame.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
 import { untilClosed } from './until-closed.ts';
+
+/**
+ * Most bytes of missed changes that are sent, so that as much again of live ones may wait for the reader. One that missed
+ * more reads the lists again, a page at a time.
+ */
+const missedBytes = 512 * 1024;
 
 const WatchQuery = z.object({
   kinds: z
@@ -44,9 +51,10 @@ export const watch = defineStream({
     channel.send({ type: 'ready', cursor: feed.cursor() });
     if (start !== undefined) {
       const { changes, lost } = feed.since(ctx.tenant, start);
-      if (lost || joinedAfter(start.revision, ctx, query)) channel.send({ type: 'gap', dropped: 1 });
+      const missed = lost ? undefined : framesOf(changes.filter(isFor).map((change) => () => frameFor(change)));
+      if (missed === undefined || joinedAfter(start.revision, ctx, query)) channel.send({ type: 'gap', dropped: 1 });
       // missed changes are sent at once, so that the live changes follow them without a gap
-      for (const change of changes) if (isFor(change)) channel.send(frameFor(change));
+      if (missed !== undefined) channel.sendAll(missed);
     }
     using subscriptions = new DisposableStack();
     subscriptions.defer(feed.subscribe({ tenant: ctx.tenant, changed: send }));
@@ -59,6 +67,19 @@ export const watch = defineStream({
     return 'closed';
   },
 });
+
+/** Frames as they are made; `undefined` if they take more than may be sent at once. */
+function framesOf(makers: readonly (() => PreparedFrame)[]): PreparedFrame[] | undefined {
+  const frames: PreparedFrame[] = [];
+  let bytes = 0;
+  for (const make of makers) {
+    const frame = make();
+    bytes += frame.encoded.length;
+    if (bytes > missedBytes) return undefined;
+    frames.push(frame);
+  }
+  return frames;
+}
 
 /** Selects the changes that this reader may see and asked for; rights are checked at the time of the change. */
 function selection({ principal, view }: StreamContext, query: WatchQuery): (change: FeedChange) => boolean {

@@ -9,6 +9,7 @@ import { FakeBackend, running } from '../harness/fake-backend.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { FakeControl, protocolEnds } from '../harness/protocol-ends.ts';
 import type { Ends } from '../harness/protocol-ends.ts';
+import type { CallParams } from '../../agent-protocol/messages.ts';
 import { deltaMessages } from '../../agent-protocol/desired-parts.ts';
 import { bounds } from '../../agent-protocol/timing.ts';
 import { deltaOf, snapshotOf } from '../harness/desired-sets.ts';
@@ -477,6 +478,29 @@ describe('liveness', () => {
     const { control, host } = await up();
     for (let n = 0; n < 2500; n++) control.receive('{"type":"applied","revision":1}');
     expect(host.ends).toEqual(['Too many messages']);
+  });
+
+  it('is not ended by answers to what it asked, however many they are', async () => {
+    const { control, backend, host } = await up();
+    backend.onCall = async () => ({ lines: [], truncated: false });
+    backend.onStream = () => Readable.from([Buffer.from('x')]);
+    const call: CallParams = { method: 'logs.read', query: { workload_id: 'w', tail: 1 } };
+    for (let n = 0; n < 150; n++) {
+      await Promise.all(Array.from({ length: 10 }, () => control.call(call, 1000, new AbortController().signal)));
+      const readers = Array.from({ length: 10 }, async () => {
+        for await (const _ of control.stream({ kind: 'metrics' }, new AbortController().signal)) break;
+      });
+      await Promise.all(readers);
+    }
+    expect(host.ends).toEqual([]);
+  });
+
+  it('ends with a flood of results of no call, and of ends of no stream', async () => {
+    for (const answer of ['{"type":"result","id":77,"ok":1}', '{"type":"stream.end","stream":77}']) {
+      const { control, host } = await up();
+      for (let n = 0; n < bounds.messagesPer10s + 1; n++) control.receive(answer);
+      expect(host.ends).toEqual(['Too many messages']);
+    }
   });
 
   it('ends with a flood of pings, and of frames that carry no byte that was granted', async () => {

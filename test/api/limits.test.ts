@@ -14,6 +14,7 @@ import { revision } from '../../store/revision.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld } from '../harness/api.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
+import { openFrames, Refusal } from '../harness/frames.ts';
 
 let world: ApiWorld | undefined;
 
@@ -98,6 +99,33 @@ describe('the rate limit', () => {
     const verbs = [];
     for (let n = 0; n < 7; n += 1) verbs.push((await other.post(`/applications/${id}/deploy`)).status);
     expect(verbs).toEqual([200, 200, 200, 200, 200, 429, 429]);
+  });
+});
+
+describe('the rate limit of a user', () => {
+  it('counts the streams that are opened, as each asks the agent of a server for lines', async () => {
+    const clock = new FakeClock();
+    world = await startApi({ clock, config: { rateLimit: { perMinute: 60, burst: 12 } } });
+    await world.owner();
+    const user = await world.user();
+    const address = world.url.replace('http', 'ws');
+    const headers = { authorization: `Bearer ${user.token ?? ''}` };
+    const open = async (): Promise<number> => {
+      try {
+        await using _ = await openFrames(`${address}/default/ws/notifications`, headers);
+        return 101;
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        expect(error.body).toMatchObject({ error: { code: 'TOO_MANY_REQUESTS' } });
+        expect(error.headers['retry-after']).toBe('1');
+        return error.status;
+      }
+    };
+    const answers = [];
+    for (let n = 0; n < 13; n += 1) answers.push(await open());
+    expect([answers[0], answers.at(-1), (await user.get('/projects')).status]).toEqual([101, 429, 429]);
+    await clock.advance(1000);
+    expect(await open()).toBe(101);
   });
 });
 

@@ -248,6 +248,44 @@ describe('merged logs', () => {
     await expect(open('&cursor=NOT')).rejects.toMatchObject({ status: 400 });
   });
 
+  it('lose no line of a source whose agent was away over two resumptions', async () => {
+    const [one, two] = [await anApplication('one'), await anApplication('two', servers[1])];
+    logs.of(one).addAt(now, 'a');
+    logs.of(two).addAt(now + 1, 'b');
+    let frames = await open('&tail=10');
+    const resumedAfter = async (expected: readonly string[]): Promise<void> => {
+      await shows(frames, expected);
+      await frames.next('cursor');
+      const cursor = frames.all.findLast(({ type }) => type === 'cursor')?.['cursor'] as string;
+      await frames[Symbol.asyncDispose]();
+      frames = await open(`&cursor=${cursor}`);
+    };
+    await shows(frames, ['a', 'b']);
+    await agentLeaves(servers[0], one);
+    await resumedAfter(['a', 'b']);
+    logs.of(two).addAt(now + 2, 'c');
+    await resumedAfter(['c']);
+    logs.of(one).addAt(Date.now() - 180_000, 'written while it was away');
+    await agentIsThere(servers[0]);
+    await shows(frames, ['written while it was away']);
+  });
+
+  it('go no further back with each resumption for a source without lines', async () => {
+    const [quiet, busy] = [await anApplication('quiet'), await anApplication('busy', servers[1])];
+    const since = () => logs.of(quiet).reads.flatMap((query) => (query.after_seq === 0 ? [query.since] : []));
+    let frames = await open('&tail=10');
+    for (let n = 0; n < 3; n += 1) {
+      logs.of(busy).addAt(now + n, `line ${n}`);
+      await frames.next('cursor');
+      const cursor = frames.all.findLast(({ type }) => type === 'cursor')?.['cursor'] as string;
+      await frames[Symbol.asyncDispose]();
+      const before = since().length;
+      frames = await open(`&cursor=${cursor}`);
+      await expect.poll(() => since().length).toBeGreaterThan(before);
+    }
+    expect(new Set(since()).size).toBe(1);
+  });
+
   it('have a bounded number of sources, say how many are left out, and take them when there is room', async () => {
     const names = Array.from({ length: 34 }, (_, n) => `app ${String(n).padStart(2, '0')}`);
     const ids: string[] = [];

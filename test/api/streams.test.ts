@@ -589,6 +589,64 @@ describe('watch', () => {
     ]);
   });
 
+  it('makes up for what followed from another object while the reader was away', async () => {
+    const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;
+    await world.observe('deployment', deployment, { phase: 'succeeded' });
+    const next = (await owner.post(`/applications/${app}/deploy`)).data.id;
+    const first = await open('/watch');
+    const { cursor } = await first.next('ready');
+    await first[Symbol.asyncDispose]();
+    const path = `/projects/${place.project}/environments`;
+    const { id } = (await owner.post(path, { name: 'staging' })).data;
+    expect((await owner.post(`${path}/${id}/set-default`)).status).toBe(200);
+    await world.observe('deployment', next, { phase: 'succeeded' });
+    await agentIsThere();
+    const again = await open('/watch', owner, `&cursor=${cursor as string}`);
+    const missed = async (kind: string, count: number) => {
+      const changes = () => again.all.filter((it) => it['kind'] === kind).map(({ object }) => object);
+      await expect.poll(changes).toHaveLength(count);
+      return changes();
+    };
+    expect(await missed('deployment', 2)).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ id: deployment, is_current: false }),
+        expect.objectContaining({ id: next, is_current: true }),
+      ]),
+    );
+    expect(await missed('environment', 2)).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ id, is_default: true }),
+        expect.objectContaining({ id: place.environment, is_default: false }),
+      ]),
+    );
+    expect(await missed('server', 1)).toMatchObject([{ agent_status: 'connected' }]);
+    expect(again.all.some(({ type }) => type === 'gap')).toBe(false);
+  });
+
+  it('sends a gap in place of more changes than may wait for a reader', async () => {
+    const first = await open('/watch');
+    const { cursor } = await first.next('ready');
+    await first[Symbol.asyncDispose]();
+    const description = 'x'.repeat(2000);
+    for (let batch = 0; batch < 30; batch += 1) {
+      const unit = world.repo.begin();
+      for (let n = 0; n < 10; n += 1) {
+        const name = `project-${batch}-${n}`;
+        unit.create('project', crypto.randomUUID(), desiredState('project', { name, description }));
+      }
+      await unit.commit();
+    }
+    await world.settled();
+    const again = await open('/watch', owner, `&cursor=${cursor as string}`);
+    await again.next('gap');
+    const { id } = (await owner.post('/projects', { name: 'live' })).data;
+    expect(await again.next('change')).toMatchObject({ id });
+    const old = await open('/watch', owner, '&cursor=1');
+    await old.next('gap');
+    await owner.put(`/projects/${id}`, { name: 'later' });
+    expect(await old.next('change')).toMatchObject({ id, object: { name: 'later' } });
+  });
+
   it('shows how far the build of a deployment is, and no progress once it has ended', async () => {
     const source = { source_type: 'git', repository_url: 'https://git.test/a.git', branch: 'main' };
     const body = { ...source, project_id: place.project, server_id: place.server, dockerfile_path: 'Dockerfile' };

@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { createClient } from '../../cli/client.ts';
+import { resumed } from '../../cli/resume.ts';
+import { FakeClock } from '../harness/fake-clock.ts';
 import { longTag } from '../layer-report.ts';
 
 const servers: ReturnType<typeof createServer>[] = [];
@@ -113,4 +116,34 @@ it('an answer that is cut off is a lost connection, after which the user has to 
   await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow(
     /^Lost the connection to http:\/\/127\.0\.0\.1:\d+ within its answer: .+\. The request may have been carried out/,
   );
+});
+
+it('a stream that falls silent, as its connection is dead, is opened again after its last cursor', async () => {
+  using told = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  const server = createServer();
+  servers.push(server);
+  const asked: string[] = [];
+  new WebSocketServer({ server }).on('connection', (socket, { url }) => {
+    asked.push(url ?? '');
+    socket.send(JSON.stringify({ type: 'ready', cursor: 'a-1' }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server has such an address
+  const clock = new FakeClock();
+  const client = createClient({ server: `http://127.0.0.1:${port}`, tenant: 'default' }, undefined, clock);
+  const stop = new AbortController();
+  let frames = 0;
+  const reading = (async () => {
+    for await (const _ of resumed(client, '/ws/watch', {}, {}, stop.signal)) frames += 1;
+  })();
+  await expect.poll(() => frames).toBe(1);
+  await clock.advance(70_000);
+  expect(asked).toHaveLength(1);
+  await clock.advance(10_000);
+  await expect.poll(() => frames, { timeout: 5000 }).toBe(2);
+  expect(asked[1]).toBe('/default/ws/watch?cursor=a-1');
+  expect(told).toHaveBeenCalledWith('… Nothing was heard for 75 s: connecting again');
+  stop.abort();
+  await reading;
 });

@@ -35,6 +35,14 @@ describe('a ring of lines', () => {
     expect(ring.hasSources).toBe(true);
   });
 
+  test('takes the lines of two sources of one name, whose numbers are their own', () => {
+    const ring = new LogRing(10);
+    const of = (text: string, sourceId: string, seq: number) => ({ ...line(text, { seq }), sourceId });
+    ring.push([of('production', 'a', 10), of('staging', 'b', 1), of('production again', 'a', 10)]);
+    expect(ring.asText()).toBe('production\nstaging\n');
+    expect([ring.at(1)?.source, ring.hasSources]).toEqual(['web', false]);
+  });
+
   test('holds fewer lines where they are long', () => {
     const ring = new LogRing(1000);
     const long = 'x'.repeat(1024 * 1024);

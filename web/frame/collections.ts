@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import { list, messageOf } from '../api.ts';
+import { list, messageOf, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
 import type { Kind, ObjectOf } from '../model.ts';
 import { keptObjects } from './store.ts';
@@ -112,7 +112,13 @@ export function deploymentsOf(appId: string): Collection<'deployment'> {
 interface Known {
   readonly collection: Collection;
   readonly reading: Signal<Reading>;
+  /** Reads that failed since it was last read. */
+  failures: number;
+  timer?: ReturnType<typeof setTimeout>;
 }
+
+const firstRetryMs = 500;
+const maxRetryMs = 15_000;
 
 /** Lists that are read again after a gap; one that was asked for longer ago is read when it is asked for again. */
 const keptLists = 50;
@@ -136,7 +142,7 @@ export class Collections {
   reading(collection: Collection): Reading {
     let known = this.#readings.get(collection.name);
     if (known === undefined) {
-      known = { collection, reading: signal<Reading>({ state: 'reading' }) };
+      known = { collection, reading: signal<Reading>({ state: 'reading' }), failures: 0 };
       const [oldest] = this.#readings.keys();
       if (this.#readings.size >= keptLists && oldest !== undefined) this.#readings.delete(oldest);
       this.#readings.set(collection.name, known);
@@ -157,15 +163,38 @@ export class Collections {
     if (known !== undefined) this.#read(known);
   }
 
-  #read({ collection, reading }: Known): void {
+  #read(known: Known): void {
+    const { collection, reading } = known;
+    clearTimeout(known.timer);
     this.#store
       .take(() => collection.read(this.#login))
       .then(
-        () => (reading.value = { state: 'ready' }),
+        () => {
+          known.failures = 0;
+          reading.value = { state: 'ready' };
+        },
         (error: unknown) => {
-          // what was read before is still shown
           if (reading.peek().state !== 'ready') reading.value = { state: 'failed', message: messageOf(error) };
+          // what was read before is still shown, without the changes that were missed
+          else if (mayReturn(error)) this.#readLater(known, error);
         },
       );
   }
+
+  #readLater(known: Known, error: unknown): void {
+    const pauseMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(known.failures, 10)) * Math.random();
+    const leastMs = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
+    known.failures += 1;
+    known.timer = setTimeout(
+      () => {
+        if (this.#readings.get(known.collection.name) === known) this.#read(known);
+      },
+      Math.max(pauseMs, leastMs),
+    );
+  }
+}
+
+/** Whether a list that could not be read may be read later: there was no answer, or the server is busy. */
+function mayReturn(error: unknown): boolean {
+  return !(error instanceof Refused) || error.status === 429 || error.status >= 500;
 }

@@ -6,6 +6,7 @@ import type { Notification } from '../model.ts';
 import { useConsole, useHref } from './context.ts';
 import { Icon } from './icon.tsx';
 import { partsOfObject } from './object-links.ts';
+import { paced } from './paced.ts';
 import { Popup } from './popup.tsx';
 import { followStream } from './stream.ts';
 import { relativeTime } from '../parts/relative-time.ts';
@@ -22,15 +23,16 @@ export function NotificationsMenu(): VNode {
   const [unread, setUnread] = useState(0);
   const shown = unread > 99 ? '99+' : String(unread);
   useEffect(() => {
-    const read = (): void => {
+    // each notification that is marked as read sends a frame
+    const read = paced(() =>
       page(login, '/api/v1/notifications', { query: { limit: shownCount } }).then(
         (found) => {
           setItems(found.items);
           setUnread(found.meta.unread ?? 0);
         },
         () => undefined, // the connection shows whether the server answers
-      );
-    };
+      ),
+    );
     return followStream({
       login,
       path: '/ws/notifications',

@@ -1,5 +1,6 @@
 import { openSocket, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
+import { listenTo, silent } from './silence.ts';
 
 /** A frame of any stream; its other fields follow from its type. */
 export interface Frame {
@@ -12,20 +13,23 @@ interface StreamOptions {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly onFrame: (frame: Frame) => void;
+  /** The server has sent everything: no further frame will come. */
+  readonly onEnd?: () => void;
   /** `undefined` while frames come; else why they do not. */
   readonly onTrouble?: (why: string | undefined) => void;
 }
 
 const firstRetryMs = 500;
 const maxRetryMs = 15_000;
-/** Codes after which asking again cannot help: no longer allowed, gone, used, ended. */
-const finalCodes: ReadonlySet<number> = new Set([1000, 4401, 4403, 4404, 4409]);
+const ended = 1000;
+/** Codes after which asking again cannot help: no longer allowed, gone, used. */
+const finalCodes: ReadonlySet<number> = new Set([4401, 4403, 4404, 4409]);
 
 /**
- * Follows a stream until the returned function is called. After a lost connection it goes on after the last frame that had
- * a cursor. The watch of the console notices the end of the session.
+ * Follows a stream until the returned function is called. After a lost connection, or when the server restarts, it goes on
+ * after the last frame that had a cursor. The watch of the console notices the end of the session.
  */
-export function followStream({ login, path, query = {}, onFrame, onTrouble }: StreamOptions): () => void {
+export function followStream({ login, path, query = {}, onFrame, onEnd, onTrouble }: StreamOptions): () => void {
   let cursor: string | undefined;
   let socket: WebSocket | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -52,19 +56,30 @@ export function followStream({ login, path, query = {}, onFrame, onTrouble }: St
       socket.close();
       return;
     }
-    socket.addEventListener('message', ({ data }) => {
+    listenTo(opened, () => {
+      if (isOver || socket !== opened) return;
+      socket = undefined;
+      opened.close();
+      again(silent);
+    });
+    opened.addEventListener('message', ({ data }) => {
+      if (socket !== opened) return;
       const frame = JSON.parse(String(data)) as Frame; // streams send nothing else as text
       cursor = frame.cursor ?? cursor;
       if (frame.type === 'ready') {
         attempts = 0;
         onTrouble?.(undefined);
       }
-      if (frame.type === 'end') isOver = true;
       onFrame(frame);
     });
-    socket.addEventListener('close', ({ code, reason }) => {
-      if (isOver) return;
-      if (finalCodes.has(code)) onTrouble?.(reason === '' ? 'The stream has ended' : `The stream has ended: ${reason}`);
+    opened.addEventListener('close', ({ code, reason }) => {
+      if (isOver || socket !== opened) return;
+      // a frame `end` comes before each of these codes
+      if (code === ended) {
+        isOver = true;
+        onEnd?.();
+      } else if (finalCodes.has(code))
+        onTrouble?.(reason === '' ? 'The stream has ended' : `The stream has ended: ${reason}`);
       else again(reason === '' ? 'The connection is lost' : reason);
     });
   };

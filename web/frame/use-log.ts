@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { LogRing } from '../parts/log-ring.ts';
-import type { LogLine } from '../parts/log-ring.ts';
+import type { LogLine, NewLine } from '../parts/log-ring.ts';
 import { useConsole } from './context.ts';
 import { followStream } from './stream.ts';
 import type { Frame } from './stream.ts';
@@ -51,11 +51,11 @@ export function useLog({ path, query = {}, sourceOf = () => '', isStep = () => f
       path,
       query,
       onTrouble: setTrouble,
+      onEnd: () => setEnded(true),
       onFrame: (frame) => {
         const it = frame as LogFrame; // the frames of a stream of logs
         if (it.type === 'log') ring.push([lineOf(it, sourceOf, isStep)]);
         else if (it.type === 'gap') ring.push([gapLine(it.dropped)]);
-        else if (it.type === 'end') setEnded(true);
       },
     });
   }, [ring]);
@@ -66,12 +66,13 @@ function lineOf(
   { message, timestamp, level, seq, source }: LineFrame,
   sourceOf: NonNullable<LogOptions['sourceOf']>,
   isStep: NonNullable<LogOptions['isStep']>,
-): LogLine {
+): NewLine {
   return {
     text: message,
     at: Date.parse(timestamp),
     level,
     source: sourceOf(source),
+    sourceId: source.id,
     seq,
     mark: isStep(message) ? 'step' : 'line',
   };

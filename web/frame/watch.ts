@@ -4,6 +4,7 @@ import { list, openSocket, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
 import type { Kind, Objects } from '../model.ts';
 import { kinds } from '../model.ts';
+import { listenTo } from './silence.ts';
 import type { Change } from './store.ts';
 
 /**
@@ -91,7 +92,15 @@ export class Watch {
       return;
     }
     this.#socket = socket;
-    socket.addEventListener('message', ({ data }) => this.#take(JSON.parse(String(data)) as Frame)); // no other is sent
+    listenTo(socket, () => {
+      if (this.#socket !== socket) return;
+      this.#socket = undefined;
+      socket.close();
+      this.#lost(0);
+    });
+    socket.addEventListener('message', ({ data }) => {
+      if (this.#socket === socket) this.#take(JSON.parse(String(data)) as Frame); // no other is sent
+    });
     socket.addEventListener('close', ({ code }) => {
       if (this.#socket === socket) this.#lost(code);
     });

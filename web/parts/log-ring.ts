@@ -17,6 +17,12 @@ export interface LogLine {
   readonly mark: (typeof marks)[number];
 }
 
+/** A line that is added. */
+export interface NewLine extends LogLine {
+  /** What its `seq` counts the lines of, where the text of the source may be that of several. */
+  readonly sourceId?: string;
+}
+
 /** Most characters of all lines that are held. */
 const mostChars = 32 * 1024 * 1024;
 
@@ -63,17 +69,17 @@ export class LogRing {
   }
 
   /** Adds lines. One whose `seq` is not after the last one of its source was added before, and is left out. */
-  push(lines: readonly LogLine[]): void {
+  push(lines: readonly NewLine[]): void {
     let added = 0;
     for (const line of lines) if (this.#add(line)) added += 1;
     if (added > 0) for (const listener of this.#listeners) listener();
   }
 
-  #add({ text, at, level, source, seq, mark }: LogLine): boolean {
+  #add({ text, at, level, source, sourceId = source, seq, mark }: NewLine): boolean {
     if (seq >= 0) {
-      const last = this.#lastSeq.get(source);
+      const last = this.#lastSeq.get(sourceId);
       if (last !== undefined && seq <= last) return false;
-      this.#lastSeq.set(source, seq);
+      this.#lastSeq.set(sourceId, seq);
     }
     if (this.length === this.capacity) this.#drop();
     const slot = this.#end % this.capacity;

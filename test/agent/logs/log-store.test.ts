@@ -204,6 +204,27 @@ describe('after a crash', () => {
 });
 
 describe('retention', () => {
+  test('counts in each page the lines that it has removed there', async () => {
+    await write(1, 500);
+    const folder = join(dir, workload);
+    const old = new Date(start - 8 * 86_400_000);
+    for (const name of (await readdir(folder)).toSorted().slice(0, 3)) await utimes(join(folder, name), old, old);
+    await reopen();
+    const first = (await read({ tail: 5000 })).lines[0]!.seq;
+    const removed = first - 1;
+    const full = { truncated: true, lost_lines: removed - 50, end_seq: first + 9, next_seq: first + 9 };
+    expect(await read({ tail: 10, after_seq: 50 })).toMatchObject(full);
+    expect(await read({ tail: 10, after_seq: first + 9 })).toMatchObject({ truncated: false, lost_lines: 0 });
+    // where lines are searched for, those that do not match are not lost
+    const sought = { tail: 10, after_seq: 50, levels: ['error'] };
+    expect(await read(sought)).toMatchObject({ lines: [], lost_lines: removed - 50, end_seq: 500 });
+    expect(await read({ ...sought, after_seq: 500 })).toMatchObject({ truncated: false, lost_lines: 0, end_seq: 500 });
+    await clock.advance(8 * 86_400_000);
+    await store.prune();
+    const gone = await read({ tail: 10, after_seq: 450 });
+    expect(gone).toEqual({ lines: [], truncated: true, lost_lines: 50, end_seq: 500 });
+  });
+
   test('takes away segments that are older than it, and numbers go on', async () => {
     await write(1, 500);
     const folder = join(dir, workload);
@@ -506,6 +527,44 @@ test('an empty log of a workload that is not wanted any more is forgotten', asyn
   await store.flushed(other);
   const { lines } = await store.read({ workload_id: other, tail: 10 }, new AbortController().signal);
   expect(lines.map(({ seq }) => seq)).toEqual([11]);
+});
+
+describe('a log that is followed', () => {
+  /** Follows the log from its beginning; `lines` grows. */
+  async function follower() {
+    const stop = new AbortController();
+    const lines: LogLine[] = [];
+    const run = async (): Promise<void> => {
+      const follow = { workload_id: workload, tail: 1 };
+      for await (const chunk of store.follow(follow, () => false, stop.signal)) lines.push(...chunk.lines);
+    };
+    const over = run();
+    await idle();
+    return { lines, over, stop: () => stop.abort() };
+  }
+  const present = { whole: true, more: false, workloads: {} };
+
+  test('gives its reader the first line also after a clean-up', async () => {
+    await store.keep(present);
+    const { lines, over, stop } = await follower();
+    await store.forget(new Set());
+    await write(1, 1);
+    await idle();
+    expect(messages(lines)).toEqual([1]);
+    stop();
+    await over;
+    await clock.advance(2 * 3_600_000);
+    await store.forget(new Set());
+    expect((await read()).lines).toEqual([]);
+  });
+
+  test('ends for its reader when its workload was deleted', async () => {
+    await store.keep(present);
+    const { over } = await follower();
+    await store.keep({ whole: false, more: false, workloads: { [workload]: null } });
+    await store.forget(new Set());
+    await over;
+  });
 });
 
 test('what a crash left half written is cut off the file', async () => {

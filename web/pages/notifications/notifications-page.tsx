@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { call, page } from '../../api.ts';
 import { partsOfObject } from '../../frame/object-links.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
+import { paced } from '../../frame/paced.ts';
 import { followStream } from '../../frame/stream.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Notification } from '../../model.ts';
@@ -40,16 +41,21 @@ export function NotificationsPage({ query }: PageProps): VNode {
         ...(cursor !== undefined && { cursor }),
       },
     });
-  const read = (): void => {
-    ask().then(
-      (found) => {
-        setItems(found.items);
-        setNext(found.meta.next_cursor);
-        setError(undefined);
-      },
-      (failure: unknown) => setError(refusalOf(failure)),
-    );
-  };
+  // each notification that is marked as read sends a frame
+  const read = useMemo(
+    () =>
+      paced(() =>
+        ask().then(
+          (found) => {
+            setItems(found.items);
+            setNext(found.meta.next_cursor);
+            setError(undefined);
+          },
+          (failure: unknown) => setError(refusalOf(failure)),
+        ),
+      ),
+    [login, onlyUnread],
+  );
   useEffect(
     () =>
       followStream({

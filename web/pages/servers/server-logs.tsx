@@ -7,7 +7,7 @@ import type { Frame } from '../../frame/stream.ts';
 import { useRead } from '../../frame/use-read.ts';
 import type { Server } from '../../model.ts';
 import { LogRing } from '../../parts/log-ring.ts';
-import type { LogLevel, LogLine } from '../../parts/log-ring.ts';
+import type { LogLevel, LogLine, NewLine } from '../../parts/log-ring.ts';
 import { LogView } from '../../parts/log-view.tsx';
 import { Card } from '../../parts/card.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
@@ -108,8 +108,16 @@ const gap: LogLine = {
   mark: 'gap',
 };
 
-function lineOf({ message, timestamp, level, seq, source }: LineFrame): LogLine {
-  return { text: message, at: Date.parse(timestamp), level, seq, source: source.name ?? source.kind, mark: 'line' };
+function lineOf({ message, timestamp, level, seq, source }: LineFrame): NewLine {
+  return {
+    text: message,
+    at: Date.parse(timestamp),
+    level,
+    seq,
+    source: source.name ?? source.kind,
+    sourceId: source.id,
+    mark: 'line',
+  };
 }
 
 function Storage({ server }: { readonly server: Server }): VNode {

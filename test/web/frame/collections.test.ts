@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Refused } from '../../../web/api.ts';
+import { Collections } from '../../../web/frame/collections.ts';
+import type { Collection } from '../../../web/frame/collections.ts';
+import { Store } from '../../../web/frame/store.ts';
+import type { Objects } from '../../../web/model.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  vi.stubGlobal('requestAnimationFrame', () => 1);
+  vi.stubGlobal('cancelAnimationFrame', () => undefined);
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const login = { tenant: 'acme', token: 'secret', email: 'a@example.com' };
+const project = (id: string) => ({ id, name: id }) as Objects['project'];
+
+/** A list that has been read once, with `a` and `b`, and is read again after a gap, when `b` is gone. */
+async function afterGap(failures: readonly Error[]) {
+  const store = new Store();
+  const collections = new Collections(login, store);
+  const left = [...failures];
+  let reads = 0;
+  const projects: Collection<'project'> = {
+    name: 'project',
+    read: async () => {
+      reads += 1;
+      const failure = reads === 1 ? undefined : left.shift();
+      if (failure !== undefined) throw failure;
+      return {
+        kind: 'project',
+        objects: reads === 1 ? [project('a'), project('b')] : [project('a')],
+        covers: () => true,
+      };
+    },
+  };
+  collections.readAll();
+  collections.reading(projects);
+  await vi.advanceTimersByTimeAsync(0);
+  collections.readAll();
+  await vi.advanceTimersByTimeAsync(0);
+  const shown = (): string[] => {
+    store.flush();
+    return [...store.all('project').keys()];
+  };
+  return { shown, reads: () => reads };
+}
+
+describe('a list that is read again after changes were missed', () => {
+  it('is read until it was read, as the server may be busy', async () => {
+    const { shown, reads } = await afterGap([new Refused(503, 'busy'), new TypeError('no answer')]);
+    expect([shown(), reads()]).toEqual([['a', 'b'], 2]);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([shown(), reads()]).toEqual([['a'], 4]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(reads()).toBe(4);
+  });
+
+  it('is not read before the server wants that', async () => {
+    const { reads } = await afterGap([new Refused(429, 'too many', undefined, 30)]);
+    await vi.advanceTimersByTimeAsync(29_000);
+    expect(reads()).toBe(2);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(reads()).toBe(3);
+  });
+
+  it('is not read again by one who may not read it', async () => {
+    const { reads } = await afterGap([new Refused(403, 'no')]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(reads()).toBe(2);
+  });
+});
