@@ -332,7 +332,7 @@ export class MockEngine {
   localImages(): ListedImage[] {
     return this.#images
       .filter(({ here }) => here)
-      .map(({ id, labels, madeAt }) => ({ id, labels, madeAt }))
+      .map(({ id, names, labels, madeAt }) => ({ id, names: [...names], labels, madeAt }))
       .toReversed();
   }
 
