@@ -1,6 +1,7 @@
-import { access, readFile, readlink, rm, rmdir } from 'node:fs/promises';
+import { access, lstat, readdir, readFile, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isBelow } from '../disk/contained-path.ts';
 import { holdExclusively } from '../machine/exclusive.ts';
 import { processes } from '../runtime/sessions.ts';
 import { run } from '../machine/process.ts';
@@ -12,6 +13,8 @@ export interface Places {
   home: string;
   /** Identity, desired set, logs, metrics: the agent's own state, without the data of volumes. */
   data: string;
+  /** The folder with dumps of the operator, by default in that of the state. What is in it is never removed. */
+  imports: string;
   /** The file of the settings, which may hold secrets; `undefined`: what supervises the agent has them. */
   settings: string | undefined;
   /** Further files. */
@@ -37,12 +40,24 @@ export const usualPlaces = {
   folders: ['/var/lib/setpoint/provision'],
   units: ['setpoint-agent.service', 'setpoint-builds.slice'],
   unitFolder: '/etc/systemd/system',
-} as const satisfies Places;
+} as const satisfies Omit<Places, 'imports'>;
 
-/** The places of the installation in `home`; of one elsewhere than usual, only its two folders are known. */
-export function placesOf(home: string, data: string): Places {
-  if (home === usualPlaces.home) return { ...usualPlaces, data };
-  return { home, data, settings: undefined, files: [], folders: [], units: [], unitFolder: usualPlaces.unitFolder };
+/**
+ * The places of the installation in `home`; of one elsewhere than usual, only its folders are known. `imports`: the folder
+ * with dumps, where it is a setting.
+ */
+export function placesOf(home: string, data: string, imports = join(data, 'imports')): Places {
+  if (home === usualPlaces.home) return { ...usualPlaces, data, imports };
+  return {
+    home,
+    data,
+    imports,
+    settings: undefined,
+    files: [],
+    folders: [],
+    units: [],
+    unitFolder: usualPlaces.unitFolder,
+  };
 }
 
 /** The command of an executable that removes its installation. */
@@ -85,15 +100,15 @@ export async function stopInstallation({ home, data, units }: Places): Promise<v
 
 /**
  * Removes the files of an installation whose agent does not run. Idempotent; the executables go last, so that a run that
- * was cut off can be repeated. Folders that hold anything else stay.
+ * was cut off can be repeated. Folders that hold anything else stay, and so do dumps of the operator.
  * @throws Error if a folder to remove is none of an agent
  */
 export async function removeInstallation(places: Places): Promise<void> {
-  const { home, data, settings, files, folders, units, unitFolder } = places;
+  const { home, data, imports, settings, files, folders, units, unitFolder } = places;
   await requireAgents(home, usualPlaces.home, ['supervise', 'versions']);
-  await requireAgents(data, usualPlaces.data, ['identity.json', 'uninstall']);
+  if (!(await hasOnly(data, imports))) await requireAgents(data, usualPlaces.data, ['identity.json', 'uninstall']);
   for (const folder of [data, ...folders]) {
-    await rm(folder, { recursive: true, force: true });
+    await removeAllBut(imports, folder);
     await removeOwnParent(folder);
   }
   if (settings !== undefined) {
@@ -110,6 +125,11 @@ export async function removeInstallation(places: Places): Promise<void> {
   await rm(home, { recursive: true, force: true });
 }
 
+/** The dumps of the operator that stay in the folder of the agent: their folder. `undefined`: there are none. */
+export async function keptImports({ data, imports }: Pick<Places, 'data' | 'imports'>): Promise<string | undefined> {
+  return isBelow(data, imports) && (await namesIn(imports)).length > 0 ? imports : undefined;
+}
+
 /** A setting of the usual installation; `undefined`: it has none. */
 export async function installedSetting(name: string): Promise<string | undefined> {
   const text = await readFile(usualPlaces.settings, 'utf8').catch(() => '');
@@ -122,6 +142,30 @@ async function requireAgents(folder: string, usual: string, marks: readonly stri
   if (resolve(folder) === usual || !(await exists(folder))) return;
   for (const mark of marks) if (await exists(join(folder, mark))) return;
   throw new Error(`Cannot remove ${folder}, as nothing in it shows that it is an agent's: remove it by hand`);
+}
+
+/** Whether nothing is in a folder but another one, which may be further down. */
+async function hasOnly(folder: string, kept: string): Promise<boolean> {
+  const names = await namesIn(folder);
+  return names.length > 0 && names.every((name) => isBelow(join(folder, name), kept));
+}
+
+/** Removes a folder. A folder in it stays, unless that is empty; one that is a link goes, and what it leads to stays. */
+async function removeAllBut(kept: string, folder: string): Promise<void> {
+  const found = await lstat(folder).catch(() => undefined);
+  if (found?.isDirectory() !== true || !isBelow(folder, kept)) return rm(folder, { recursive: true, force: true });
+  if (folder !== kept) for (const name of await namesIn(folder)) await removeAllBut(kept, join(folder, name));
+  await rmdir(folder).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY')) throw error;
+  });
+}
+
+/** The names in a folder; none if it is not there. */
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  });
 }
 
 function exists(path: string): Promise<boolean> {

@@ -127,7 +127,8 @@ check_server() {
 
 # May be repeated: a run that was cut off is completed by the next one. The executable removes itself with the rest.
 uninstall() {
-  if [ ! -e "$home" ] && [ ! -e "$settings" ] && [ ! -e "$data" ]; then
+  # dumps of the operator stay where an agent was removed
+  if [ ! -e "$home" ] && [ ! -e "$settings" ] && [ -z "$(ls -A "$data" 2>/dev/null | grep -vx imports)" ]; then
     say 'No agent is installed on this machine'
     return
   fi
