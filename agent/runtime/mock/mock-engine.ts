@@ -82,7 +82,7 @@ export class MockEngine {
     this.#images.push({
       ...info,
       names: new Set([reference]),
-      labels: {},
+      labels: script.labels ?? {},
       script,
       here: script.local ?? false,
       madeAt: this.#now(),
