@@ -18,6 +18,8 @@ import type { RawAgent } from '../../harness/raw-agent.ts';
 import { until } from '../../harness/until.ts';
 import { wireItem } from '../../harness/wire-items.ts';
 
+const day = 24 * 3_600_000;
+
 let world: GatewayWorld;
 let replica: TestReplica;
 let cleanup: AsyncDisposableStack;
@@ -39,9 +41,10 @@ function attempt(options: Parameters<typeof rawAgent>[1], url = replica.url): Ra
   return agent;
 }
 
-async function rotate(times = 1): Promise<void> {
-  for (let n = 0; n < times; n++)
-    await rotateControlKeys({ store: world.store, sealer: world.keyring, clock: systemClock });
+/** Adds so many keys, as they are made in so many days. */
+async function rotate(times = 1, inDays = 0): Promise<void> {
+  const clock = { ...systemClock, now: () => new Date(Date.now() + inDays * day) };
+  for (let n = 0; n < times; n++) await rotateControlKeys({ store: world.store, sealer: world.keyring, clock });
   await replica.mirror.reached(await world.store.revision(), AbortSignal.timeout(5000));
 }
 
@@ -94,14 +97,29 @@ describe('a control plane proves itself to an agent', () => {
     expect(backend.stored).toHaveLength(1);
   });
 
-  it('but not to one that was away for eight rotations, until that gets another token', async () => {
+  it('that stayed connected for many rotations within a year, and connects again', async () => {
+    const server = await world.server();
+    const key = agentKey();
+    const old = newestHash();
+    const first = attempt({ server: server.id, key, token: server.token, controlKeyHash: old });
+    expect(await first.outcome).toBe('welcome');
+    await rotate(9);
+    await rotate(9, 399);
+    first.socket.terminate();
+    const agent = attempt({ server: server.id, key, controlKeyHash: old });
+    expect(await agent.outcome).toBe('welcome');
+    expect(agent.verdict()).toEqual({ kind: 'proven', keyHash: newestHash() });
+  });
+
+  it('but not to one that was away for eight rotations and more than a year, until that gets another token', async () => {
     const server = await world.server();
     const key = agentKey();
     const old = newestHash();
     await attempt({ server: server.id, key, token: server.token, controlKeyHash: old }).outcome;
-    await rotate(7);
-    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toBe('welcome');
     await rotate();
+    await rotate(6, 401);
+    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toBe('welcome');
+    await rotate(1, 402);
     expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toContain('another key');
   });
 
