@@ -81,6 +81,11 @@ export class ControlKeys {
     return newest.public;
   }
 
+  /** Whether an agent that knows the key with that hash can be given a proof. @throws Error while the mirror shows no key */
+  knows(keyHash: string): boolean {
+    return this.#read().ring.some((it) => hashControlKey(it.public) === keyHash);
+  }
+
   /**
    * The proof for an agent that knows the key with that hash. If that key was dropped, the proof is by another key,
    * which the agent refuses. @throws Error while the mirror shows no key, or if it cannot be unsealed
@@ -112,11 +117,6 @@ export class ControlKeys {
   }
 }
 
-function newKey({ sealer, clock }: Dependencies): z.infer<typeof ControlKey> {
-  const { x, d } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
-  if (x === undefined || d === undefined) throw new Error('Generated key must be Ed25519');
-  return { public: x, private: sealer.seal(d, placeOf(x)), created_at: clock.now().toISOString() };
-}
 /** A key stops being the newest when the one behind it is made. */
 function keptOf(ring: Ring['keys'], now: number): Ring['keys'] {
   const isKept = (_: unknown, at: number): boolean => {
@@ -126,6 +126,11 @@ function keptOf(ring: Ring['keys'], now: number): Ring['keys'] {
   return ring.filter(isKept).slice(-kept.atMost);
 }
 
+function newKey({ sealer, clock }: Dependencies): z.infer<typeof ControlKey> {
+  const { x, d } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
+  if (x === undefined || d === undefined) throw new Error('Generated key must be Ed25519');
+  return { public: x, private: sealer.seal(d, placeOf(x)), created_at: clock.now().toISOString() };
+}
 
 function write(
   { store }: Dependencies,

@@ -9,6 +9,7 @@ import { desiredDigest } from '../../../agent-protocol/desired-digest.ts';
 import { subprotocol } from '../../../agent-protocol/messages.ts';
 import { rotateControlKeys } from '../../../controllers/gateway/control-keys.ts';
 import { systemClock } from '../../../time/clock.ts';
+import { parseConnections } from '../../../store/connections.ts';
 import { keys } from '../../../store/keys.ts';
 import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { GatewayWorld } from '../../harness/gateway-world.ts';
@@ -120,7 +121,7 @@ describe('a control plane proves itself to an agent', () => {
     await rotate(6, 401);
     expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toBe('welcome');
     await rotate(1, 402);
-    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toContain('another key');
+    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toBe('unauthorized');
   });
 
   it('but not, once a backup was restored that lacks the key, to one that knows it, until that gets another token', async () => {
@@ -132,9 +133,36 @@ describe('a control plane proves itself to an agent', () => {
     const learned = newestHash();
     await world.store.txn({ if: [], then: [{ put: keys.meta('control-keys'), value: backup?.value ?? '' }] });
     await replica.mirror.reached(await world.store.revision(), AbortSignal.timeout(5000));
-    expect(await attempt({ server: server.id, key, controlKeyHash: learned }).outcome).toContain('another key');
+    const end = await attempt({ server: server.id, key, controlKeyHash: learned }).ended;
+    expect(end).toMatchObject({
+      kind: 'refused',
+      code: 'unauthorized',
+      message: expect.stringContaining('setpoint join'),
+    });
     expect(await attempt({ server: server.id, key, controlKeyHash: newestHash() }).outcome).toBe('welcome');
   });
+});
+
+it('a server whose agent knows a key that the store lacks does not look connected, and has the reason', async () => {
+  const server = await world.server();
+  const key = agentKey();
+  const first = attempt({ server: server.id, key, token: server.token, controlKeyHash: newestHash() });
+  expect(await first.outcome).toBe('welcome');
+  first.session.goodbye('Test');
+  const live = async () => world.store.get(keys.agent('acme', server.id));
+  await until('it left', async () => (await live()) === undefined);
+  const record = async () => parseConnections(await world.store.get(keys.connections('acme', server.id)));
+  for (let time = 0; time < 2; time++) {
+    expect(await attempt({ server: server.id, key, controlKeyHash: 'x'.repeat(22) }).outcome).toBe('unauthorized');
+    expect(await live()).toBeUndefined();
+    expect((await record())?.lost).toMatchObject({
+      refused: 'UnknownKey',
+      why: expect.stringContaining('setpoint join'),
+    });
+  }
+  const again = attempt({ server: server.id, key, controlKeyHash: newestHash() });
+  expect(await again.outcome).toBe('welcome');
+  expect((await record())?.lost?.refused).toBeUndefined();
 });
 
 describe('an agent of an earlier release', () => {
