@@ -17,7 +17,7 @@ import type { SmallRelease } from '../harness/small-release.ts';
 /** Not busybox: its shell has programs of its own, which it takes instead of those of the folder. */
 const shells = ['dash', 'bash'] as const;
 const harmless = ['cat', 'cut', 'sed', 'sha256sum', 'readlink', 'tail', 'uname', 'id', 'curl'];
-const changing = ['mkdir', 'chmod', 'mv', 'rm', 'systemctl', 'setsid', 'apt-get', 'sync', 'tee', 'kill'];
+const changing = ['mkdir', 'chmod', 'mv', 'rm', 'setsid', 'apt-get', 'sync', 'tee', 'kill'];
 const token = `sj_${'0'.repeat(32)}_${'a'.repeat(43)}`;
 const given = ['--server', 'https://setpoint.test/default'];
 
@@ -34,6 +34,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'setpoint-install-'));
   for (const name of harmless) await symlink(await whereIs(name), join(folder, name));
   for (const name of changing) await program(name, `echo '${name}' >>'${folder}/marks'`, 'exit 1');
+  await program('systemctl', `[ "$1" != is-active ] || exit 3`, `echo systemctl >>'${folder}/marks'`, 'exit 1');
   await program('uname', `case $1 in -s) echo Linux ;; *) echo x86_64 ;; esac`);
   await program('id', 'echo 0');
 });
@@ -157,7 +158,7 @@ describe('a machine that has the agent of a server', () => {
   /** Runs the script, with the token of the first server, on a machine that has the agent of that server. */
   async function installOver(server: string, shell: (typeof shells)[number]) {
     const data = join(folder, 'data');
-    await mkdir(data);
+    await mkdir(data, { recursive: true });
     await writeFile(join(data, 'identity.json'), JSON.stringify({ v: 1, server_id: server, private_key: 'x' }));
     return install({ shell, input: script.replaceAll('/var/lib/setpoint/agent', data) });
   }
@@ -170,6 +171,18 @@ describe('a machine that has the agent of a server', () => {
         'To keep the agent, run the command that setpoint join prints for its own server. To give the machine to the other server, ' +
         'remove the agent with its containers first: curl -fsSL https://setpoint.test/install.sh | sh -s -- --uninstall\n',
     );
+  });
+
+  it.each(shells)('that removes itself is waited for: %s', async (shell) => {
+    const data = join(folder, 'data');
+    await mkdir(data);
+    await writeFile(join(data, 'uninstall'), '');
+    await program('sleep', `${await whereIs('rm')} -f ${data}/identity.json ${data}/uninstall`);
+    const { stdout, stderr } = await installOver(other, shell);
+    expect(stdout).toContain('removes itself: waiting for that');
+    expect(stderr).not.toContain('has the agent of server');
+    expect(await readFile(join(folder, 'marks'), 'utf8')).toMatch(/^mkdir\n/);
+    await rm(join(folder, 'marks'));
   });
 
   it.each(shells)('takes another join token of its own server: %s', async (shell) => {

@@ -118,11 +118,26 @@ check_token() {
 
 # An agent keeps its server: with the token and the address of another one it would join neither.
 check_server() {
+  await_removal
   [ -n "$token" ] && [ -f "$data/identity.json" ] || return 0
   own=$(sed -n 's/.*"server_id" *: *"\([0-9a-f-]*\)".*/\1/p' "$data/identity.json")
   wanted=$(printf '%s\n' "$token" | sed -n 's/^sj_\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\)_.*/\1-\2-\3-\4-\5/p')
   [ -n "$own" ] && [ -n "$wanted" ] && [ "$own" != "$wanted" ] || return 0
   fail "This machine has the agent of server $own, and the join token is of server $wanted. Nothing was changed. To keep the agent, run the command that setpoint join prints for its own server. To give the machine to the other server, remove the agent with its containers first: curl -fsSL $base_url/install.sh | sh -s -- --uninstall"
+}
+
+# The agent of a server that was deleted removes itself, and would remove what is installed meanwhile.
+await_removal() {
+  waited=0
+  while is_leaving && [ "$waited" -lt "$join_seconds" ]; do
+    [ "$waited" -gt 0 ] || say 'The agent of a server that was deleted removes itself: waiting for that'
+    sleep 1
+    waited=$((waited + 1))
+  done
+}
+
+is_leaving() {
+  [ -e "$data/uninstall" ] || { has_systemd && systemctl is-active --quiet setpoint-agent-uninstall.service; }
 }
 
 # May be repeated: a run that was cut off is completed by the next one. The executable removes itself with the rest.

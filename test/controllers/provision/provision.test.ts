@@ -283,6 +283,19 @@ describe('what cannot be mended by another attempt ends in error at once, with w
     expect(it.machine.jobs.size).toBe(0);
   });
 
+  it('the agent of a server that was deleted, which removes itself: it is tried again', async () => {
+    await using it = await asked((machine) => {
+      machine.facts.agent_server = id('deleted');
+      machine.facts.agent_leaves = 'yes';
+    });
+    expect(it.phase()).toBe('provisioning');
+    expect(it.step('MachineFits')).toMatchObject({ status: 'false', reason: 'AgentLeaves' });
+    expect(it.machine.jobs.size).toBe(0);
+    delete it.machine.facts.agent_server;
+    delete it.machine.facts.agent_leaves;
+    expect(await it.joins()).toBe(true);
+  });
+
   it.each<['absent' | 'damaged', reason: string]>([
     ['absent', 'NoRelease'],
     ['damaged', 'ReleaseDamaged'],
