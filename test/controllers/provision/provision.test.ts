@@ -219,7 +219,7 @@ describe('what cannot be mended by another attempt ends in error at once, with w
   it.each<[SshFailureCode, step: string, reason: string, then: string]>([
     ['auth_failed', 'LoggedIn', 'LoginRefused', `; then ${again}`],
     ['not_allowed', 'Reachable', 'AddressRefused', ''],
-    ['bad_key', 'LoggedIn', 'KeyUnreadable', ''],
+    ['bad_key', 'LoggedIn', 'KeyUnreadable', `; then ${again}`],
     ['no_shell', 'LoggedIn', 'NoShell', `; then ${again}`],
   ])('%s', async (code, step, reason, then) => {
     await using it = await asked((machine) => {
