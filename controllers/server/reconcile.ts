@@ -133,12 +133,13 @@ async function notifyOfAgentLeft(
   ctx: Context,
 ): Promise<void> {
   const { name } = it.desired;
-  const remedy = `curl -fsSL ${publicUrl}/install.sh | sh -s -- --uninstall`;
+  const remedy = 'setpoint-agent uninstall';
+  const otherwise = `curl -fsSL ${publicUrl}/install.sh | sh -s -- --uninstall`;
   const message =
     `Its agent did not remove itself, as ${why}: its machine may still run it, with its containers, and keeps its ` +
     `volumes with their data (docker volume ls --filter label=setpoint.server=${it.meta.id}). ` +
-    `To remove all but the volumes, run there as root: ${remedy}`;
-  ctx.log.warn({ server: it.meta.id, why, remedy }, 'A server is deleted whose agent did not remove itself');
+    `To remove all but the volumes, run there as root: ${remedy}; where that is missing or too old: ${otherwise}`;
+  ctx.log.warn({ server: it.meta.id, why, remedy, otherwise }, 'A server is deleted whose agent did not remove itself');
   ctx.event(it, { type: 'warning', reason: 'AgentLeft', message });
   await ctx.notify(it, `${it.meta.id}/agent-left`, {
     type: 'server_agent_left',

@@ -16,7 +16,7 @@ import type { SmallRelease } from '../harness/small-release.ts';
  */
 /** Not busybox: its shell has programs of its own, which it takes instead of those of the folder. */
 const shells = ['dash', 'bash'] as const;
-const harmless = ['cat', 'cut', 'sed', 'sha256sum', 'readlink', 'tail', 'uname', 'id', 'curl'];
+const harmless = ['cat', 'cut', 'grep', 'sed', 'sha256sum', 'readlink', 'tail', 'uname', 'id', 'curl'];
 const changing = ['mkdir', 'chmod', 'mv', 'rm', 'setsid', 'apt-get', 'sync', 'tee', 'kill'];
 const token = `sj_${'0'.repeat(32)}_${'a'.repeat(43)}`;
 const given = ['--server', 'https://setpoint.test/default'];
@@ -149,6 +149,20 @@ it.each(shells)('a machine that does not reach an address of the control plane a
   expect(code).toBe(1);
   expect(stderr).toContain('setpoint: Nothing was installed.');
   expect(stderr).toContain('set SETPOINT_PUBLIC_URL there');
+});
+
+it.each(shells)('an agent that can remove itself does so without a release for its machine: %s', async (shell) => {
+  const home = join(folder, 'home');
+  await mkdir(join(home, 'versions/1.0.0'), { recursive: true });
+  await writeFile(join(home, 'current'), '1.0.0\n');
+  const agent = '#!/bin/sh\nif [ "$1" = --help ]; then echo "  uninstall"; else echo "asked to $*"; fi\n';
+  await writeFile(join(home, 'versions/1.0.0/setpoint-agent'), agent, { mode: 0o755 });
+  await release.publish('1.2.3', { 'linux-x64': 'one' });
+  await program('uname', 'case $1 in -s) echo Linux ;; *) echo aarch64 ;; esac');
+  const text = await installScript(release.manifest, 'https://setpoint.test');
+  const input = text.replaceAll('/opt/setpoint-agent', home);
+  const { code, stdout, stderr } = await install({ shell, args: ['--uninstall'], env: {}, input });
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'asked to uninstall --yes\n', stderr: '' });
 });
 
 describe('a machine that has the agent of a server', () => {

@@ -50,7 +50,7 @@ main() {
   done
   trap '[ -z "$part" ] || rm -f "$part"' EXIT
   if [ -n "$to_remove" ]; then
-    check_machine
+    check_root
     uninstall
     exit
   fi
@@ -104,11 +104,15 @@ check_machine() {
   set -- $(echo "$release_files" | sed -n "s/^$platform //p")
   [ $# -eq 3 ] || fail "The control plane has no agent for $platform: its operator must build one, by make release"
   size=$1 sha256=$2 name=$3
-  [ "$(id -u)" = 0 ] || fail 'This needs root, as the agent drives the Docker engine and writes packet filter rules: sudo -i, then the command again'
+  check_root
   for tool in sha256sum readlink sed mv; do
     command -v "$tool" >/dev/null || fail "The program $tool is missing: install it, then run the command again"
   done
   command -v curl >/dev/null || command -v wget >/dev/null || fail 'curl or wget is missing: install one of them, then run the command again'
+}
+
+check_root() {
+  [ "$(id -u)" = 0 ] || fail 'This needs root, as the agent drives the Docker engine and writes packet filter rules: sudo -i, then the command again'
 }
 
 check_token() {
@@ -149,7 +153,7 @@ uninstall() {
   fi
   executable=$home/versions/$(cat "$home/current" 2>/dev/null || :)/setpoint-agent
   # releases of before cannot remove themselves
-  "$executable" --help 2>/dev/null | grep -q '^  uninstall' || install_executable
+  "$executable" --help 2>/dev/null | grep -q '^  uninstall' || { check_machine && install_executable; }
   "$executable" uninstall --yes
 }
 
