@@ -101,28 +101,28 @@ export async function stopInstallation({ home, data, units }: Places): Promise<v
 /**
  * Removes the files of an installation whose agent does not run. Idempotent; the executables go last, so that a run that
  * was cut off can be repeated. Folders that hold anything else stay, and so do dumps of the operator.
- * @throws Error if a folder to remove is none of an agent
+ * What fails keeps nothing but the executables, by which the command can be repeated.
+ * @throws Error if a folder to remove is none of an agent; AggregateError if something could not be removed
  */
 export async function removeInstallation(places: Places): Promise<void> {
   const { home, data, imports, settings, files, folders, units, unitFolder } = places;
   await requireAgents(home, usualPlaces.home, ['supervise', 'versions']);
   if (!(await hasOnly(data, imports))) await requireAgents(data, usualPlaces.data, ['identity.json', 'uninstall']);
-  for (const folder of [data, ...folders]) {
-    await removeAllBut(imports, folder);
-    await removeOwnParent(folder);
-  }
-  if (settings !== undefined) {
-    // after the data, whose place it may name
-    await rm(settings, { force: true });
-    await removeOwnParent(settings);
-  }
-  for (const path of files) await rm(path, { force: true });
-  for (const unit of units) await rm(join(unitFolder, unit), { force: true });
+  const failures: unknown[] = [];
+  const tried = async (path: string): Promise<void> => {
+    await removeAllBut(imports, path).catch((error: unknown) => failures.push(error));
+    await removeOwnParent(path);
+  };
+  for (const folder of [data, ...folders]) await tried(folder);
+  // after the data, whose place it may name
+  if (settings !== undefined) await tried(settings);
+  for (const path of [...files, ...units.map((unit) => join(unitFolder, unit))]) await tried(path);
   if (units.length > 0 && (await isOurSystemd())) {
     await systemctl(['daemon-reload']);
     await systemctl(['reset-failed', ...units]);
   }
-  await rm(home, { recursive: true, force: true });
+  if (failures.length === 0) await tried(home);
+  if (failures.length > 0) throw new AggregateError(failures, `Cannot remove all of the agent: ${failures.join('; ')}`);
 }
 
 /** The dumps of the operator that stay in the folder of the agent: their folder. `undefined`: there are none. */
@@ -150,14 +150,27 @@ async function hasOnly(folder: string, kept: string): Promise<boolean> {
   return names.length > 0 && names.every((name) => isBelow(join(folder, name), kept));
 }
 
-/** Removes a folder. A folder in it stays, unless that is empty; one that is a link goes, and what it leads to stays. */
-async function removeAllBut(kept: string, folder: string): Promise<void> {
-  const found = await lstat(folder).catch(() => undefined);
-  if (found?.isDirectory() !== true || !isBelow(folder, kept)) return rm(folder, { recursive: true, force: true });
-  if (folder !== kept) for (const name of await namesIn(folder)) await removeAllBut(kept, join(folder, name));
-  await rmdir(folder).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY')) throw error;
-  });
+/**
+ * Removes a file or a folder with what is in it. A folder in it stays, unless that is empty; one that is a link goes, and
+ * what it leads to stays. Of a file system of its own, what is in it goes.
+ */
+async function removeAllBut(kept: string, path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found?.isDirectory() !== true) return rm(path, { force: true });
+  if (path !== kept)
+    for (const name of await namesIn(path)) {
+      const inner = join(path, name);
+      if (isBelow(inner, kept)) await removeAllBut(kept, inner);
+      else await rm(inner, { recursive: true, force: true }).catch(unless('EBUSY'));
+    }
+  await rmdir(path).catch(unless('ENOTEMPTY', 'EBUSY'));
+}
+
+/** Throws an error again, unless it has one of these codes. EBUSY: the path is where a file system is mounted. */
+function unless(...codes: readonly string[]): (error: unknown) => void {
+  return (error) => {
+    if (!(error instanceof Error && 'code' in error && codes.some((code) => code === error.code))) throw error;
+  };
 }
 
 /** The names in a folder; none if it is not there. */

@@ -1,9 +1,12 @@
+import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { keptImports, placesOf, removeInstallation } from '../../../agent/uninstall/removal.ts';
 
+const execute = promisify(execFile);
 let root: string;
 let home: string;
 let data: string;
@@ -59,6 +62,38 @@ describe('the removal of an installation', () => {
     expect(await keptImports(placesOf(home, data))).toBeUndefined();
     await removeInstallation(placesOf(home, data));
     expect(await readdir(root)).toEqual(['elsewhere']);
+  });
+
+  test('empties a folder that is a file system of its own, and removes all else', async () => {
+    await execute('mount', ['--bind', data, data]);
+    try {
+      await removeInstallation({
+        ...placesOf(home, data),
+        settings: join(root, 'agent.env'),
+        files: [join(root, 'log')],
+      });
+    } finally {
+      await execute('umount', [data]);
+    }
+    expect(await readdir(root)).toEqual(['data']);
+    expect(await readdir(data)).toEqual([]);
+  });
+
+  test('goes on after a failure, tells of it at the end, and keeps the executables', async () => {
+    await mkdir(join(root, 'busy'));
+    await writeFile(join(root, 'busy/file'), '');
+    await execute('mount', ['--bind', '--options', 'ro', join(root, 'busy'), join(root, 'busy')]);
+    const places = { ...placesOf(home, data), settings: join(root, 'busy/file'), files: [join(root, 'log')] };
+    await writeFile(join(root, 'log'), 'lines');
+    try {
+      await execute('mount', ['--options', 'remount,bind,ro', join(root, 'busy')]);
+      await expect(removeInstallation(places)).rejects.toThrow('Cannot remove all of the agent');
+    } finally {
+      await execute('umount', [join(root, 'busy')]);
+    }
+    expect((await readdir(root)).toSorted()).toEqual(['busy', 'home']);
+    await removeInstallation(places);
+    expect(await readdir(root)).toEqual(['busy']);
   });
 
   test('removes no folder that is none of an agent', async () => {
