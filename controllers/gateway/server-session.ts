@@ -20,7 +20,7 @@ import type {
 } from '../../agent-protocol/messages.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
-import { isConflict, isUnavailable } from '../../store/errors.ts';
+import { isConflict, isUnavailable, unavailable } from '../../store/errors.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import { settingsOf } from '../../store/settings.ts';
@@ -279,9 +279,12 @@ export class ServerSession implements ControlHost {
     const { controlKeys, mirror, store, clock } = this.#deps;
     if (keyHash === undefined || controlKeys.knows(keyHash)) return true;
     // The mirror may not show the newest key yet, which the agent learned from another replica.
+    const revision = await store.revision();
     const deadline = signalAfter(clock, limits.session.catchUpMs);
     try {
-      await mirror.reached(await store.revision(), deadline.signal);
+      await mirror.reached(revision, deadline.signal);
+    } catch (error) {
+      throw unavailable('The mirror is behind the store', error);
     } finally {
       deadline.cancel();
     }
