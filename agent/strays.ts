@@ -33,8 +33,8 @@ const mostMeasured = 20;
 
 /**
  * What agents left on this machine. Of the agent's own server that is what its ledger and its desired set tell; of other
- * servers, what `findLeftovers` tells. Nothing that runs and nothing that has data is removed, and no volume of another server: the
- * agent of that may only restart. It makes again what else was removed, but takes a volume that is gone for lost data.
+ * servers, what `findLeftovers` tells. Nothing that runs and nothing that has data is removed, and no volume of another
+ * server: its agent may only restart, and would make again what else was removed, but take such a volume for lost data.
  */
 export function straysOf(deps: Deps): Strays {
   const { runtime, server, desired, observer, fleet, housekeeping, made, hasRules, identities, clock } = deps;

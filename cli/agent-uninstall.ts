@@ -40,7 +40,8 @@ const maxOutputBytes = 64 * 1024;
 
 /**
  * `setpoint-agent uninstall`: stops the agent of this machine and removes it with its containers, networks, images and
- * packet filter rules. Volumes and their data stay, as does everything that no agent made, such as dumps of the operator. Idempotent.
+ * packet filter rules. Volumes and their data stay, as does everything that no agent made, such as dumps of the operator.
+ * Idempotent.
  *
  * @throws Error if the agent does not stop, or the engine does not answer
  */
