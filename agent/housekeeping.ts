@@ -11,6 +11,7 @@ import type { ExecutionLog } from './functions/execution-log.ts';
 import type { LogStore } from './logs/log-store.ts';
 import type { Observer } from './engine/observer.ts';
 import type { StepGuard } from './ports/step-guard.ts';
+import { isImageOfAgent } from './runtime/foreign.ts';
 import type { ContainerRuntime, ListedImage } from './runtime/runtime.ts';
 import type { CloneCache } from './tasks/git-clones.ts';
 import type { Uploads } from './imports/uploads.ts';
@@ -251,7 +252,7 @@ export class Housekeeping {
     const { runtime, server, clock } = this.#deps;
     if (!this.#knowsImages()) return;
     using limit = deadline(clock, callMs, 'Removing images', this.#closing.signal);
-    const images = await runtime.images({ [labels.server]: server }, limit.signal);
+    const images = (await runtime.images({ [labels.server]: server }, limit.signal)).filter(isImageOfAgent);
     const isStage = ({ labels: own }: ListedImage): boolean => own[labels.type] === stageType;
     const builds = beyond(
       keptImages,

@@ -10,6 +10,7 @@ import { removeRules } from './ports/iptables-publisher.ts';
 import { shortOwner } from './ports/rules.ts';
 import { stagedName } from './volumes/volume-copies.ts';
 import type { MadeVolumes } from './volumes/made-volumes.ts';
+import { anonymousVolumes } from './runtime/anonymous.ts';
 import { labels, type ContainerRuntime } from './runtime/runtime.ts';
 
 interface Deps {
@@ -32,8 +33,8 @@ const mostMeasured = 20;
 
 /**
  * What agents left on this machine. Of the agent's own server that is what its ledger and its desired set tell; of other
- * servers, what `findLeftovers` tells. Nothing that runs and nothing that has data is removed: an agent that only
- * restarts makes again what else was removed.
+ * servers, what `findLeftovers` tells. Nothing that runs and nothing that has data is removed, and no volume of another
+ * server: its agent may only restart, and would make again what else was removed, but take such a volume for lost data.
  */
 export function straysOf(deps: Deps): Strays {
   const { runtime, server, desired, observer, fleet, housekeeping, made, hasRules, identities, clock } = deps;
@@ -70,7 +71,7 @@ export function straysOf(deps: Deps): Strays {
     return !unknown && !isLiving;
   };
 
-  const volumes = async (signal: AbortSignal): Promise<Omit<StrayVolume, 'bytes'>[]> => {
+  const volumes = async (signal: AbortSignal): Promise<Omit<StrayVolume, 'bytes' | 'isOwn'>[]> => {
     const [all, { living, unknown }] = await Promise.all([runtime.volumes({}, signal), identities()]);
     const wanted = ownVolumes();
     return all.flatMap(({ name, labels: own }) => {
@@ -116,7 +117,7 @@ export function straysOf(deps: Deps): Strays {
         const bytes =
           at < mostMeasured ? await runtime.volumeUsage(one.name, signal).catch(() => undefined) : undefined;
         signal.throwIfAborted();
-        measured.push({ ...one, bytes });
+        measured.push({ ...one, isOwn: one.server === server, bytes });
       }
       return measured;
     },
@@ -130,6 +131,9 @@ export function straysOf(deps: Deps): Strays {
       if (now === undefined) return undefined;
       if (now.state !== 'exited' && now.state !== 'created' && now.state !== 'dead') return 'It runs again by now';
       if (!(await isStray(now.labels[labels.server] ?? server))) return 'The agent of its server runs here by now';
+      for (const { source } of anonymousVolumes(now))
+        if ((await runtime.volumeUsage(source, signal)) !== 0)
+          return 'It has data in a volume without a name, which would go with it: look into it, then docker rm';
       await runtime.remove(it.id, signal);
       return undefined;
     },
@@ -147,11 +151,12 @@ export function straysOf(deps: Deps): Strays {
     },
 
     async removeVolume({ name, server: owner }, signal) {
+      if (owner !== server) return `Its server ${owner} may need it: if it is gone for good, docker volume rm ${name}`;
       const found = (await volumes(signal)).some((one) => one.name === name && one.server === owner);
       if (!found) return (await runtime.volume(name, signal)) === undefined ? undefined : 'It is needed by now';
       if ((await runtime.volumeUsage(name, signal)) !== 0) return 'It has data by now';
       await runtime.removeVolume(name, {}, signal);
-      if (owner === server) await made.removed(name); // otherwise a later volume of its name would count as lost
+      await made.removed(name); // otherwise a later volume of its name would count as lost
       return undefined;
     },
   };

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { openIdentity } from '../agent/identity.ts';
 import {
   installedSetting,
+  keptImports,
   placesOf,
   removal,
   removeInstallation,
@@ -20,6 +21,7 @@ import { stopped } from './stop-signal.ts';
 
 interface Options {
   data?: string;
+  imports?: string;
   dockerSocket?: string;
   runtime?: string;
   agentHome?: string;
@@ -38,13 +40,16 @@ const maxOutputBytes = 64 * 1024;
 
 /**
  * `setpoint-agent uninstall`: stops the agent of this machine and removes it with its containers, networks, images and
- * packet filter rules. Volumes and their data stay, as does everything that no agent made. Idempotent.
+ * packet filter rules. Volumes and their data stay, as does everything that no agent made, such as dumps of the operator.
+ * Idempotent.
  *
  * @throws Error if the agent does not stop, or the engine does not answer
  */
 export async function uninstallAgent(options: Options, signal: AbortSignal): Promise<void> {
   const home = resolve(options.agentHome ?? usualPlaces.home);
-  const places = placesOf(home, resolve(options.data ?? (await installedSetting('SETPOINT_DATA')) ?? usualPlaces.data));
+  const data = resolve(options.data ?? (await installedSetting('SETPOINT_DATA')) ?? usualPlaces.data);
+  const imports = options.imports ?? (await installedSetting('SETPOINT_IMPORTS'));
+  const places = placesOf(home, data, imports === undefined ? undefined : resolve(imports));
   if (options.finish !== true && options.yes !== true)
     await confirm('Stop the agent and remove it, with its containers and what is in them?');
   await stopInstallation(places);
@@ -58,6 +63,8 @@ export async function uninstallAgent(options: Options, signal: AbortSignal): Pro
   }
   await removeInstallation(places);
   console.log('The agent is removed from this machine. Volumes and their data stay: docker volume ls');
+  const dumps = await keptImports(places);
+  if (dumps !== undefined) console.log(`The dumps in ${dumps} stay, too: remove them by hand if they are not needed`);
 }
 
 /**
@@ -65,15 +72,21 @@ export async function uninstallAgent(options: Options, signal: AbortSignal): Pro
  * the installation. What fails is tried again. The agent of this process must have stopped.
  */
 export async function uninstallItself(config: AgentConfig, log: Logger, signal: AbortSignal): Promise<void> {
-  const { agentHome } = config;
+  const { agentHome, data, imports } = config;
   if (agentHome === undefined) throw new Error('Only an agent that runs as an installed release can remove itself');
   const end = stopped(signal); // keeps the process alive
-  const { serverId } = await openIdentity(config.data);
-  log.info({ server: serverId }, 'The agent removes what is left of it on this machine');
+  const { serverId } = await openIdentity(data);
+  const dumps = await keptImports(
+    placesOf(agentHome, resolve(data), imports === undefined ? undefined : resolve(imports)),
+  );
+  log.info(
+    { server: serverId, ...(dumps !== undefined && { keptDumps: dumps }) },
+    'The agent removes what is left of it on this machine',
+  );
   await repeated(() => removeOwn(config, serverId, signal), log, signal);
   await repeated(
     async () => {
-      await beginRemoval(agentHome, config.data, signal);
+      await beginRemoval({ home: agentHome, data, imports }, signal);
       const late = wait(systemClock, finishMs, signal).catch(() => undefined);
       await Promise.race([end, late]);
       if (!signal.aborted) throw new Error('The installation was not removed in time');
@@ -134,8 +147,12 @@ async function hasIptables(signal: AbortSignal): Promise<boolean> {
  * Starts the removal of the installation apart from it: under systemd as a unit of its own, which the sandbox and the
  * end of the agent's unit do not concern.
  */
-async function beginRemoval(home: string, data: string, signal: AbortSignal): Promise<void> {
+async function beginRemoval(
+  { home, data, imports }: { home: string; data: string; imports: string | undefined },
+  signal: AbortSignal,
+): Promise<void> {
   const args = [removal, '--finish', '--agent-home', home, '--data', resolve(data)];
+  if (imports !== undefined) args.push('--imports', resolve(imports));
   if (!(await isOurSystemd())) return startDetached(process.execPath, args);
   const unit = ['--quiet', '--collect', '--unit=setpoint-agent-uninstall', '--'];
   const options = { args: [...unit, process.execPath, ...args], maxOutputBytes };

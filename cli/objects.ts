@@ -61,7 +61,7 @@ const kinds = {
     path: '/api/v1/servers',
     hasEvents: true,
     takes: '; where its agent is connected, it removes itself with its containers, images and rules, but no volumes',
-    takesByForce: ', also with applications and volumes on it',
+    takesByForce: ', also with applications, databases, functions and volumes on it',
     verbs: serverVerbs,
   },
   applications: {

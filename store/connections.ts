@@ -14,8 +14,13 @@ const Connections = z.object({
   session: z.string(),
   /** When sessions began in the last 24 h, without the first one ever: seconds since 1970, oldest first. */
   again: z.array(z.int()).max(connectionLimits.counted),
-  /** When and why a connection ended last without a goodbye. */
-  lost: z.object({ at: z.string(), why: z.string() }).optional(),
+  /**
+   * When and why a connection ended last without a goodbye. `refused`: the control plane refused it, which it does until
+   * its operator acts.
+   */
+  lost: z
+    .object({ at: z.string(), why: z.string(), refused: z.literal('UnknownKey').optional().catch(undefined) })
+    .optional(),
 });
 export type Connections = z.infer<typeof Connections>;
 
@@ -33,13 +38,23 @@ export function parseConnections(entry: Pick<Entry, 'value'> | undefined): Conne
 export function countConnection(before: Connections | undefined, session: string, now: Date): Connections {
   if (before === undefined) return { session, again: [] };
   if (before.session === session) return before;
+  const { lost } = before;
   const again = [...recent(before, now), Math.floor(now.getTime() / 1000)].slice(-connectionLimits.counted);
-  return { ...before, session, again };
+  return { session, again, ...(lost !== undefined && { lost: { at: lost.at, why: lost.why } }) };
 }
 
 /** The record after a connection was lost. */
 export function withLoss(record: Connections, why: string, now: Date): Connections {
   return { ...record, lost: { at: now.toISOString(), why: why.slice(0, connectionLimits.whyChars) } };
+}
+
+/** The record after a connection was refused; the same object if that was the last that happened. */
+export function withRefusal(record: Connections, why: string, now: Date): Connections {
+  if (record.lost?.refused !== undefined) return record;
+  return {
+    ...record,
+    lost: { at: now.toISOString(), why: why.slice(0, connectionLimits.whyChars), refused: 'UnknownKey' },
+  };
 }
 
 /** How often the agent connected again in the last 24 h, at most `connectionLimits.counted`. */

@@ -11,12 +11,22 @@ const HeldRemovals = z.object({
   /** Number of instances that the store does not know and the agent keeps. */
   held: z.int(),
   confirmed: z.boolean(),
+  /**
+   * The era of the store in which it was confirmed: see `presentEra`. A confirmation of another era counts for nothing if
+   * the agent was away since, as it may have come back with a backup.
+   */
+  era: z.string().optional(),
 });
 export type HeldRemovals = z.infer<typeof HeldRemovals>;
 
 /** @throws Error for a record that is not of this form. */
 export function parseHeldRemovals(value: string): HeldRemovals {
   return HeldRemovals.parse(JSON.parse(value));
+}
+
+/** The era of the store's history that began last; `undefined`: the mirror shows none. */
+export function presentEra(mirror: { key(key: string): { value: string } | undefined }): string | undefined {
+  return mirror.key(keys.meta('era'))?.value;
 }
 
 /** The write of the record of a server. */

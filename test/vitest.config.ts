@@ -15,6 +15,7 @@ const programs = [
   'test/agent/runtime/docker*.test.ts',
   'test/agent/tasks/{build,generated-build,git,git-access,git-clones,git-hosts,git-submodules,read-repository}.test.ts',
   'test/agent/transfer/tls.test.ts',
+  'test/agent/uninstall/removal.test.ts',
   'test/agent/update/crash.test.ts',
   'test/cli/**/*.test.ts',
   'test/clients/*.test.ts',

@@ -79,12 +79,12 @@ export const orphanedVolumes: Check = {
   async look(world, signal) {
     const all = await world.strays.volumes(signal);
     if (all.length === 0) return { status: 'pass', message: 'Every volume of an agent is needed' };
-    const empty = all.filter(({ bytes }) => bytes === 0);
+    const empty = all.filter(({ isOwn, bytes }) => isOwn && bytes === 0);
     const bytes = all.reduce((sum, it) => sum + (it.bytes ?? 0), 0);
     return {
       status: 'warn',
       message: `${all.length} volumes with ${inMiB(bytes)} belong to no volume of the control plane: ${someOf(all.map(({ name }) => name))}`,
-      remedy: `${empty.length === 0 ? '' : 'Heal it, which removes the empty ones. '}Those with data are never removed by themselves: look into each, then docker volume rm NAME`,
+      remedy: `${empty.length === 0 ? '' : 'Heal it, which removes the empty ones of this server. '}Those with data or of another server are never removed by themselves: look into each, then docker volume rm NAME`,
       isHealable: empty.length > 0,
     };
   },

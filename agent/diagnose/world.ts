@@ -29,6 +29,8 @@ export interface StrayNetwork {
 export interface StrayVolume {
   name: string;
   server: string;
+  /** It is of the server of this agent. One of another server is never removed: its agent may come back. */
+  isOwn: boolean;
   /** `undefined`: it cannot be measured. */
   bytes: number | undefined;
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import type { DiskSpace } from '../disk/disk-guard.ts';
+import { isImageOfAgent } from '../runtime/foreign.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
 import { labels, stageType } from '../runtime/runtime.ts';
 import type { PulledImages } from './image-store.ts';
@@ -39,7 +40,7 @@ export interface Freed {
 
 /**
  * Removes images of this agent, those used the longest ago first, while the disk is too full. An image is the agent's if
- * it built it, which its labels show, or pulled it when the machine did not have it, which its record shows. What a
+ * it built it, which its labels and its name show, or pulled it when the machine did not have it, which its record shows. What a
  * container uses stays, whichever container that is: the engine refuses.
  */
 export class ImageCollector {
@@ -96,7 +97,7 @@ export class ImageCollector {
   /** Images of this agent that are old enough, those used the longest ago first. */
   async #candidates(signal: AbortSignal): Promise<{ id: string; names: readonly string[] }[]> {
     const { runtime, server, pulled, clock } = this.#deps;
-    const built = await runtime.images({ [labels.server]: server }, signal);
+    const built = (await runtime.images({ [labels.server]: server }, signal)).filter(isImageOfAgent);
     const all = [
       ...built.map(({ id, labels: own, madeAt }) => {
         return { id, names: own[labels.type] === stageType ? [id, stagesOf(own)] : [id], at: madeAt };

@@ -164,8 +164,12 @@ export function imageStore({
     });
     log.pulled(image);
     // A registry can answer with the id of an image that the engine already has: the engine then uses its own.
-    if (isBuiltForAnother(image, owner)) throw notAllowed(`Image ${source.reference} was built for another project`);
     const isNew = before.every(({ id }) => id !== image.id);
+    if (isBuiltForAnother(image, owner)) {
+      // An image has any labels that its author wrote: what no project may use must not take the room of all of them.
+      if (isNew) await runtime.removeImage(image.id, signal);
+      throw notAllowed(`Image ${source.reference} was built for another project`);
+    }
     await record.pulled(owner, image, isNew, clock.now().getTime());
     return image;
   }

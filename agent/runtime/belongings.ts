@@ -1,4 +1,4 @@
-import { isOfAgent } from './foreign.ts';
+import { isImageOfAgent, isOfAgent } from './foreign.ts';
 import type { Belongings } from './runtime.ts';
 import { labels as ours } from './runtime.ts';
 
@@ -8,13 +8,13 @@ type Labels = Readonly<Record<string, string>>;
 interface Labelled {
   containers: readonly { id: string; names: readonly string[]; state: string; labels: Labels }[];
   networks: readonly { name: string; labels: Labels }[];
-  images: readonly { id: string; labels: Labels }[];
+  images: readonly { id: string; names: readonly string[]; labels: Labels }[];
 }
 
 /** States of a container of which nothing runs. */
 const atRest = new Set(['created', 'exited', 'dead']);
 
-/** Orders it by server. A foreign container or network with copied labels does not count: it has another name. */
+/** Orders it by server. What is foreign and has copied labels does not count: it has another name. */
 export function belongingsOf({ containers, networks, images }: Labelled): Belongings[] {
   const found = new Map<string, Belongings>();
   const of = (server: string): Belongings => {
@@ -32,9 +32,10 @@ export function belongingsOf({ containers, networks, images }: Labelled): Belong
     const server = labels[ours.server];
     if (server !== undefined && name.startsWith('sp-')) of(server).networks.push(name);
   }
-  for (const { id, labels } of images) {
-    const server = labels[ours.server];
-    if (server !== undefined && !of(server).images.includes(id)) of(server).images.push(id);
+  for (const image of images) {
+    const server = image.labels[ours.server];
+    if (server === undefined || !isImageOfAgent(image)) continue;
+    if (!of(server).images.includes(image.id)) of(server).images.push(image.id);
   }
   return [...found.values()];
 }

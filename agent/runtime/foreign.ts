@@ -1,6 +1,8 @@
 import { surveyLimits } from '../../agent-protocol/survey.ts';
 import type { SurveyedContainer } from '../../agent-protocol/survey.ts';
-import { labels as ours } from './runtime.ts';
+import { isOwnName } from './image-reference.ts';
+import { labels as ours, stageType } from './runtime.ts';
+import type { ListedImage } from './runtime.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -9,6 +11,15 @@ export function isOfAgent(names: readonly string[], labels: Labels): boolean {
   const { [ours.server]: server, [ours.assignment]: assignment } = labels;
   if (server === undefined || assignment === undefined) return false;
   return names.some((name) => name.startsWith('sp-') && name.endsWith(`-${assignment.slice(0, 8)}`));
+}
+
+/**
+ * Whether an agent built the image, and a user gave it no name of their own. An image that a user commits from a container
+ * of an agent, or builds from an image of one, inherits the labels.
+ */
+export function isImageOfAgent({ names, labels }: Pick<ListedImage, 'names' | 'labels'>): boolean {
+  const type = labels[ours.type];
+  return (type === 'build' || type === stageType) && names.every(isOwnName);
 }
 
 /** Whether an agent made the volume. One that was put back by hand has no labels, but the name. */

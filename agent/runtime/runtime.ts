@@ -188,6 +188,8 @@ export interface LocalImage extends ImageInfo {
 /** An image as the runtime lists it. */
 export interface ListedImage {
   id: string;
+  /** Each with its tag; empty: it has none. */
+  names: readonly string[];
   labels: Readonly<Record<string, string>>;
   /** When it was made, not pulled: in milliseconds since 1970. */
   madeAt: number;
@@ -337,7 +339,7 @@ export interface Belongings {
   running: string[];
   /** Names. */
   networks: string[];
-  /** Ids, each once. */
+  /** Ids, each once. Only images that an agent built: see `isImageOfAgent`. */
   images: string[];
 }
 

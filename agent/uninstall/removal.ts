@@ -1,6 +1,7 @@
-import { access, readFile, readlink, rm, rmdir } from 'node:fs/promises';
+import { access, lstat, readdir, readFile, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isBelow } from '../disk/contained-path.ts';
 import { holdExclusively } from '../machine/exclusive.ts';
 import { processes } from '../runtime/sessions.ts';
 import { run } from '../machine/process.ts';
@@ -12,6 +13,8 @@ export interface Places {
   home: string;
   /** Identity, desired set, logs, metrics: the agent's own state, without the data of volumes. */
   data: string;
+  /** The folder with dumps of the operator, by default in that of the state. What is in it is never removed. */
+  imports: string;
   /** The file of the settings, which may hold secrets; `undefined`: what supervises the agent has them. */
   settings: string | undefined;
   /** Further files. */
@@ -37,12 +40,24 @@ export const usualPlaces = {
   folders: ['/var/lib/setpoint/provision'],
   units: ['setpoint-agent.service', 'setpoint-builds.slice'],
   unitFolder: '/etc/systemd/system',
-} as const satisfies Places;
+} as const satisfies Omit<Places, 'imports'>;
 
-/** The places of the installation in `home`; of one elsewhere than usual, only its two folders are known. */
-export function placesOf(home: string, data: string): Places {
-  if (home === usualPlaces.home) return { ...usualPlaces, data };
-  return { home, data, settings: undefined, files: [], folders: [], units: [], unitFolder: usualPlaces.unitFolder };
+/**
+ * The places of the installation in `home`; of one elsewhere than usual, only its folders are known. `imports`: the folder
+ * with dumps, where it is a setting.
+ */
+export function placesOf(home: string, data: string, imports = join(data, 'imports')): Places {
+  if (home === usualPlaces.home) return { ...usualPlaces, data, imports };
+  return {
+    home,
+    data,
+    imports,
+    settings: undefined,
+    files: [],
+    folders: [],
+    units: [],
+    unitFolder: usualPlaces.unitFolder,
+  };
 }
 
 /** The command of an executable that removes its installation. */
@@ -85,29 +100,34 @@ export async function stopInstallation({ home, data, units }: Places): Promise<v
 
 /**
  * Removes the files of an installation whose agent does not run. Idempotent; the executables go last, so that a run that
- * was cut off can be repeated. Folders that hold anything else stay.
- * @throws Error if a folder to remove is none of an agent
+ * was cut off can be repeated. Folders that hold anything else stay, and so do dumps of the operator.
+ * What fails keeps nothing but the executables, by which the command can be repeated.
+ * @throws Error if a folder to remove is none of an agent; AggregateError if something could not be removed
  */
 export async function removeInstallation(places: Places): Promise<void> {
-  const { home, data, settings, files, folders, units, unitFolder } = places;
+  const { home, data, imports, settings, files, folders, units, unitFolder } = places;
   await requireAgents(home, usualPlaces.home, ['supervise', 'versions']);
-  await requireAgents(data, usualPlaces.data, ['identity.json', 'uninstall']);
-  for (const folder of [data, ...folders]) {
-    await rm(folder, { recursive: true, force: true });
-    await removeOwnParent(folder);
-  }
-  if (settings !== undefined) {
-    // after the data, whose place it may name
-    await rm(settings, { force: true });
-    await removeOwnParent(settings);
-  }
-  for (const path of files) await rm(path, { force: true });
-  for (const unit of units) await rm(join(unitFolder, unit), { force: true });
+  if (!(await hasOnly(data, imports))) await requireAgents(data, usualPlaces.data, ['identity.json', 'uninstall']);
+  const failures: unknown[] = [];
+  const tried = async (path: string): Promise<void> => {
+    await removeAllBut(imports, path).catch((error: unknown) => failures.push(error));
+    await removeOwnParent(path);
+  };
+  for (const folder of [data, ...folders]) await tried(folder);
+  // after the data, whose place it may name
+  if (settings !== undefined) await tried(settings);
+  for (const path of [...files, ...units.map((unit) => join(unitFolder, unit))]) await tried(path);
   if (units.length > 0 && (await isOurSystemd())) {
     await systemctl(['daemon-reload']);
     await systemctl(['reset-failed', ...units]);
   }
-  await rm(home, { recursive: true, force: true });
+  if (failures.length === 0) await tried(home);
+  if (failures.length > 0) throw new AggregateError(failures, `Cannot remove all of the agent: ${failures.join('; ')}`);
+}
+
+/** The dumps of the operator that stay in the folder of the agent: their folder. `undefined`: there are none. */
+export async function keptImports({ data, imports }: Pick<Places, 'data' | 'imports'>): Promise<string | undefined> {
+  return isBelow(data, imports) && (await namesIn(imports)).length > 0 ? imports : undefined;
 }
 
 /** A setting of the usual installation; `undefined`: it has none. */
@@ -122,6 +142,43 @@ async function requireAgents(folder: string, usual: string, marks: readonly stri
   if (resolve(folder) === usual || !(await exists(folder))) return;
   for (const mark of marks) if (await exists(join(folder, mark))) return;
   throw new Error(`Cannot remove ${folder}, as nothing in it shows that it is an agent's: remove it by hand`);
+}
+
+/** Whether nothing is in a folder but another one, which may be further down. */
+async function hasOnly(folder: string, kept: string): Promise<boolean> {
+  const names = await namesIn(folder);
+  return names.length > 0 && names.every((name) => isBelow(join(folder, name), kept));
+}
+
+/**
+ * Removes a file or a folder with what is in it. A folder in it stays, unless that is empty; one that is a link goes, and
+ * what it leads to stays. Of a file system of its own, what is in it goes.
+ */
+async function removeAllBut(kept: string, path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found?.isDirectory() !== true) return rm(path, { force: true });
+  if (path !== kept)
+    for (const name of await namesIn(path)) {
+      const inner = join(path, name);
+      if (isBelow(inner, kept)) await removeAllBut(kept, inner);
+      else await rm(inner, { recursive: true, force: true }).catch(unless('EBUSY'));
+    }
+  await rmdir(path).catch(unless('ENOTEMPTY', 'EBUSY'));
+}
+
+/** Throws an error again, unless it has one of these codes. EBUSY: the path is where a file system is mounted. */
+function unless(...codes: readonly string[]): (error: unknown) => void {
+  return (error) => {
+    if (!(error instanceof Error && 'code' in error && codes.some((code) => code === error.code))) throw error;
+  };
+}
+
+/** The names in a folder; none if it is not there. */
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  });
 }
 
 function exists(path: string): Promise<boolean> {

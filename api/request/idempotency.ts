@@ -26,6 +26,8 @@ const Recorded = z.object({
   user: z.string().optional(),
   /** The transaction that wrote this record also wrote the object of the answer. */
   wrote: z.boolean(),
+  /** The revision of that transaction, once the record was written again: its secret was sealed with another key. */
+  revision: z.string().optional(),
 });
 
 type Dependencies = Pick<ApiDependencies, 'store' | 'mirror' | 'sealer' | 'unsealer' | 'clock'> & {
@@ -94,7 +96,7 @@ export async function recallAnswer(
       { field: 'Idempotency-Key', reason: 'reused', message: 'Use a new key for a new request' },
     ]);
   const answer = deps.unsealer.unseal(recorded.answer, placeOf(tenant, hash));
-  return { answer: atRevision(answer, recorded.wrote, String(entry.modRevision)) };
+  return { answer: atRevision(answer, recorded.wrote, recorded.revision ?? String(entry.modRevision)) };
 }
 
 /** When the oldest of these records is deleted at the latest, in milliseconds of the wall clock. */
@@ -136,7 +138,8 @@ export async function forgetExpiredAnswers(deps: Pick<ApiDependencies, 'store' |
 }
 
 /**
- * Sets the version in an answer. It was recorded before its transaction had a revision; the record has that revision.
+ * Sets the version in an answer. It was recorded before its transaction had a revision; the record has that revision, or
+ * names it.
  */
 function atRevision(answer: string, wrote: boolean, revision: string): string {
   const value: unknown = JSON.parse(answer, (name, inner: unknown) =>

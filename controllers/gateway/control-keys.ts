@@ -11,8 +11,12 @@ import type { Mirror } from '../../store/mirror.ts';
 import type { SealPlace, Sealer, Unsealer } from '../../store/seal.ts';
 import type { Entry, Guard, Store, TxnResult } from '../../store/store.ts';
 
-/** An agent that was away for this many rotations knows none of the keys any more, and needs a join token. */
-const keptKeys = 8;
+/**
+ * Keys that are kept: the newest ones, and each that was the newest within the time, up to the bound. An agent learns a key
+ * only as it connects, and a connection may outlast many rotations. One that connected last before all of these needs a
+ * join token.
+ */
+const kept = { newest: 8, forMs: 400 * 24 * 3_600_000, atMost: 500 } as const;
 const attempts = 5;
 
 const ControlKey = z.object({
@@ -39,8 +43,8 @@ export async function ensureControlKeys(deps: Dependencies): Promise<void> {
 }
 
 /**
- * Adds a key if the newest one is older than `olderThanMs`, and keeps the newest eight. Agents learn the new key at
- * their next connection; until then the control plane proves itself by the one that they know. @throws conflict if one
+ * Adds a key if the newest one is older than `olderThanMs`, and drops those that are too old (`kept`). Agents learn the new key
+ * at their next connection; until then the control plane proves itself by the one that they know. @throws conflict if one
  * of `guards` failed
  */
 export async function rotateControlKeys(
@@ -53,7 +57,7 @@ export async function rotateControlKeys(
     const newest = ring.at(-1);
     const now = deps.clock.now().getTime();
     if (newest !== undefined && now - Date.parse(newest.created_at) < olderThanMs) return 'kept';
-    const result = await write(deps, stored, [...ring, newKey(deps)].slice(-keptKeys), guards);
+    const result = await write(deps, stored, keptOf([...ring, newKey(deps)], now), guards);
     if (result.committed) return 'rotated';
     if (attempt === attempts) committed(result);
   }
@@ -75,6 +79,11 @@ export class ControlKeys {
     const newest = this.#read().ring.at(-1);
     if (newest === undefined) throw new Error('Keys of the control plane must not be empty');
     return newest.public;
+  }
+
+  /** Whether an agent that knows the key with that hash can be given a proof. @throws Error while the mirror shows no key */
+  knows(keyHash: string): boolean {
+    return this.#read().ring.some((it) => hashControlKey(it.public) === keyHash);
   }
 
   /**
@@ -106,6 +115,15 @@ export class ControlKeys {
     }
     return this.#opened;
   }
+}
+
+/** A key stops being the newest when the one behind it is made. */
+function keptOf(ring: Ring['keys'], now: number): Ring['keys'] {
+  const isKept = (_: unknown, at: number): boolean => {
+    const next = ring[at + 1];
+    return next === undefined || at >= ring.length - kept.newest || now - Date.parse(next.created_at) < kept.forMs;
+  };
+  return ring.filter(isKept).slice(-kept.atMost);
 }
 
 function newKey({ sealer, clock }: Dependencies): z.infer<typeof ControlKey> {

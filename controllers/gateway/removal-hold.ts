@@ -12,6 +12,8 @@ export interface RemovalHoldOptions {
   server: string;
   store: Pick<Store, 'txn'>;
   view: Pick<TenantView, 'get' | 'heldRemovals' | 'unreadable'>;
+  /** See `presentEra`. */
+  era: () => string | undefined;
 }
 
 /** Ids that the agent is to keep although the store does not know them. `isNew`: they were not held before. */
@@ -69,7 +71,9 @@ export class RemovalHold {
       if (this.#isProven || unknown.length === 0) return { keep: [], isNew: false };
       return (await this.#place(fence, unknown.length)) ? { keep: unknown, isNew: true } : 'unstored';
     }
-    if (!hold.confirmed && unknown.length > 0) return { keep: unknown, isNew: false };
+    if (unknown.length > 0 && !hold.confirmed) return { keep: unknown, isNew: false };
+    if (unknown.length > 0 && hold.era !== this.#options.era())
+      return (await this.#replace(fence, unknown.length)) ? { keep: unknown, isNew: true } : 'unstored';
     return (await this.#forget(fence)) ? { keep: [], isNew: false } : 'unstored';
   }
 
@@ -92,6 +96,13 @@ export class RemovalHold {
     const { tenant, server } = this.#options;
     const write = putHeldRemovals(tenant, server, { held, confirmed: false });
     return this.#write(fence, [{ key: this.#key, is: 'absent' }], write);
+  }
+
+  /** In place of a confirmation that was given in another era: an operator is asked again. */
+  #replace(fence: Guard | undefined, held: number): Promise<boolean> {
+    const { tenant, server } = this.#options;
+    const guard: Guard = { key: this.#key, is: 'present' };
+    return this.#write(fence, [guard], putHeldRemovals(tenant, server, { held, confirmed: false }));
   }
 
   async #write(fence: Guard | undefined, guards: readonly Guard[], write: Write): Promise<boolean> {

@@ -20,7 +20,7 @@ import type {
 } from '../../agent-protocol/messages.ts';
 import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
-import { isConflict, isUnavailable } from '../../store/errors.ts';
+import { isConflict, isUnavailable, unavailable } from '../../store/errors.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import { settingsOf } from '../../store/settings.ts';
@@ -33,6 +33,7 @@ import { LiveHold, storedFailure, storedState } from './live-hold.ts';
 import type { SessionDeps } from './session-deps.ts';
 import { SessionWork } from './session-work.ts';
 import type { SessionWorkOptions } from './session-work.ts';
+import { recordStranger, unknownKeyWords } from './stranger.ts';
 
 /** What the gateway does with its sessions. */
 export interface SessionOwner {
@@ -213,6 +214,14 @@ export class ServerSession implements ControlHost {
   async #enter(hello: Hello): Promise<{ refuse: Refusal } | { welcome: Welcome }> {
     const identified = this.#identified;
     if (identified === undefined) throw new Error('Cannot enter before the hello');
+    if (!(await this.#canProve(hello.control?.key_hash))) {
+      await recordStranger(this.#deps, { tenant: this.tenant, server: identified.server.meta.id });
+      return this.#refused({
+        code: 'unauthorized',
+        message: unknownKeyWords,
+        retry_after_ms: limits.refusal.unauthorizedMs,
+      });
+    }
     if (identified.joins) {
       const refused = await join(hello, this.#repo, this.#deps.clock);
       if (refused !== undefined) return this.#refused(refused.refuse);
@@ -260,6 +269,26 @@ export class ServerSession implements ControlHost {
         ...(update !== undefined && { update: { version: update.version, requested_at: update.requestedAt } }),
       },
     };
+  }
+
+  /**
+   * Whether the agent would believe the proof of this control plane. One that would not must not take the live key: its
+   * server would look connected at each attempt.
+   */
+  async #canProve(keyHash: string | undefined): Promise<boolean> {
+    const { controlKeys, mirror, store, clock } = this.#deps;
+    if (keyHash === undefined || controlKeys.knows(keyHash)) return true;
+    // The mirror may not show the newest key yet, which the agent learned from another replica.
+    const revision = await store.revision();
+    const deadline = signalAfter(clock, limits.session.catchUpMs);
+    try {
+      await mirror.reached(revision, deadline.signal);
+    } catch (error) {
+      throw unavailable('The mirror is behind the store', error);
+    } finally {
+      deadline.cancel();
+    }
+    return controlKeys.knows(keyHash);
   }
 
   #prove(server: string, { nonce, key_hash: keyHash }: NonNullable<Hello['control']>): Welcome['proof'] {

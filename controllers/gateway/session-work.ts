@@ -4,6 +4,7 @@ import type { Addresses, AskParams, CallParams, EngineState, UpdateFailure } fro
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
+import { presentEra } from '../../store/held-removals.ts';
 import { keys } from '../../store/keys.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
@@ -113,7 +114,7 @@ export class SessionWork {
       stored: (it, report) => this.#events.reported(it, report),
       fenced: () => hold.fenced(),
     });
-    this.#removals = new RemovalHold({ store, view, tenant, server });
+    this.#removals = new RemovalHold({ store, view, tenant, server, era: () => presentEra(mirror) });
     if (capabilities.has('images.keep'))
       this.#images = new ReturnableImages({
         view,

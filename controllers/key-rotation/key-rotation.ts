@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { wait } from '../../time/clock.ts';
 import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
@@ -71,7 +72,7 @@ export async function rotate(
   } while (after !== undefined);
   return pass;
 
-  function renewed({ key, value }: Entry): string | undefined {
+  function renewed({ key, value, modRevision }: Entry): string | undefined {
     const meaning = parseKey(key);
     const tenant = meaning && sealedFor(meaning);
     if (meaning === undefined || tenant === undefined) return undefined;
@@ -80,7 +81,8 @@ export async function rotate(
     if (!value.includes('"$sealed"')) return sealed;
     try {
       const resealed = resealer.resealRecord(tenant, sealed ?? value) ?? sealed;
-      return resealed === undefined ? undefined : withoutInlinedEnv(meaning, resealed);
+      if (resealed === undefined) return undefined;
+      return meaning.area === 'idempotency' ? atRevision(resealed, modRevision) : withoutInlinedEnv(meaning, resealed);
     } catch (error) {
       pass.unreadable++;
       log.error(
@@ -90,6 +92,12 @@ export async function rotate(
       return undefined;
     }
   }
+}
+
+/** A kept answer with the revision of the transaction that it was recorded in, which the new write of it hides. */
+function atRevision(record: string, revision: number): string {
+  const parsed = z.looseObject({ revision: z.string().optional() }).parse(JSON.parse(record));
+  return JSON.stringify({ ...parsed, revision: parsed.revision ?? String(revision) });
 }
 
 /**

@@ -26,7 +26,10 @@ export function planOf(
   const unmet = checks.filter((it) => failing(it) && !apart.some((name) => name === it.name));
   if (unmet.length > 0) return { fault: unfit('MachineFits', 'MachineUnfit', unmet) };
   const other = checks.filter((it) => it.name === 'agent' && failing(it));
-  if (other.length > 0) return { fault: unfit('MachineFits', 'OtherAgent', other) };
+  if (other.length > 0) {
+    const isLeaving = facts.agent_leaves === 'yes';
+    return { fault: { ...unfit('MachineFits', isLeaving ? 'AgentLeaves' : 'OtherAgent', other), isFinal: !isLeaving } };
+  }
   const fits = facts.os_name === undefined ? 'It has what a server needs' : `It runs ${facts.os_name}`;
   const tooOld = checks.filter((it) => it.name === 'engine' && failing(it) && facts.docker !== undefined);
   if (tooOld.length > 0) return { fault: unfit('EngineInstalled', 'EngineTooOld', tooOld), fits };

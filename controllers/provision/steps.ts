@@ -71,24 +71,23 @@ export function decisiveStep(steps: readonly ProvisioningStep[]): ProvisioningSt
   return steps.find(({ status }) => status === 'false') ?? steps.find(({ status }) => status !== 'true');
 }
 
-/** `isOnMachine`: it is mended on the machine, of which the control plane learns nothing. */
-const faults: Readonly<
-  Record<SshFailureCode, { step?: StepName; reason: string; isFinal: boolean; isOnMachine?: true }>
-> = {
-  incomplete: { step: 'Reachable', reason: 'Incomplete', isFinal: true },
-  unreachable: { step: 'Reachable', reason: 'Unreachable', isFinal: false },
-  not_allowed: { step: 'Reachable', reason: 'AddressRefused', isFinal: true },
-  host_key_changed: { step: 'HostKeyTrusted', reason: 'HostKeyChanged', isFinal: true },
-  auth_failed: { step: 'LoggedIn', reason: 'LoginRefused', isFinal: true, isOnMachine: true },
-  bad_key: { step: 'LoggedIn', reason: 'KeyUnreadable', isFinal: true },
-  no_shell: { step: 'LoggedIn', reason: 'NoShell', isFinal: true, isOnMachine: true },
-  no_root: { step: 'MachineFits', reason: 'NoPrivileges', isFinal: true, isOnMachine: true },
-  cut: { reason: 'ConnectionBroke', isFinal: false },
-  timeout: { reason: 'TooSlow', isFinal: false },
-};
+/** `isUnseen`: it is mended where provisioning does not look, such as on the machine or in the file of the master keys. */
+const faults: Readonly<Record<SshFailureCode, { step?: StepName; reason: string; isFinal: boolean; isUnseen?: true }>> =
+  {
+    incomplete: { step: 'Reachable', reason: 'Incomplete', isFinal: true },
+    unreachable: { step: 'Reachable', reason: 'Unreachable', isFinal: false },
+    not_allowed: { step: 'Reachable', reason: 'AddressRefused', isFinal: true },
+    host_key_changed: { step: 'HostKeyTrusted', reason: 'HostKeyChanged', isFinal: true },
+    auth_failed: { step: 'LoggedIn', reason: 'LoginRefused', isFinal: true, isUnseen: true },
+    bad_key: { step: 'LoggedIn', reason: 'KeyUnreadable', isFinal: true, isUnseen: true },
+    no_shell: { step: 'LoggedIn', reason: 'NoShell', isFinal: true, isUnseen: true },
+    no_root: { step: 'MachineFits', reason: 'NoPrivileges', isFinal: true, isUnseen: true },
+    cut: { reason: 'ConnectionBroke', isFinal: false },
+    timeout: { reason: 'TooSlow', isFinal: false },
+  };
 
 /** The fault that a failure of SSH is, after these steps. */
 export function faultOf({ code, message, remedy }: SshFailure, done: Done): Fault {
-  const { step = openStep(done), reason, isFinal, isOnMachine } = faults[code];
-  return { step, reason, message, remedy: isOnMachine ? `${remedy}; then ${triesAgain}` : remedy, isFinal };
+  const { step = openStep(done), reason, isFinal, isUnseen } = faults[code];
+  return { step, reason, message, remedy: isUnseen ? `${remedy}; then ${triesAgain}` : remedy, isFinal };
 }

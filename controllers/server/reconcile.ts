@@ -20,6 +20,7 @@ import {
   isUpdated,
   observe,
   provisioningCondition,
+  strangerCondition,
 } from './states.ts';
 import type { World } from './states.ts';
 
@@ -64,7 +65,9 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       ),
     ],
     keyWakes: (key) =>
-      key.area === 'agent' || key.area === 'removals' ? { tenant: key.tenant, id: key.server } : undefined,
+      key.area === 'agent' || key.area === 'removals' || key.area === 'connections'
+        ? { tenant: key.tenant, id: key.server }
+        : undefined,
     async reconcile(it, ctx) {
       const agent = ctx.view.agent(it.meta.id);
       const isAway = agent === undefined;
@@ -74,7 +77,8 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       const away = left !== undefined && left <= 0;
       const provisioning = agent === undefined ? await follow(it, ctx) : undefined;
       const release = await settings.agentRelease?.();
-      const world: World = { server: it, agent, away, removals, provisioning, release };
+      const isStranger = ctx.view.connections(it.meta.id)?.lost?.refused !== undefined;
+      const world: World = { server: it, agent, away, removals, isStranger, provisioning, release };
       const observed = observe(world);
       const before = it.observed?.phase;
       if (provisioning?.state === 'failed') await announceFailure(it, provisioning, ctx);
@@ -82,6 +86,7 @@ export function serverController(settings: ServerSettings): Controller<'server'>
         await announce(it, hasFailed(it) ? 'provisioning' : before, observed.phase, agent, ctx);
       await announceUpdate(world, observed, ctx);
       await announceConflict(world, ctx);
+      await announceStranger(world, ctx);
       if (isAwaitingAgent(it)) await freeWithdrawn(it, ctx);
       const proxy = proxyOf(it, ctx.view);
       await perform(ctx, planProxy(it, proxy, settings.ingressImage));
@@ -101,7 +106,15 @@ export function serverController(settings: ServerSettings): Controller<'server'>
       // what a provisioning began tells later, too, whether there may be an agent
       const known = it.observed?.provisioning;
       const provisioning = known && { ...known, steps: known.steps.map((step) => ({ ...step })) };
-      const world: World = { server: it, agent, away: false, removals: undefined, provisioning, release: undefined };
+      const world: World = {
+        server: it,
+        agent,
+        away: false,
+        removals: undefined,
+        isStranger: false,
+        provisioning,
+        release: undefined,
+      };
       return {
         observed: observe(world),
         conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],
@@ -120,12 +133,13 @@ async function notifyOfAgentLeft(
   ctx: Context,
 ): Promise<void> {
   const { name } = it.desired;
-  const remedy = `curl -fsSL ${publicUrl}/install.sh | sh -s -- --uninstall`;
+  const remedy = 'setpoint-agent uninstall';
+  const otherwise = `curl -fsSL ${publicUrl}/install.sh | sh -s -- --uninstall`;
   const message =
     `Its agent did not remove itself, as ${why}: its machine may still run it, with its containers, and keeps its ` +
     `volumes with their data (docker volume ls --filter label=setpoint.server=${it.meta.id}). ` +
-    `To remove all but the volumes, run there as root: ${remedy}`;
-  ctx.log.warn({ server: it.meta.id, why, remedy }, 'A server is deleted whose agent did not remove itself');
+    `To remove all but the volumes, run there as root: ${remedy}; where that is missing or too old: ${otherwise}`;
+  ctx.log.warn({ server: it.meta.id, why, remedy, otherwise }, 'A server is deleted whose agent did not remove itself');
   ctx.event(it, { type: 'warning', reason: 'AgentLeft', message });
   await ctx.notify(it, `${it.meta.id}/agent-left`, {
     type: 'server_agent_left',
@@ -244,6 +258,20 @@ async function announceConflict({ server: it, agent }: World, ctx: Context): Pro
     type: 'server_identity_conflict',
     severity: 'error',
     title: `Several agents connect as server ${it.desired.name}`,
+    message,
+  });
+}
+
+/** Notifies, once, that the agent is refused until it gets a join token. */
+async function announceStranger({ server: it, agent, isStranger }: World, ctx: Context): Promise<void> {
+  const { type, reason, message } = strangerCondition(it);
+  const isKnown = it.observed?.conditions.some((known) => known.type === type && known.reason === reason) === true;
+  if (agent !== undefined || !isStranger || isKnown) return;
+  ctx.event(it, { type: 'warning', reason, message });
+  await ctx.notify(it, `${it.meta.id}/stranger/${it.meta.observedRevision ?? 0}`, {
+    type: 'server_error',
+    severity: 'error',
+    title: `The agent of server ${it.desired.name} is refused`,
     message,
   });
 }

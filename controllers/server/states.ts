@@ -21,6 +21,8 @@ export interface World {
   /** The agent has been away for longer than `offlineAfterMs`. */
   away: boolean;
   removals: HeldRemovals | undefined;
+  /** The agent was refused, as it knows a key of the control plane that the store lacks. */
+  isStranger: boolean;
   /** Version of the agent that machines get from the control plane; `undefined`: it has no release. */
   release: string | undefined;
   /** Of its machine, by SSH; `undefined`: none is asked, or its agent has joined. */
@@ -270,8 +272,21 @@ export function provisioningCondition({ state, steps }: Provisioning): Condition
   };
 }
 
+/** Of a server whose agent knows a key of the control plane that the store lacks. */
+export function strangerCondition(server: ReadonlyResource<'server'>): ConditionInput {
+  return {
+    type: 'Ready',
+    status: 'false',
+    reason: 'AgentKnowsAnotherKey',
+    message:
+      'Its agent is refused, as it knows a key of the control plane that the store does not have, as after a restore ' +
+      `from before that key: run on its machine what \`setpoint join ${commandName({ server })}\` prints. Its workloads go on`,
+  };
+}
+
 function readyCondition(phase: ObservedOf<'server'>['phase'], world: World): ConditionInput {
-  const { agent } = world;
+  const { agent, isStranger } = world;
+  if (agent === undefined && isStranger) return strangerCondition(world.server);
   switch (phase) {
     case 'active':
       return agent !== undefined

@@ -36,6 +36,8 @@ export const Facts = z.object({
   fetch: z.literal('yes').optional().catch(undefined),
   /** The server that an agent on the machine has joined as. */
   agent_server: Text,
+  /** That agent removes itself now, as its server was deleted. */
+  agent_leaves: z.literal('yes').optional().catch(undefined),
   docker: Text,
   docker_client: Text,
   docker_socket: z.literal('yes').optional().catch(undefined),

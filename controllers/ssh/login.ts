@@ -25,8 +25,8 @@ export function loginOf({ desired }: ReadonlyResource<'server'>, view: TenantVie
         }
       : { type: 'password', password: unsealer.unseal(credential.password, { ...place, path: 'credential.password' }) };
   } catch (error) {
-    const remedy =
-      'Give the control plane the master keys that it was sealed with, or replace the secret of the key: setpoint set ssh-key KEY --private-key FILE';
+    const option = credential.type === 'key' ? '--private-key FILE' : '--password';
+    const remedy = `Give the control plane the master keys that it was sealed with, or replace the secret of the key: setpoint set ssh-key KEY ${option}`;
     throw new SshFailure('bad_key', 'The control plane cannot open the secret of its SSH key', remedy, {
       cause: error,
     });

@@ -64,6 +64,10 @@ fi
 
 # Only root can read whose agent was installed here.
 fact agent_server "$(sed -n 's/.*"server_id" *: *"\([0-9a-f-]*\)".*/\1/p' /var/lib/setpoint/agent/identity.json 2>/dev/null)"
+# It removes itself now. The unit is seen by every user.
+if [ -e /var/lib/setpoint/agent/uninstall ] || systemctl is-active --quiet setpoint-agent-uninstall.service 2>/dev/null; then
+  fact agent_leaves yes
+fi
 
 # Ports on which something listens, in hexadecimal, from the kernel's own tables.
 listening=$(awk '$4 == "0A" { n = split($2, part, ":"); print part[n] }' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u)

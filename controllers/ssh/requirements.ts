@@ -199,7 +199,12 @@ const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation)
     if (apart > machineNeeds.clockWarnMs) return warn(message, remedy);
     return pass('Its clock agrees with that of the control plane');
   },
-  agent(_facts, { otherServer }) {
+  agent({ agent_leaves: leaves }, { otherServer }) {
+    if (leaves === 'yes')
+      return fail(
+        `The agent of a server that was deleted removes itself from it${otherServer === undefined ? '' : `: ${otherServer}`}`,
+        'Wait a minute. If it stays, remove it there: setpoint-agent uninstall, as root',
+      );
     return otherServer === undefined
       ? pass('It has no agent of another server')
       : fail(

@@ -392,7 +392,7 @@ describe('housekeeping', () => {
   test('keeps the newest images of a workload and those in use, and networks that somebody needs', async () => {
     await world.start();
     const item = service();
-    const own = { [labels.server]: world.server, [labels.workload]: item.workload_id };
+    const own = { [labels.server]: world.server, [labels.workload]: item.workload_id, [labels.type]: 'build' };
     const built: string[] = [];
     for (let n = 1; n <= 8; n += 1) {
       const context = (async function* () {
@@ -421,7 +421,7 @@ describe('housekeeping', () => {
       const context = (async function* () {
         yield Buffer.from(name);
       })();
-      const own = { [labels.server]: world.server, [labels.workload]: workload_id };
+      const own = { [labels.server]: world.server, [labels.workload]: workload_id, [labels.type]: 'build' };
       const options = { context, dockerfile: 'Dockerfile', tag: `setpoint/${name}:1`, buildArgs: {}, labels: own };
       built[name] = (await world.engine.build(options, () => undefined, signal())).id;
     }
@@ -493,7 +493,7 @@ describe('housekeeping', () => {
   test('keeps images that a workload may return to, as long as the control plane names them', async () => {
     await world.start();
     const item = service();
-    const own = { [labels.server]: world.server, [labels.workload]: item.workload_id };
+    const own = { [labels.server]: world.server, [labels.workload]: item.workload_id, [labels.type]: 'build' };
     const built: string[] = [];
     for (let n = 1; n <= 7; n += 1) {
       const context = (async function* () {
@@ -512,5 +512,26 @@ describe('housekeeping', () => {
     world.agent.backend.keepImages({ [item.workload_id]: [] }, false);
     await world.pass(7_200_000, 600_000);
     expect(left()).toEqual(built.slice(2));
+  });
+
+  test('leaves the images that a user made of those of a workload, also once that is deleted', async () => {
+    await world.start();
+    const workload = randomUUID();
+    const make = async (tag: string, type: string): Promise<string> => {
+      const context = (async function* () {
+        yield Buffer.from(tag);
+      })();
+      const own = { [labels.server]: world.server, [labels.workload]: workload, [labels.type]: type };
+      const options = { context, dockerfile: 'Dockerfile', tag, buildArgs: {}, labels: own };
+      return (await world.engine.build(options, () => undefined, signal())).id;
+    };
+    const built = await make('setpoint/web:1', 'build');
+    const byHand = [await make('evidence:1', 'service')];
+    const old = [1, 2, 3, 4, 5, 6].map((n) => make(`debug:${n}`, 'build'));
+    byHand.push(...(await Promise.all(old)));
+    world.agent.backend.keepImages({}, true);
+    await world.snapshot();
+    await world.until('tidied', () => world.engine.imageInfo(built) === undefined, 60_000, 1_000);
+    for (const id of byHand) expect(world.engine.imageInfo(id)).toBeDefined();
   });
 });

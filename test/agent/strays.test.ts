@@ -22,14 +22,17 @@ beforeEach(async () => {
 afterEach(() => world[Symbol.asyncDispose]());
 
 /** A container that the agent of that server would have made. */
-async function left(server: string, changes: { name?: string; isRunning?: boolean } = {}): Promise<string> {
+async function left(
+  server: string,
+  changes: { name?: string; isRunning?: boolean; image?: string } = {},
+): Promise<string> {
   const assignment = randomUUID();
-  const { name = `sp-web-${assignment.slice(0, 8)}`, isRunning = false } = changes;
+  const { name = `sp-web-${assignment.slice(0, 8)}`, isRunning = false, image = 'web:1' } = changes;
   const { engine } = world;
   engine.ensureNetwork('foreign', {});
   const id = engine.create({
     name,
-    image: 'web:1',
+    image,
     labels: { [labels.server]: server, [labels.assignment]: assignment },
     env: {},
     networks: [{ name: 'foreign', aliases: [] }],
@@ -135,20 +138,36 @@ describe('what agents left on a machine', () => {
     expect(await checksOf('orphaned_volumes')).toMatchObject([{ status: 'pass' }]);
   });
 
-  test('of volumes loses only what is empty, and one of that name can be made again', async () => {
+  test('is not removed with a volume without a name that has data', async () => {
+    await world.snapshot();
+    world.engine.addImage('seeded:1', { local: true, volumes: ['/cache'], files: { '/cache/seed': 'rows' } });
+    world.engine.addImage('empty:1', { local: true, volumes: ['/cache'] });
+    const seeded = await left(gone, { image: 'seeded:1' });
+    const empty = await left(gone, { image: 'empty:1' });
+    expect(await heal('orphaned_containers')).toMatchObject([
+      { status: 'skipped', target: seeded.slice(0, 12), message: expect.stringContaining('volume without a name') },
+      { status: 'done', target: empty.slice(0, 12) },
+    ]);
+    expect(ids()).toEqual([seeded]);
+  });
+
+  test('of volumes loses only what is empty and of this server, and one of that name can be made again', async () => {
     const item = { ...service(), workload_kind: 'volume', spec: { type: 'volume' as const, volume: 'sp-data' } };
     await world.snapshot(item);
     await world.until('there', () => world.engine.volumes.get('sp-data') !== undefined, 5_000);
     await world.delta([], [item.id]);
     world.engine.volumes.ensure('sp-full', { [labels.server]: gone });
     world.engine.volumes.get('sp-full')!.files.set('/table', 'rows');
+    // of an agent that only restarts, which never makes a volume again that it has made
+    world.engine.volumes.ensure('sp-empty', { [labels.server]: gone });
     world.engine.volumes.ensure('foreign', {});
     expect(await checksOf('orphaned_volumes')).toMatchObject([{ status: 'warn', auto_fixable: true }]);
     expect(await heal('orphaned_volumes')).toMatchObject([
       { status: 'done', target: 'sp-data' },
+      { status: 'skipped', target: 'sp-empty', message: expect.stringContaining('docker volume rm sp-empty') },
       { status: 'skipped', target: 'sp-full' },
     ]);
-    expect(world.engine.volumes.list({}).map(({ name }) => name)).toEqual(['foreign', 'sp-full']);
+    expect(world.engine.volumes.list({}).map(({ name }) => name)).toEqual(['foreign', 'sp-empty', 'sp-full']);
     const again = { ...item, id: randomUUID() };
     await world.snapshot(again);
     await world.until('made again', () => world.engine.volumes.get('sp-data') !== undefined, 5_000);

@@ -228,6 +228,20 @@ describe('an Idempotency-Key', () => {
     expect((await owner.get(`/projects?q=${name}`)).data).toHaveLength(1);
   });
 
+  it('gets the version of its object again, also once the record was sealed with another key', async () => {
+    const name = aName();
+    const headers = { 'idempotency-key': `k-${name}` };
+    const first = await owner.post('/projects', { name }, headers);
+    const { entries } = await world.store.list({ prefix: keys.idempotency('default', '') });
+    const record = entries.toSorted((a, b) => b.modRevision - a.modRevision)[0]!;
+    await world.store.txn({ if: [], then: [{ delete: record.key }] });
+    const value = JSON.stringify({ ...JSON.parse(record.value), revision: String(record.modRevision) });
+    await world.store.txn({ if: [], then: [{ put: record.key, value }] });
+    const again = await owner.post('/projects', { name }, headers);
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get('etag')).toBe(first.headers.get('etag'));
+  });
+
   it('refuses another body, and is of one user and path', async () => {
     const headers = { 'idempotency-key': 'shared' };
     expect((await owner.post('/projects', { name: aName() }, headers)).status).toBe(201);

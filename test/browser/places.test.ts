@@ -130,6 +130,30 @@ describe('on the page of servers', () => {
     await page.getByRole('heading', { name: 'Servers', level: 1 }).waitFor();
     await page.getByRole('link', { name: 'spare' }).waitFor({ state: 'detached' });
   });
+
+  it('a server with a database alone is deleted only with force, after what ends was said', async () => {
+    const { page } = browser;
+    const spare = await town.client.object('POST', '/api/v1/servers', { name: 'held' });
+    const { id } = await town.client.object('POST', '/api/v1/databases', {
+      name: 'orders',
+      type: 'postgres',
+      project_id: town.project.id,
+      server_id: spare.id,
+    });
+    await open(`servers/${String(spare.id)}`, 'held');
+    await page.getByRole('button', { name: 'More actions' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete server held' });
+    await dialog.getByText('This server has database orders').waitFor();
+    await dialog.getByLabel('Delete it with all workloads on it').check();
+    await dialog.getByText('What runs of database orders').waitFor();
+    await dialog.getByText('out of reach of Setpoint').waitFor();
+    await dialog.getByLabel('Type held to confirm').fill('held');
+    await dialog.getByRole('button', { name: 'Delete held' }).click();
+    await page.getByRole('heading', { name: 'Servers', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'held' }).waitFor({ state: 'detached' });
+    await town.client.request('DELETE', `/api/v1/databases/${String(id)}?force=true`);
+  });
 });
 
 it('a registry is kept without being tried, is listed, and is deleted', async () => {

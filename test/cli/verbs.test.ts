@@ -156,7 +156,9 @@ describe('after a login', () => {
     question.type('n\r');
     expect(await question.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
     const left = town.cli.atTerminal(['delete', 'server', 'two', '--force']);
-    await left.prints(`Delete server two, also with applications and volumes on it${agent}? [y/N] `);
+    await left.prints(
+      `Delete server two, also with applications, databases, functions and volumes on it${agent}? [y/N] `,
+    );
     left.type('\u0003');
     expect(await left.ended()).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was changed') });
     const answered = town.cli.atTerminal(['delete', 'server', 'two']);

@@ -886,8 +886,25 @@ describe.each([
       const own = await rig.runtime.images({ [labels.server]: rig.server }, signal());
       expect(own.map(({ id }) => id)).toEqual([later.id, built.id]);
       expect(await rig.runtime.images(first.labels, signal())).toEqual([
-        { id: built.id, labels: expect.objectContaining(first.labels), madeAt: expect.any(Number) },
+        { id: built.id, names: [first.tag], labels: expect.objectContaining(first.labels), madeAt: expect.any(Number) },
       ]);
+    });
+
+    test('belong to their server under the name of an agent, and not under one that a user gave', async () => {
+      const made = async (tag: string, type: string) => {
+        const { labels: given, ...options } = rig.build(tag, true);
+        const own = { ...options, tag, labels: { ...given, [labels.type]: type } };
+        return (await rig.runtime.build(own, () => undefined, signal())).id;
+      };
+      const name = crypto.randomUUID();
+      const own = await made(`setpoint/${name}:1`, 'build');
+      const derived = await made(`debug-${name}:1`, 'build');
+      const committed = await made(`evidence-${name}:1`, 'service');
+      const all = await rig.runtime.belongings(signal());
+      const { images = [] } = all.find(({ server }) => server === rig.server) ?? {};
+      expect(images).toContain(own);
+      expect(images).not.toContain(derived);
+      expect(images).not.toContain(committed);
     });
 
     test('that fail say why', async () => {

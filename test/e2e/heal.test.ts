@@ -121,7 +121,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true });
   await byCommand('rm', '--force', `their-db-${tag}`, `their-web-${tag}`).catch(() => undefined);
   for (const server of [still, alive]) await removeEverythingOf(server);
-  for (const name of [`full-${tag}`, `empty-${tag}`, `theirs-${tag}`])
+  for (const name of [`full-${tag}`, `empty-${tag}`, `needed-${tag}`, `theirs-${tag}`])
     await byCommand('volume', 'rm', name).catch(() => undefined);
   await byCommand('network', 'rm', `their-net-${tag}`).catch(() => undefined);
   await docker[Symbol.asyncDispose]();
@@ -143,7 +143,8 @@ describe('a machine with what agents left on it', () => {
     const copied = await container('create', still, `their-db-${tag}`);
     const foreign = (await byCommand('run', '--detach', '--name', `their-web-${tag}`, shell)).trim();
     await byCommand('network', 'create', ...of(still), `their-net-${tag}`);
-    const empty = await volume(`empty-${tag}`, ...of(still));
+    const empty = await volume(`empty-${tag}`, ...of(docker.server));
+    const needed = await volume(`needed-${tag}`, ...of(still));
     const full = await volume(`full-${tag}`, ...of(still));
     await byCommand('run', '--rm', '--volume', `${full}:/data`, shell, '/bin/sh', '-c', 'echo rows > /data/table');
     const theirs = await volume(`theirs-${tag}`);
@@ -163,7 +164,7 @@ describe('a machine with what agents left on it', () => {
     expect(done.filter((target) => target === stopped.slice(0, 12))).toHaveLength(1);
     // of a check with nothing to heal any more, the second request tells as a whole what is left to do
     const left = new Set(actions.flatMap(({ status, target }) => (status === 'skipped' ? (target ?? []) : [])));
-    expect(left).toEqual(new Set([running.slice(0, 12), networkOf(alive), full]));
+    expect(left).toEqual(new Set([running.slice(0, 12), networkOf(alive), full, needed]));
     expect(actions.filter(({ status }) => status === 'failed')).toEqual([]);
 
     expect([

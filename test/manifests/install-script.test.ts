@@ -16,8 +16,8 @@ import type { SmallRelease } from '../harness/small-release.ts';
  */
 /** Not busybox: its shell has programs of its own, which it takes instead of those of the folder. */
 const shells = ['dash', 'bash'] as const;
-const harmless = ['cat', 'cut', 'sed', 'sha256sum', 'readlink', 'tail', 'uname', 'id', 'curl'];
-const changing = ['mkdir', 'chmod', 'mv', 'rm', 'systemctl', 'setsid', 'apt-get', 'sync', 'tee', 'kill'];
+const harmless = ['cat', 'cut', 'grep', 'sed', 'sha256sum', 'readlink', 'tail', 'uname', 'id', 'curl'];
+const changing = ['mkdir', 'chmod', 'mv', 'rm', 'setsid', 'apt-get', 'sync', 'tee', 'kill'];
 const token = `sj_${'0'.repeat(32)}_${'a'.repeat(43)}`;
 const given = ['--server', 'https://setpoint.test/default'];
 
@@ -34,6 +34,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'setpoint-install-'));
   for (const name of harmless) await symlink(await whereIs(name), join(folder, name));
   for (const name of changing) await program(name, `echo '${name}' >>'${folder}/marks'`, 'exit 1');
+  await program('systemctl', `[ "$1" != is-active ] || exit 3`, `echo systemctl >>'${folder}/marks'`, 'exit 1');
   await program('uname', `case $1 in -s) echo Linux ;; *) echo x86_64 ;; esac`);
   await program('id', 'echo 0');
 });
@@ -150,6 +151,20 @@ it.each(shells)('a machine that does not reach an address of the control plane a
   expect(stderr).toContain('set SETPOINT_PUBLIC_URL there');
 });
 
+it.each(shells)('an agent that can remove itself does so without a release for its machine: %s', async (shell) => {
+  const home = join(folder, 'home');
+  await mkdir(join(home, 'versions/1.0.0'), { recursive: true });
+  await writeFile(join(home, 'current'), '1.0.0\n');
+  const agent = '#!/bin/sh\nif [ "$1" = --help ]; then echo "  uninstall"; else echo "asked to $*"; fi\n';
+  await writeFile(join(home, 'versions/1.0.0/setpoint-agent'), agent, { mode: 0o755 });
+  await release.publish('1.2.3', { 'linux-x64': 'one' });
+  await program('uname', 'case $1 in -s) echo Linux ;; *) echo aarch64 ;; esac');
+  const text = await installScript(release.manifest, 'https://setpoint.test');
+  const input = text.replaceAll('/opt/setpoint-agent', home);
+  const { code, stdout, stderr } = await install({ shell, args: ['--uninstall'], env: {}, input });
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'asked to uninstall --yes\n', stderr: '' });
+});
+
 describe('a machine that has the agent of a server', () => {
   const own = '00000000-0000-0000-0000-000000000000';
   const other = '11111111-2222-3333-4444-555555555555';
@@ -157,7 +172,7 @@ describe('a machine that has the agent of a server', () => {
   /** Runs the script, with the token of the first server, on a machine that has the agent of that server. */
   async function installOver(server: string, shell: (typeof shells)[number]) {
     const data = join(folder, 'data');
-    await mkdir(data);
+    await mkdir(data, { recursive: true });
     await writeFile(join(data, 'identity.json'), JSON.stringify({ v: 1, server_id: server, private_key: 'x' }));
     return install({ shell, input: script.replaceAll('/var/lib/setpoint/agent', data) });
   }
@@ -170,6 +185,18 @@ describe('a machine that has the agent of a server', () => {
         'To keep the agent, run the command that setpoint join prints for its own server. To give the machine to the other server, ' +
         'remove the agent with its containers first: curl -fsSL https://setpoint.test/install.sh | sh -s -- --uninstall\n',
     );
+  });
+
+  it.each(shells)('that removes itself is waited for: %s', async (shell) => {
+    const data = join(folder, 'data');
+    await mkdir(data);
+    await writeFile(join(data, 'uninstall'), '');
+    await program('sleep', `${await whereIs('rm')} -f ${data}/identity.json ${data}/uninstall`);
+    const { stdout, stderr } = await installOver(other, shell);
+    expect(stdout).toContain('removes itself: waiting for that');
+    expect(stderr).not.toContain('has the agent of server');
+    expect(await readFile(join(folder, 'marks'), 'utf8')).toMatch(/^mkdir\n/);
+    await rm(join(folder, 'marks'));
   });
 
   it.each(shells)('takes another join token of its own server: %s', async (shell) => {

@@ -5,6 +5,7 @@ import {
   parseConnections,
   reconnectsOf,
   withLoss,
+  withRefusal,
 } from '../../store/connections.ts';
 
 const start = Date.parse('2030-01-01T00:00:00.000Z');
@@ -32,6 +33,15 @@ describe('the record of the connections of an agent', () => {
     expect(reconnectsOf(record, after(1000))).toBe(connectionLimits.counted);
     expect(withLoss(record, 'x'.repeat(5000), after(0)).lost?.why).toHaveLength(connectionLimits.whyChars);
     expect(parseConnections({ value: JSON.stringify(record) })).toEqual(record);
+  });
+
+  it('has a refusal once, until the agent connects again', () => {
+    const first = countConnection(undefined, 'a', after(0));
+    const refused = withRefusal(first, 'Its key is unknown', after(1000));
+    expect(refused.lost).toEqual({ at: after(1000).toISOString(), why: 'Its key is unknown', refused: 'UnknownKey' });
+    expect(withRefusal(refused, 'Its key is unknown', after(2000))).toBe(refused);
+    const { lost } = countConnection(refused, 'b', after(3000));
+    expect(lost).toEqual({ at: after(1000).toISOString(), why: 'Its key is unknown' });
   });
 
   it('that cannot be read counts as none', () => {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { belongingsOf } from '../belongings.ts';
 import { labels, type Belongings } from '../runtime.ts';
 import type { Engine } from './engine.ts';
+import { tagNames } from './images.ts';
 
 const Labels = z
   .record(z.string(), z.string())
@@ -11,7 +12,7 @@ const Containers = z.array(
   z.object({ Id: z.string(), Names: z.array(z.string()).nullish(), Labels, State: z.string() }),
 );
 const Networks = z.array(z.object({ Name: z.string(), Labels }));
-const Images = z.array(z.object({ Id: z.string(), Labels }));
+const Images = z.array(z.object({ Id: z.string(), RepoTags: tagNames, Labels }));
 
 /** Returns everything on the engine that has the label of a server, by server. */
 export async function belongings(engine: Engine, signal: AbortSignal): Promise<Belongings[]> {
@@ -26,6 +27,6 @@ export async function belongings(engine: Engine, signal: AbortSignal): Promise<B
       return { id: Id, names: Names?.map((name) => name.replace(/^\//, '')) ?? [], state: State, labels: own };
     }),
     networks: Networks.parse(networks).map(({ Name, Labels: own }) => ({ name: Name, labels: own })),
-    images: Images.parse(images).map(({ Id, Labels: own }) => ({ id: Id, labels: own })),
+    images: Images.parse(images).map(({ Id, RepoTags, Labels: own }) => ({ id: Id, names: RepoTags, labels: own })),
   });
 }

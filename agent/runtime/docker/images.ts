@@ -9,6 +9,12 @@ import { EngineError } from './transport.ts';
 
 const slowMs = 120_000;
 
+/** The names of a listed image, with their tags. Some engines list one without a name as `<none>:<none>`. */
+export const tagNames = z
+  .array(z.string())
+  .nullish()
+  .transform((given) => (given ?? []).filter((name) => !name.startsWith('<none>')));
+
 const Inspected = z.object({
   Id: z.string(),
   RepoDigests: z.array(z.string()).nullish(),
@@ -22,7 +28,12 @@ const Inspected = z.object({
     .nullish(),
 });
 const Listed = z.array(
-  z.object({ Id: z.string(), Created: z.number(), Labels: z.record(z.string(), z.string()).nullable() }),
+  z.object({
+    Id: z.string(),
+    RepoTags: tagNames,
+    Created: z.number(),
+    Labels: z.record(z.string(), z.string()).nullable(),
+  }),
 );
 
 type Verbs = Pick<ContainerRuntime, 'image' | 'pull' | 'images' | 'removeImage'>;
@@ -69,7 +80,9 @@ export function images(engine: Engine): Verbs {
       );
       return listed
         .toSorted((a, b) => b.Created - a.Created)
-        .map((one) => ({ id: one.Id, labels: one.Labels ?? {}, madeAt: one.Created * 1000 }));
+        .map(({ Id, RepoTags, Created, Labels }) => {
+          return { id: Id, names: RepoTags, labels: Labels ?? {}, madeAt: Created * 1000 };
+        });
     },
 
     async removeImage(id, signal) {

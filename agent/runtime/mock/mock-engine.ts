@@ -82,7 +82,7 @@ export class MockEngine {
     this.#images.push({
       ...info,
       names: new Set([reference]),
-      labels: {},
+      labels: script.labels ?? {},
       script,
       here: script.local ?? false,
       madeAt: this.#now(),
@@ -332,7 +332,7 @@ export class MockEngine {
   localImages(): ListedImage[] {
     return this.#images
       .filter(({ here }) => here)
-      .map(({ id, labels, madeAt }) => ({ id, labels, madeAt }))
+      .map(({ id, names, labels, madeAt }) => ({ id, names: [...names], labels, madeAt }))
       .toReversed();
   }
 

@@ -69,6 +69,7 @@ export interface ImageScript {
   id?: string;
   /** Its repository digest; by default its id. */
   digest?: string;
+  labels?: Readonly<Record<string, string>>;
   /** Its files, by path. */
   files?: Readonly<Record<string, string>>;
   /** What its containers run. */

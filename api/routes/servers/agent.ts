@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isLater } from '../../../agent-protocol/release-manifest.ts';
-import { putHeldRemovals } from '../../../store/held-removals.ts';
+import { presentEra, putHeldRemovals } from '../../../store/held-removals.ts';
 import { keys } from '../../../store/keys.ts';
 import { conflicting } from '../../ground/api-error.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
@@ -30,7 +30,8 @@ export const confirmRemovals = defineEndpoint({
     if (!removals.confirmed) {
       unit.require(it);
       unit.guard({ key, is: 'at', revision: record.revision });
-      unit.write(putHeldRemovals(ctx.tenant, id, { ...removals, confirmed: true }));
+      const era = presentEra(ctx.mirror);
+      unit.write(putHeldRemovals(ctx.tenant, id, { ...removals, confirmed: true, ...(era !== undefined && { era }) }));
     }
     return ctx.commit(unit, () => ({ server_id: id, held: removals.held }));
   },

@@ -50,7 +50,7 @@ main() {
   done
   trap '[ -z "$part" ] || rm -f "$part"' EXIT
   if [ -n "$to_remove" ]; then
-    check_machine
+    check_root
     uninstall
     exit
   fi
@@ -104,11 +104,15 @@ check_machine() {
   set -- $(echo "$release_files" | sed -n "s/^$platform //p")
   [ $# -eq 3 ] || fail "The control plane has no agent for $platform: its operator must build one, by make release"
   size=$1 sha256=$2 name=$3
-  [ "$(id -u)" = 0 ] || fail 'This needs root, as the agent drives the Docker engine and writes packet filter rules: sudo -i, then the command again'
+  check_root
   for tool in sha256sum readlink sed mv; do
     command -v "$tool" >/dev/null || fail "The program $tool is missing: install it, then run the command again"
   done
   command -v curl >/dev/null || command -v wget >/dev/null || fail 'curl or wget is missing: install one of them, then run the command again'
+}
+
+check_root() {
+  [ "$(id -u)" = 0 ] || fail 'This needs root, as the agent drives the Docker engine and writes packet filter rules: sudo -i, then the command again'
 }
 
 check_token() {
@@ -118,6 +122,7 @@ check_token() {
 
 # An agent keeps its server: with the token and the address of another one it would join neither.
 check_server() {
+  await_removal
   [ -n "$token" ] && [ -f "$data/identity.json" ] || return 0
   own=$(sed -n 's/.*"server_id" *: *"\([0-9a-f-]*\)".*/\1/p' "$data/identity.json")
   wanted=$(printf '%s\n' "$token" | sed -n 's/^sj_\(.\{8\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{12\}\)_.*/\1-\2-\3-\4-\5/p')
@@ -125,15 +130,30 @@ check_server() {
   fail "This machine has the agent of server $own, and the join token is of server $wanted. Nothing was changed. To keep the agent, run the command that setpoint join prints for its own server. To give the machine to the other server, remove the agent with its containers first: curl -fsSL $base_url/install.sh | sh -s -- --uninstall"
 }
 
+# The agent of a server that was deleted removes itself, and would remove what is installed meanwhile.
+await_removal() {
+  waited=0
+  while is_leaving && [ "$waited" -lt "$join_seconds" ]; do
+    [ "$waited" -gt 0 ] || say 'The agent of a server that was deleted removes itself: waiting for that'
+    sleep 1
+    waited=$((waited + 1))
+  done
+}
+
+is_leaving() {
+  [ -e "$data/uninstall" ] || { has_systemd && systemctl is-active --quiet setpoint-agent-uninstall.service; }
+}
+
 # May be repeated: a run that was cut off is completed by the next one. The executable removes itself with the rest.
 uninstall() {
-  if [ ! -e "$home" ] && [ ! -e "$settings" ] && [ ! -e "$data" ]; then
+  # dumps of the operator stay where an agent was removed
+  if [ ! -e "$home" ] && [ ! -e "$settings" ] && [ -z "$(ls -A "$data" 2>/dev/null | grep -vx imports)" ]; then
     say 'No agent is installed on this machine'
     return
   fi
   executable=$home/versions/$(cat "$home/current" 2>/dev/null || :)/setpoint-agent
   # releases of before cannot remove themselves
-  "$executable" --help 2>/dev/null | grep -q '^  uninstall' || install_executable
+  "$executable" --help 2>/dev/null | grep -q '^  uninstall' || { check_machine && install_executable; }
   "$executable" uninstall --yes
 }
 

@@ -60,7 +60,12 @@ const network = (changes: Partial<StrayNetwork> = {}): StrayNetwork => ({
   isUsed: false,
   ...changes,
 });
-const volume = (bytes: number | undefined): StrayVolume => ({ name: `volume-${bytes}`, server: 'gone', bytes });
+const volume = (bytes: number | undefined, isOwn = true): StrayVolume => ({
+  name: `volume-${bytes}`,
+  server: isOwn ? 'own' : 'gone',
+  isOwn,
+  bytes,
+});
 
 type Row = readonly [
   name: MachineCheck,

@@ -8,7 +8,7 @@ const signal = AbortSignal.timeout(20_000);
 
 async function trimmed(builder: Builder, builds: number, isFull: boolean): Promise<number[]> {
   const kept: number[] = [];
-  const images = Array.from({ length: builds }, (_, n) => ({ id: `sha256:${n}`, labels: {}, madeAt: 0 }));
+  const images = Array.from({ length: builds }, (_, n) => ({ id: `sha256:${n}`, names: [], labels: {}, madeAt: 0 }));
   const cache = new BuildCache({
     runtime: {
       builder: async () => builder,

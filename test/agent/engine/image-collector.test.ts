@@ -46,11 +46,11 @@ async function pulled(name: string): Promise<string> {
   return id;
 }
 
-async function built(tag: string, of = server): Promise<string> {
+async function built(tag: string, of = server, type = 'build'): Promise<string> {
   const context = (async function* () {
     yield Buffer.from(tag);
   })();
-  const given = { [labels.server]: of, [labels.workload]: 'web' };
+  const given = { [labels.server]: of, [labels.workload]: 'web', [labels.type]: type };
   const options = { context, dockerfile: 'Dockerfile', tag, buildArgs: {}, labels: given };
   return (await engine.build(options, () => undefined, signal)).id;
 }
@@ -108,6 +108,17 @@ test('an image that neither its labels nor the record show as its own is never r
   expect(await collect()).toBe(0);
   expect(here()).toEqual(expect.arrayContaining([...foreign, known.id]));
   expect(here()).toHaveLength(6);
+});
+
+test('an image that a user committed or built from one of the agent has its labels, and is never removed', async () => {
+  const own = await built('setpoint/web:1');
+  const committed = await built('evidence:1', server, 'service');
+  const derived = await built('debug:1');
+  for (let n = 0; n < 3; n++) engine.addImage(`more:${n}`, { local: true });
+  await clock.advance(10 * imagePolicy.leastAgeMs);
+  expect(await collect()).toBe(1);
+  expect(here()).toEqual(expect.arrayContaining([committed, derived]));
+  expect(here()).not.toContain(own);
 });
 
 test('a young image stays, and a disk that stays full is told once an hour', async () => {

@@ -215,6 +215,16 @@ describe('an image of a registry', () => {
   });
 });
 
+test('an image with the labels of another tenant is not left after its pull; one that was there before stays', async () => {
+  const given = { [labels.tenant]: 'x' };
+  engine.addImage('registry.test/large:1', { labels: given });
+  const there = engine.addImage('registry.test/there:1', { labels: given, local: true });
+  for (const name of ['large', 'there'])
+    await expect(ask(eve, { reference: `registry.test/${name}:1` })).rejects.toMatchObject(refused);
+  expect(pulls()).toEqual(['registry.test/large:1', 'registry.test/there:1']);
+  expect(engine.localImages().map(({ id }) => id)).toEqual([there.id]);
+});
+
 test('a pull that fills the disk ends, and runtimes are asked for no more of it', async () => {
   let freeBytes = 50e9;
   const store = await open([], () => Promise.resolve({ freeBytes, totalBytes: 100e9 }));

@@ -309,7 +309,8 @@ describe('after the store was rewound', () => {
   /** As an admin does it; answers whether anything was held. */
   async function confirm(server: string): Promise<boolean> {
     const key = keys.removals(tenant, server);
-    const write = putHeldRemovals(tenant, server, { held: 1, confirmed: true });
+    const era = (await world.store.get(keys.meta('era')))?.value ?? '';
+    const write = putHeldRemovals(tenant, server, { held: 1, confirmed: true, era });
     return (await world.store.txn({ if: [{ key, is: 'present' }], then: [write] })).committed;
   }
 

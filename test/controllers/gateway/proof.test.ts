@@ -9,6 +9,7 @@ import { desiredDigest } from '../../../agent-protocol/desired-digest.ts';
 import { subprotocol } from '../../../agent-protocol/messages.ts';
 import { rotateControlKeys } from '../../../controllers/gateway/control-keys.ts';
 import { systemClock } from '../../../time/clock.ts';
+import { parseConnections } from '../../../store/connections.ts';
 import { keys } from '../../../store/keys.ts';
 import { FakeBackend, running } from '../../harness/fake-backend.ts';
 import { GatewayWorld } from '../../harness/gateway-world.ts';
@@ -17,6 +18,8 @@ import { agentKey, rawAgent } from '../../harness/raw-agent.ts';
 import type { RawAgent } from '../../harness/raw-agent.ts';
 import { until } from '../../harness/until.ts';
 import { wireItem } from '../../harness/wire-items.ts';
+
+const day = 24 * 3_600_000;
 
 let world: GatewayWorld;
 let replica: TestReplica;
@@ -39,9 +42,10 @@ function attempt(options: Parameters<typeof rawAgent>[1], url = replica.url): Ra
   return agent;
 }
 
-async function rotate(times = 1): Promise<void> {
-  for (let n = 0; n < times; n++)
-    await rotateControlKeys({ store: world.store, sealer: world.keyring, clock: systemClock });
+/** Adds so many keys, as they are made in so many days. */
+async function rotate(times = 1, inDays = 0): Promise<void> {
+  const clock = { ...systemClock, now: () => new Date(Date.now() + inDays * day) };
+  for (let n = 0; n < times; n++) await rotateControlKeys({ store: world.store, sealer: world.keyring, clock });
   await replica.mirror.reached(await world.store.revision(), AbortSignal.timeout(5000));
 }
 
@@ -94,15 +98,30 @@ describe('a control plane proves itself to an agent', () => {
     expect(backend.stored).toHaveLength(1);
   });
 
-  it('but not to one that was away for eight rotations, until that gets another token', async () => {
+  it('that stayed connected for many rotations within a year, and connects again', async () => {
+    const server = await world.server();
+    const key = agentKey();
+    const old = newestHash();
+    const first = attempt({ server: server.id, key, token: server.token, controlKeyHash: old });
+    expect(await first.outcome).toBe('welcome');
+    await rotate(9);
+    await rotate(9, 399);
+    first.socket.terminate();
+    const agent = attempt({ server: server.id, key, controlKeyHash: old });
+    expect(await agent.outcome).toBe('welcome');
+    expect(agent.verdict()).toEqual({ kind: 'proven', keyHash: newestHash() });
+  });
+
+  it('but not to one that was away for eight rotations and more than a year, until that gets another token', async () => {
     const server = await world.server();
     const key = agentKey();
     const old = newestHash();
     await attempt({ server: server.id, key, token: server.token, controlKeyHash: old }).outcome;
-    await rotate(7);
-    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toBe('welcome');
     await rotate();
-    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toContain('another key');
+    await rotate(6, 401);
+    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toBe('welcome');
+    await rotate(1, 402);
+    expect(await attempt({ server: server.id, key, controlKeyHash: old }).outcome).toBe('unauthorized');
   });
 
   it('but not, once a backup was restored that lacks the key, to one that knows it, until that gets another token', async () => {
@@ -114,9 +133,36 @@ describe('a control plane proves itself to an agent', () => {
     const learned = newestHash();
     await world.store.txn({ if: [], then: [{ put: keys.meta('control-keys'), value: backup?.value ?? '' }] });
     await replica.mirror.reached(await world.store.revision(), AbortSignal.timeout(5000));
-    expect(await attempt({ server: server.id, key, controlKeyHash: learned }).outcome).toContain('another key');
+    const end = await attempt({ server: server.id, key, controlKeyHash: learned }).ended;
+    expect(end).toMatchObject({
+      kind: 'refused',
+      code: 'unauthorized',
+      message: expect.stringContaining('setpoint join'),
+    });
     expect(await attempt({ server: server.id, key, controlKeyHash: newestHash() }).outcome).toBe('welcome');
   });
+});
+
+it('a server whose agent knows a key that the store lacks does not look connected, and has the reason', async () => {
+  const server = await world.server();
+  const key = agentKey();
+  const first = attempt({ server: server.id, key, token: server.token, controlKeyHash: newestHash() });
+  expect(await first.outcome).toBe('welcome');
+  first.session.goodbye('Test');
+  const live = async () => world.store.get(keys.agent('acme', server.id));
+  await until('it left', async () => (await live()) === undefined);
+  const record = async () => parseConnections(await world.store.get(keys.connections('acme', server.id)));
+  for (let time = 0; time < 2; time++) {
+    expect(await attempt({ server: server.id, key, controlKeyHash: 'x'.repeat(22) }).outcome).toBe('unauthorized');
+    expect(await live()).toBeUndefined();
+    expect((await record())?.lost).toMatchObject({
+      refused: 'UnknownKey',
+      why: expect.stringContaining('setpoint join'),
+    });
+  }
+  const again = attempt({ server: server.id, key, controlKeyHash: newestHash() });
+  expect(await again.outcome).toBe('welcome');
+  expect((await record())?.lost?.refused).toBeUndefined();
 });
 
 describe('an agent of an earlier release', () => {

@@ -34,6 +34,7 @@ function holdOf({ held, on = store }: { held?: HeldRemovals; on?: Pick<Store, 't
     ...place,
     store: on,
     view: { get: () => undefined, heldRemovals: () => held, unreadable: () => [] },
+    era: () => 'present',
   });
 }
 
@@ -85,10 +86,19 @@ describe('what an agent is to keep', () => {
     expect(held.begin(true)).toBe(true);
     expect(await held.take(report(['a']), fence)).toEqual({ keep: ['a'], isNew: false });
     await store.txn({ if: [], then: [putHeldRemovals(place.tenant, place.server, { held: 2, confirmed: true })] });
-    const confirmed = holdOf({ held: { held: 2, confirmed: true } });
+    const confirmed = holdOf({ held: { held: 2, confirmed: true, era: 'present' } });
     confirmed.begin(false);
     expect(await confirmed.take(report(['a']), fence)).toEqual({ keep: [], isNew: false });
     expect(await store.get(key)).toBeUndefined();
+  });
+
+  it.each([['before'], [undefined]])('is held anew where it was confirmed in an earlier era: %s', async (era) => {
+    const record = { held: 2, confirmed: true, ...(era !== undefined && { era }) };
+    await store.txn({ if: [], then: [putHeldRemovals(place.tenant, place.server, record)] });
+    const hold = holdOf({ held: record });
+    hold.begin(false);
+    expect(await hold.take(report(['a']), fence)).toEqual({ keep: ['a'], isNew: true });
+    expect((await store.get(key))?.value).toBe('{"held":1,"confirmed":false}');
   });
 
   it('is nothing once the removal was confirmed before the report was complete', async () => {
@@ -103,7 +113,7 @@ describe('what an agent is to keep', () => {
   it('stays recorded, and the session learns of it, if a confirmed hold could not be forgotten', async () => {
     await store.txn({ if: [], then: [putHeldRemovals(place.tenant, place.server, { held: 1, confirmed: true })] });
     const [old] = [fence, await takeKey()];
-    const hold = holdOf({ held: { held: 1, confirmed: true } });
+    const hold = holdOf({ held: { held: 1, confirmed: true, era: 'present' } });
     hold.begin(true);
     expect(await hold.take(report(['a']), old)).toBe('unstored');
     expect(await hold.release(old)).toBe(false);

@@ -106,6 +106,7 @@ test('the keys of the installation and answers that are kept are sealed anew, to
   const answer = { tenant, kind: 'idempotency', id: 'abc', path: 'answer' };
   const kept = keys.idempotency(tenant, 'abc');
   await rig.store.txn({ if: [], then: [{ put: kept, value: JSON.stringify({ answer: ring.seal('{}', answer) }) }] });
+  const recordedAt = (await rig.store.get(kept))?.modRevision;
   await ring.addKey();
   expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 5, contended: 0, unreadable: 0 });
   const sealed = (await rig.store.list(keys.all)).entries.filter(({ value }) => value.includes('"$sealed"'));
@@ -115,6 +116,11 @@ test('the keys of the installation and answers that are kept are sealed anew, to
     return old;
   });
   expect(stale).toEqual([]);
+  // by which the answer has the version of its object
+  expect(JSON.parse((await rig.store.get(kept))?.value ?? '')).toMatchObject({ revision: String(recordedAt) });
+  await ring.addKey();
+  await rotate(ring, termOf(), deps(rig));
+  expect(JSON.parse((await rig.store.get(kept))?.value ?? '')).toMatchObject({ revision: String(recordedAt) });
   expect(await clusterKey(rig.store, ring, ring)).toEqual(cluster);
   const after = openSigningKeys(await ensureSigningKeys(signing), ring);
   expect(after.current.kid).toBe(before.current.kid);

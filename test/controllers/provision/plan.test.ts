@@ -69,6 +69,21 @@ describe('the plan of a machine', () => {
     expect(plan({ ...facts, docker_socket: 'yes' }).plan).toEqual({ job: 'packages' });
   });
 
+  it('waits for an agent that removes itself, and ends where one of another server stays', () => {
+    const other = { ...complete, agent_server: 'one' };
+    expect(plan(other, 'one').fault).toMatchObject({ reason: 'OtherAgent', isFinal: true });
+    for (const facts of [
+      { ...other, agent_leaves: 'yes' as const },
+      { ...complete, agent_leaves: 'yes' as const },
+    ])
+      expect(plan(facts, facts.agent_server).fault).toMatchObject({
+        step: 'MachineFits',
+        reason: 'AgentLeaves',
+        message: expect.stringContaining('removes itself'),
+        isFinal: false,
+      });
+  });
+
   it('names every requirement that is not met, each with what to do', () => {
     const { fault } = plan({ ...bare, disk_free_kib: 1, memory_kib: 1 });
     expect(fault?.message.split('; ')).toHaveLength(2);

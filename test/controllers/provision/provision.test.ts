@@ -219,7 +219,7 @@ describe('what cannot be mended by another attempt ends in error at once, with w
   it.each<[SshFailureCode, step: string, reason: string, then: string]>([
     ['auth_failed', 'LoggedIn', 'LoginRefused', `; then ${again}`],
     ['not_allowed', 'Reachable', 'AddressRefused', ''],
-    ['bad_key', 'LoggedIn', 'KeyUnreadable', ''],
+    ['bad_key', 'LoggedIn', 'KeyUnreadable', `; then ${again}`],
     ['no_shell', 'LoggedIn', 'NoShell', `; then ${again}`],
   ])('%s', async (code, step, reason, then) => {
     await using it = await asked((machine) => {
@@ -281,6 +281,19 @@ describe('what cannot be mended by another attempt ends in error at once, with w
     expect(it.step(step)).toMatchObject({ status: 'false', reason });
     expect(it.step('Reachable')?.status).toBe('true');
     expect(it.machine.jobs.size).toBe(0);
+  });
+
+  it('the agent of a server that was deleted, which removes itself: it is tried again', async () => {
+    await using it = await asked((machine) => {
+      machine.facts.agent_server = id('deleted');
+      machine.facts.agent_leaves = 'yes';
+    });
+    expect(it.phase()).toBe('provisioning');
+    expect(it.step('MachineFits')).toMatchObject({ status: 'false', reason: 'AgentLeaves' });
+    expect(it.machine.jobs.size).toBe(0);
+    delete it.machine.facts.agent_server;
+    delete it.machine.facts.agent_leaves;
+    expect(await it.joins()).toBe(true);
   });
 
   it.each<['absent' | 'damaged', reason: string]>([

@@ -103,7 +103,7 @@ describe('a server that is deleted', () => {
         type: 'server_agent_left',
         severity: 'warning',
         message: expect.stringMatching(
-          /keeps its volumes .*label=setpoint\.server=\S+\)\. .*: curl -fsSL https:\/\/setpoint\.test\/install\.sh \| sh -s -- --uninstall$/,
+          /keeps its volumes .*label=setpoint\.server=\S+\)\. .*: setpoint-agent uninstall; .*: curl -fsSL https:\/\/setpoint\.test\/install\.sh \| sh -s -- --uninstall$/,
         ),
       },
     ]);

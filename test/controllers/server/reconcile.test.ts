@@ -3,6 +3,7 @@ import { agentCapabilities } from '../../../agent-protocol/messages.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { readEvents } from '../../../store/event-ring.ts';
+import { putConnections, withRefusal } from '../../../store/connections.ts';
 import { putHeldRemovals } from '../../../store/held-removals.ts';
 import { keys } from '../../../store/keys.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
@@ -67,6 +68,27 @@ it('is patient with an agent that went away, anew in each term of a leader', asy
   expect(phase()).toBe('active');
   await pass(rig, 1000);
   expect(phase()).toBe('offline');
+});
+
+it('is offline with what to do, if its agent knows a key that the store lacks', async () => {
+  await using rig = await openRig({ controllers });
+  const { id: server, connect, leave, phase, condition, events } = await joined(rig);
+  await connect();
+  await leave();
+  await pass(rig, offlineAfterMs);
+  expect(condition('Ready')).toMatchObject({ reason: 'Offline' });
+  const refused = withRefusal({ session: 's', again: [] }, 'It is unknown', rig.clock.now());
+  await rig.store.txn({ if: [], then: [putConnections(tenant, server, refused)] });
+  await rig.rest();
+  expect(phase()).toBe('offline');
+  expect(condition('Ready')).toMatchObject({
+    status: 'false',
+    reason: 'AgentKnowsAnotherKey',
+    message: expect.stringContaining('`setpoint join '),
+  });
+  expect(await events()).toContain('AgentKnowsAnotherKey');
+  await connect();
+  expect(condition('Ready')).toMatchObject({ status: 'true', reason: 'Connected' });
 });
 
 describe('a server whose container engine cannot be used', () => {

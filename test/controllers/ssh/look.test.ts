@@ -78,6 +78,7 @@ describe.each<[Requirement, 'warn' | 'fail' | 'pass', string, Facts, Partial<Exp
   ['ports', 'warn', 'port 443', { ...good, port_443: 'taken' }],
   ['clock', 'warn', '60 s behind', { ...good, clock: now / 1000 - 60 }],
   ['agent', 'fail', 'of another server: two (id)', good, { otherServer: 'two (id)' }],
+  ['agent', 'fail', 'removes itself from it: two (id)', { ...good, agent_leaves: 'yes' }, { otherServer: 'two (id)' }],
   ['clock', 'fail', '3600 s ahead', { ...good, clock: now / 1000 + 3600 }],
 ])('%s', (name, status, words, facts, expected) => {
   test(`${status}: ${words}`, () => {

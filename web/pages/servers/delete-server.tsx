@@ -1,7 +1,13 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
-import { allApplications } from '../../frame/collections.ts';
+import {
+  allApplications,
+  allDatabases,
+  allFunctions,
+  allTemplateInstances,
+  allVolumes,
+} from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Server } from '../../model.ts';
@@ -17,9 +23,10 @@ export function DeleteServer({ server, onClose }: { readonly server: Server; rea
   const href = useHref();
   const act = useAct();
   const [force, setForce] = useState(false);
-  const own = useList(allApplications, 'application').objects.filter(({ server_id }) => server_id === server.id);
-  const names = own.slice(0, mostNamed).map(({ name }) => `Application ${name}`);
-  if (own.length > mostNamed) names.push(`${own.length - mostNamed} more applications`);
+  const own = useWorkloads(server.id);
+  const names = own.slice(0, mostNamed);
+  if (own.length > mostNamed) names.push(`${own.length - mostNamed} more`);
+  const them = own.length === 1 ? 'it' : 'them';
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('server', () =>
@@ -35,8 +42,17 @@ export function DeleteServer({ server, onClose }: { readonly server: Server; rea
     <Confirm
       title={`Delete server ${server.name}`}
       verb={`Delete ${server.name}`}
-      goes={[`Server ${server.name} and the identity of its agent`, ...(force ? names : [])]}
-      stays={['The machine itself, and what runs on it without this control plane', 'Backups in their destinations']}
+      goes={[
+        `Server ${server.name} and the identity of its agent`,
+        'Its agent on the machine, with its containers, networks, images it built, logs and settings',
+        ...(force ? names.map((name) => `What runs of ${name}`) : []),
+      ]}
+      stays={[
+        'The machine itself, and what runs on it without this control plane',
+        'Volumes with their data, on the machine alone and out of reach of Setpoint',
+        ...(force ? [`${names.join(', ')}: in the console, without a server, until you delete ${them}`] : []),
+        'Backups in their destinations',
+      ]}
       type={own.length > 0 ? server.name : undefined}
       command={`setpoint delete server ${shellQuoted(server.name)}${force ? ' --force' : ''}`}
       busy={act.busy}
@@ -47,8 +63,8 @@ export function DeleteServer({ server, onClose }: { readonly server: Server; rea
       {own.length > 0 && (
         <div class="stack-tight">
           <p>
-            {own.length === 1 ? 'An application runs' : `${own.length} applications run`} here. Move or delete{' '}
-            {own.length === 1 ? 'it' : 'them'} first, or delete the server with {own.length === 1 ? 'it' : 'them'}.
+            This server has {names.join(', ')}. Move or delete {them} first, or delete the server with all that runs of{' '}
+            {them}, which cannot be undone.
           </p>
           <Checkbox checked={force} onChange={setForce}>
             Delete it with all workloads on it
@@ -56,5 +72,20 @@ export function DeleteServer({ server, onClose }: { readonly server: Server; rea
         </div>
       )}
     </Confirm>
+  );
+}
+
+/** What has its place on a server, by its kind and name. A volume of a database goes by its database. */
+function useWorkloads(serverId: string): string[] {
+  const volumes = useList(allVolumes, 'volume').objects.filter(({ database_id: id }) => id === null);
+  const lists = [
+    ['application', useList(allApplications, 'application').objects],
+    ['database', useList(allDatabases, 'database').objects],
+    ['function', useList(allFunctions, 'function').objects],
+    ['template instance', useList(allTemplateInstances, 'template_instance').objects],
+    ['volume', volumes],
+  ] as const;
+  return lists.flatMap(([word, objects]) =>
+    objects.filter(({ server_id: id }) => id === serverId).map(({ name }) => `${word} ${name}`),
   );
 }
