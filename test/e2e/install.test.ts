@@ -159,19 +159,20 @@ const leftOn = (machine: BareContainer): Promise<string> =>
   );
 
 describe('an agent that is not needed any more', () => {
-  it('removes itself when its server is deleted', async () => {
+  it('removes itself when its server is deleted, but for the dumps of the operator', async () => {
     await using machine = await bareMachine();
     await machine.run(withoutEngine);
     const { server: it, command } = await newServer();
     expect((await machine.run(command)).code).toBe(0);
     await connected(it.id);
-    await machine.run('echo mine >/var/lib/other');
+    await machine.run('echo mine >/var/lib/other; echo rows >/var/lib/setpoint/agent/imports/shop.sql');
     expect(await leftOn(machine)).toContain('/supervise');
     await client.request('DELETE', `/api/v1/servers/${it.id}`);
-    await until('nothing of it is left', async () => (await leftOn(machine)) === '', {
+    await until('nothing else of it is left', async () => (await leftOn(machine)) === '/var/lib/setpoint', {
       timeoutMs: 60_000,
       explain: async () => `${await leftOn(machine)}\n${await server.lastOutput()}`,
     });
+    expect(await output(machine, 'cd /var/lib/setpoint && find . -type f')).toBe('./agent/imports/shop.sql');
     await expect(client.object('GET', `/api/v1/servers/${it.id}`)).rejects.toThrow();
     expect(await output(machine, 'cat /var/lib/other')).toBe('mine');
   });
