@@ -37,3 +37,12 @@ function ofOf(of: BackedUp): DesiredOf<'backup'>['of'] {
     credentials: { database_user, database_name },
   };
 }
+
+/** Most backups that one transaction makes, which takes three operations for each and a few more. */
+const mostAtOnce = 15;
+
+/** What is to be backed up, in parts of which each is one transaction: an application may mount more volumes. */
+export function inParts<T>(all: readonly T[]): T[][] {
+  const parts = Math.ceil(all.length / mostAtOnce);
+  return Array.from({ length: parts }, (_, at) => all.slice(at * mostAtOnce, (at + 1) * mostAtOnce));
+}

@@ -12,6 +12,11 @@ export function enteredBy(base: ReadonlyResource | undefined, next: ReadonlyReso
     .map(({ marker }) => marker);
 }
 
+/** Markers of all that an object belongs to, which its creation moves. */
+export function markersOf(it: ReadonlyResource): string[] {
+  return populated(it).map(({ marker }) => marker);
+}
+
 /** Whether objects of that kind hold others, and therefore have a marker of their own. */
 export function isPopulated(kind: KindName): boolean {
   return Object.values(kinds).some(

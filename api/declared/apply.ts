@@ -18,6 +18,7 @@ import { grants } from '../../store/grants.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { objectsIn } from '../../store/objects-in.ts';
 import { isDeleting, isKind, isStaying } from '../../store/resource.ts';
+import { markersOf } from '../../store/population.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
@@ -112,10 +113,12 @@ const mostOperationsOfParts = 30;
 
 /** How many guards and writes a unit needs, at most. Objects that stay as they are and places are guarded as well. */
 function operationsOf(unit: Unit): number {
-  /** Of the caller, the tenant, budgets, and what is noted of places that something enters. */
-  const others = 10;
+  /** Of the caller, the tenant and budgets. */
+  const others = 6;
   const { objects, guarded } = unit.changes();
-  return objects.reduce((sum, { it, action }) => sum + operationsOn(it, action), others + guarded);
+  const markers = new Set(objects.flatMap(({ it }) => markersOf(it)));
+  // a volume that is mounted is guarded twice: itself, and what else enters it
+  return objects.reduce((sum, { it, action }) => sum + operationsOn(it, action), others + 2 * guarded + markers.size);
 }
 
 function operationsOn({ meta, desired }: ReadonlyResource, action: string): number {

@@ -21,7 +21,10 @@ export function toApiError(error: unknown): ApiError | undefined {
     if (isFull(error)) return storeFull(outcome, error);
     return serviceUnavailable('The store does not answer', { outcome, cause: error });
   }
-  if (isTooLarge(error)) return badRequest('The object would be too large to be stored: shorten its texts and lists');
+  if (isTooLarge(error))
+    return badRequest(
+      'The change would be too large to be stored at once: shorten its texts and lists, and mount volumes a few at a time',
+    );
   if (error instanceof CallError) return callError(error);
   return undefined;
 }

@@ -1,13 +1,15 @@
 import type { z } from 'zod';
 import { defined } from '../../store/defined.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
-import { newBackup } from '../../store/new-backup.ts';
+import { inParts, newBackup } from '../../store/new-backup.ts';
+import type { BackedUp } from '../../store/new-backup.ts';
 import { recurrenceFault } from '../../time/recurrence.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint } from '../endpoint/endpoint.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import type { ReadonlyResource } from '../../store/resource.ts';
+import type { ReadonlyResource, Resource } from '../../store/resource.ts';
+import type { Unit } from '../../store/unit-of-work.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
 import { Backup, backups } from '../resources/backup.ts';
 import {
@@ -133,17 +135,23 @@ export const runBackupSchedule = defineEndpoint({
     for (const of of targets) requireBackupRoom(view, of);
     const destination = destinationFor(view, it.desired.destination_id);
     const now = ctx.clock.now();
-    const unit = ctx.repo.begin();
-    unit.require(it);
-    unit.require(destination);
-    const made = targets.map((of) => {
-      unit.require(of.it);
-      return unit.create('backup', ctx.random.id(), {
-        ...newBackup(of, destination, now),
-        schedule_id: it.meta.id,
-        requested_by: ctx.principal.user.meta.id,
+    const make = (part: readonly BackedUp[]): { unit: Unit; made: Resource<'backup'>[] } => {
+      const unit = ctx.repo.begin();
+      unit.require(it);
+      unit.require(destination);
+      const made = part.map((of) => {
+        unit.require(of.it);
+        return unit.create('backup', ctx.random.id(), {
+          ...newBackup(of, destination, now),
+          schedule_id: it.meta.id,
+          requested_by: ctx.principal.user.meta.id,
+        });
       });
-    });
+      return { unit, made };
+    };
+    const parts = inParts(targets);
+    for (const part of parts.slice(0, -1)) await ctx.commit(make(part).unit, () => undefined);
+    const { unit, made } = make(parts.at(-1) ?? []);
     const [first] = made;
     if (first === undefined) throw conflicting('There is nothing to back up');
     return ctx.commit(unit, () => backups.answerOf(first, view));

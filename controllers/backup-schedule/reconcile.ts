@@ -1,4 +1,4 @@
-import { newBackup } from '../../store/new-backup.ts';
+import { inParts, newBackup } from '../../store/new-backup.ts';
 import { nextDrillAt } from '../../store/last-drills.ts';
 import { isDrill, newDrill } from '../../store/new-drill.ts';
 import { targetsOf } from '../../store/backup-targets.ts';
@@ -104,19 +104,20 @@ async function fire({ schedule, targets }: World, at: Date, ctx: Context): Promi
       return { of, id: uuidv5(namespace, isOfMany ? `${instant} ${of.it.meta.id}` : instant) };
     });
   const absent = wanted.filter(({ id }) => ctx.view.get('backup', id) === undefined);
-  if (absent.length > 0 && isStaying(destination))
-    await ctx.transact((unit) => {
-      unit.require(schedule);
-      unit.require(destination);
-      for (const { of, id } of absent) {
-        unit.require(of.it);
-        unit.create('backup', id, {
-          ...newBackup(of, destination, ctx.clock.now()),
-          schedule_id: schedule.meta.id,
-          scheduled_for: at.toISOString(),
-        });
-      }
-    });
+  if (isStaying(destination))
+    for (const part of inParts(absent))
+      await ctx.transact((unit) => {
+        unit.require(schedule);
+        unit.require(destination);
+        for (const { of, id } of part) {
+          unit.require(of.it);
+          unit.create('backup', id, {
+            ...newBackup(of, destination, ctx.clock.now()),
+            schedule_id: schedule.meta.id,
+            scheduled_for: at.toISOString(),
+          });
+        }
+      });
   return wanted.at(-1)?.id;
 }
 

@@ -2,6 +2,7 @@ import { copiedFrom, copiesIn, copyIdOf } from '../../store/copying.ts';
 import { definitionOf } from '../../store/definition.ts';
 import type { DesiredOf, KindName } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { markersOf } from '../../store/population.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { limits } from '../runtime/limits.ts';
@@ -80,12 +81,11 @@ function copyAction(clone: Environment, view: TenantView, missing: readonly Read
   const map = clone.desired.clone_of?.server_map ?? {};
   const servers = new Map<string, ReadonlyResource<'server'>>();
   const sources: ReadonlyResource[] = [];
+  /** Of what the copies belong to. Those of a copy are of other objects, and no more. */
+  const markers = new Set<string>();
   let bytes = 0;
-  let operations = 0;
+  let ofRecords = 0;
   for (const source of missing) {
-    bytes += Buffer.byteLength(JSON.stringify([source.desired, source.meta.labels]));
-    operations += operationsOf(source);
-    if (sources.length > 0 && (bytes > limits.clone.bytes || operations > limits.clone.operations)) break;
     const id = serverOf(source);
     const server = id === undefined ? undefined : view.get('server', map[id] ?? id);
     if (id !== undefined && (server === undefined || !isStaying(server)))
@@ -94,16 +94,21 @@ function copyAction(clone: Environment, view: TenantView, missing: readonly Read
         reason: 'ServerDeleted',
         message: `Environment ${clone.desired.name} is removed, as the server of ${describe(source)} was deleted before it was copied: clone again with server_map`,
       };
+    bytes += Buffer.byteLength(JSON.stringify([source.desired, source.meta.labels]));
+    ofRecords += operationsOf(source);
+    for (const marker of markersOf(source)) markers.add(marker);
+    const operations = ofRecords + markers.size + new Set([...servers.keys(), server?.meta.id]).size;
+    if (sources.length > 0 && (bytes > limits.clone.bytes || operations > limits.clone.operations)) break;
     if (server !== undefined) servers.set(server.meta.id, server);
     sources.push(source);
   }
   return { do: 'copy', sources, servers: [...servers.values()] };
 }
 
-/** Upper bound of the guards and writes that create a copy: two for its record, two per name, two for its server. */
+/** The guards and writes that a copy takes by itself: two for its record, two per name. */
 function operationsOf({ meta, desired }: ReadonlyResource): number {
   const names = definitionOf(meta.kind).unique?.(desired as DesiredOf<KindName>) ?? []; // only read
-  return 4 + 2 * names.length;
+  return 2 + 2 * names.length;
 }
 
 function serverOf({ desired }: ReadonlyResource): string | undefined {

@@ -95,8 +95,8 @@ export const limits = {
     provisionings: 8,
   },
   clone: {
-    /** Guards and writes of one transaction for its copies; a few more are the clone's own. */
-    operations: 56,
+    /** Guards and writes of one transaction for its copies; two more are the clone's own. */
+    operations: 60,
     /** Bytes of the states that one transaction copies, unless it copies a single object; keys are not counted. */
     bytes: 800 * 1024,
     /** Copies removed by one transaction. */

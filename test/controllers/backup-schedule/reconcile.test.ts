@@ -91,6 +91,24 @@ test('a backup is made at each instant in the time zone of the schedule, and as 
   expect(await rig.store.revision()).toBe(quiet);
 });
 
+test('each of the volumes of an application is backed up, however many it mounts', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  const names = Array.from({ length: 40 }, (_, n) => `data-${n}`);
+  for (const name of names) {
+    const unit = rig.repo.begin();
+    unit.create('volume', id(name), desiredState('volume', { name, project_id: id('shop') }));
+    await commit(unit);
+  }
+  const unit = rig.repo.begin();
+  const mounts = names.map((name) => ({ volume_id: id(name), path: `/${name}`, read_only: false }));
+  unit.create('application', id('web'), desiredState('application', { name: 'web', project_id: id('shop'), mounts }));
+  await commit(unit);
+  await prepare(rig, { of: { kind: 'application', id: id('web') } });
+  await pass(rig, 3 * hour);
+  expect(new Set(backups(rig).map(({ desired }) => desired.of.id)).size).toBe(40);
+  expect((await schedule(rig)).observed).toMatchObject({ phase: 'active', missed: 0 });
+});
+
 test('a pinned backup stays, and counts for none of those that are to', async () => {
   await using rig = await openRig({ controllers: [backupScheduleController] });
   await prepare(rig, { retention_count: 1 });

@@ -153,6 +153,23 @@ describe('a clone', () => {
     expect(await ready(rig, clone)).toMatchObject({ status: 'true', reason: 'Active' });
   });
 
+  it('counts what the mounts of its applications take of a transaction', async () => {
+    await using rig = await shop(0);
+    const place = { project_id: id('shop'), environment_id: source, server_id: id('one') };
+    for (let n = 0; n < 7; n += 1) {
+      const names = [0, 1, 2].map((m) => `data-${n}-${m}`);
+      await write(rig, (unit) => {
+        for (const name of names) unit.create('volume', id(name), desiredState('volume', { ...place, name }));
+        const mounts = names.map((name) => ({ volume_id: id(name), path: `/${name}`, read_only: false }));
+        const own = { ...place, name: `web-${n}`, host_name: `web-${n}`, mounts };
+        unit.create('application', id(`web-${n}`), desiredState('application', own));
+      });
+    }
+    await write(rig, startClone);
+    expect(await ready(rig, clone)).toMatchObject({ status: 'true', reason: 'Active' });
+    expect(contentOf(rig, clone).flatMap(({ desired }) => desired.mounts)).toHaveLength(21);
+  });
+
   it('copies more than one transaction can, a batch each, and shows how far it is', async () => {
     await using rig = await shop(150);
     const seen: string[] = [];

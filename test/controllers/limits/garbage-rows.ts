@@ -267,12 +267,21 @@ function copiesIn({ action }: ClonePlan): number {
 const sizeOf = ({ desired, meta }: ReadonlyResource<'application'>): number =>
   Buffer.byteLength(JSON.stringify([desired, meta.labels]));
 
-/** Guards and writes that the copy of an application takes: its record, its name, and its server. */
-const operationsEach = 6;
+/** Guards and writes that the copy of an application takes: its record and its name. */
+const operationsEach = 4;
+/** What all of them belong to, and a guard of its server. */
+const operationsOfAll = 4;
 
 const clone: Rows<'clone'> = {
   // a limit that is no multiple of what a copy takes is met by the last one that fits
-  operations: upTo(54, async (n) => copiesIn((await planOf(n / operationsEach, {})).plan) === n / operationsEach, 6),
+  operations: upTo(
+    60,
+    async (n) => {
+      const copies = (n - operationsOfAll) / operationsEach;
+      return copiesIn((await planOf(copies, {})).plan) === copies;
+    },
+    operationsEach,
+  ),
   bytes: upTo(800 * 1024, async (n) => {
     const padded = (bytes: number) => ({ pad: 'x'.repeat(bytes) });
     const { applications } = await planOf(2, { labels: () => padded(0) });
