@@ -105,6 +105,20 @@ describe('what is declared', () => {
     expect((await owner.get(`/applications/${web}/env`)).data.env).toEqual(env);
   });
 
+  it('is made although its applications mount more volumes than fit into one transaction', async () => {
+    const at = await place();
+    const names = Array.from({ length: 24 }, (_, n) => `data-${n}`);
+    const volumes = names.map((name) => `apiVersion: setpoint/v1\nkind: Volume\nmetadata: {name: ${name}}`);
+    const apps = ['one', 'two'].map((name, half) => {
+      const mounts = names.slice(half * 12, half * 12 + 12).map((volume) => `{volume: ${volume}, path: /${volume}}`);
+      return object('Application', name, 'image_url: web:1', `volumes: [${mounts.join(', ')}]`);
+    });
+    const { status, body } = await at.apply([...volumes, ...apps].join('\n---\n'));
+    expect([status, body.error?.message]).toEqual([200, undefined]);
+    const shown = (await owner.get(`/volumes?projectId=${at.project}&limit=100`)).data;
+    expect(shown.flatMap(({ bindings }: { bindings: unknown[] }) => bindings)).toHaveLength(24);
+  });
+
   it('has no end any more if it is the former volume of a restore, whether it is mounted or declared', async () => {
     const at = await place();
     const expires_at = '2031-01-01T00:00:00.000Z';
