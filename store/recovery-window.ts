@@ -1,6 +1,6 @@
 import { segmentOf } from '../databases/wal.ts';
 import type { TenantView } from './mirror.ts';
-import { isDeleting } from './resource.ts';
+import { isDeleting, isStaying } from './resource.ts';
 import type { ReadonlyResource } from './resource.ts';
 
 type Archive = ReadonlyResource<'wal_archive'>;
@@ -47,6 +47,15 @@ export function windowsOf(archive: Archive, backups: readonly Backup[]): Window[
     const lastSegment = isOpen ? untilSegment : latest.last;
     return [{ from: earliest.stoppedAt, to, archive, bases: within, lastSegment }];
   });
+}
+
+/**
+ * Whether the bucket has the log that a base backup needs, as far as is known: on its files alone no instance begins. Pure.
+ *
+ * @param archive of the base backup
+ */
+export function isReadable(backup: Backup, archive: Archive | undefined): boolean {
+  return isStaying(archive) && windowsOf(archive, [backup]).length > 0;
 }
 
 /** All windows of a database, the earliest first. */
