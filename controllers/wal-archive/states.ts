@@ -1,5 +1,5 @@
 import { engines } from '../../databases/engines.ts';
-import { isSegment, laterSegment, segmentAt, segmentOf } from '../../databases/wal.ts';
+import { isSegment, isSettled, laterSegment, nextSegment, segmentAt, segmentOf } from '../../databases/wal.ts';
 import { defined } from '../../store/defined.ts';
 import { hasBackupEnded, isGoodBackup } from '../../store/kinds/backup.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
@@ -205,10 +205,8 @@ export function observedOf(world: World, isLate: boolean): Observed {
   const seen = sender?.observed?.archive;
   // what was sent is not written again: a report takes nothing of it back
   const last_segment = laterSegment(before.last_segment, seen?.last_segment);
-  const { system_identifier, sent_at, until, until_segment, checked_at, gaps, removed_at, notified } = {
-    ...before,
-    ...seen,
-  };
+  const { system_identifier, checked_at, gaps, removed_at, notified } = { ...before, ...seen };
+  const { sent_at, until, until_segment } = isOfEarlierState(before, seen) ? before : { ...before, ...seen };
   const now = defined({
     system_identifier,
     last_segment,
@@ -222,6 +220,18 @@ export function observedOf(world: World, isLate: boolean): Observed {
   });
   return { ...now, phase: phaseOf(world, until, isLate) };
 }
+
+/**
+ * The server was put back to an earlier state: what it sends next is not taken, so that the bucket has all that it had, and what
+ * was committed by then can be recovered to.
+ */
+function isOfEarlierState({ last_segment: known }: Observed, seen: Stand | undefined): boolean {
+  const reported = seen?.last_segment;
+  if (known === undefined || reported === undefined || !isSegment(known) || !isSegment(reported)) return false;
+  return isSettled(nextSegment(reported), known);
+}
+
+type Stand = NonNullable<NonNullable<Assignment['observed']>['archive']>;
 
 function phaseOf(world: World, until: string | undefined, isLate: boolean): Observed['phase'] {
   if (world.archive.observed?.removed_at !== undefined) return 'removed';

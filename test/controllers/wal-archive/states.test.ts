@@ -64,6 +64,33 @@ test('the last segment that is known is taken back by no report', () => {
   expect([last(segment(3)), last(undefined), last(segment(10))]).toEqual([segment(9), segment(9), segment(10)]);
 });
 
+test('what was shown is taken back only by a server whose next segment would be written over', () => {
+  const [earlier, later] = ['2030-01-01T12:00:00.000Z', '2030-01-02T11:59:00.000Z'];
+  const stand = (last: number, until: string) => ({
+    last_segment: segment(last),
+    until,
+    until_segment: segment(last),
+    sent_at: until,
+  });
+  const shown = (last: number) => {
+    const world = {
+      archive: {
+        meta: {},
+        desired: { ended: false },
+        observed: { phase: 'archiving', gaps: [], ...stand(1500, later) },
+      },
+      sender: { observed: { archive: { waiting: 0, fill_percent: 0, ...stand(last, earlier) } } },
+    };
+    const { until, until_segment, sent_at } = observedOf(world as unknown as Parameters<typeof observedOf>[0], false);
+    return [until, until_segment, sent_at];
+  };
+  expect([shown(60), shown(1435), shown(1436)]).toEqual([
+    [later, segment(1500), later],
+    [later, segment(1500), later],
+    [earlier, segment(1436), earlier],
+  ]);
+});
+
 test('no base backup is made while a segment is refused, as its log would stay on its server', () => {
   const world = (error: object | undefined) => ({
     archive: {
