@@ -45,6 +45,24 @@ export function laterSegment(known: string | undefined, reported: string | undef
   return now.timeline >= before.timeline && now.position >= before.position ? reported : known;
 }
 
+/**
+ * So many of the last segments may be sent again: an agent that was killed sends its last batch again, and an engine hands over its
+ * last ones again after its machine failed.
+ */
+const sentAgain = 64;
+
+/** Whether a segment is so far before the last one of an archive that it is not written again, whatever is sent under its name. */
+export function isSettled(name: string, last: string): boolean {
+  const [of, end] = [segmentOf(name), segmentOf(last)];
+  return of.timeline <= end.timeline && of.position <= end.position - sentAgain;
+}
+
+/** The name of the segment after this one. */
+export function nextSegment(name: string): string {
+  const { timeline, position } = segmentOf(name);
+  return segmentAt({ timeline, position: position + 1 });
+}
+
 /** What the head of a segment says of it. */
 export interface SegmentHead {
   /** Of the cluster that wrote it, in decimal. */

@@ -1,6 +1,6 @@
 import { segmentOf } from '../databases/wal.ts';
 import type { TenantView } from './mirror.ts';
-import { isDeleting } from './resource.ts';
+import { isDeleting, isStaying } from './resource.ts';
 import type { ReadonlyResource } from './resource.ts';
 
 type Archive = ReadonlyResource<'wal_archive'>;
@@ -31,22 +31,35 @@ export function windowsOf(archive: Archive, backups: readonly Backup[]): Window[
   const { observed } = archive;
   const { until, until_segment: untilSegment, gaps = [] } = observed ?? {};
   if (until === undefined || untilSegment === undefined) return [];
-  const bases = backups.flatMap(baseOf).toSorted((a, b) => a.stoppedAt - b.stoppedAt);
+  const last = Date.parse(until);
+  // one that ends later is of a state of the server whose log is not there
+  const bases = backups
+    .flatMap(baseOf)
+    .filter(({ stoppedAt }) => stoppedAt <= last)
+    .toSorted((a, b) => a.stoppedAt - b.stoppedAt);
   const starts = [undefined, ...gaps.map(({ before }) => before)];
   return starts.flatMap((begin, index): Window[] => {
     const end = gaps[index]?.after;
     const within = bases.filter(
-      ({ first, last }) => (begin === undefined || !isBefore(first, begin)) && !isBefore(end ?? untilSegment, last),
+      (it) => (begin === undefined || !isBefore(it.first, begin)) && !isBefore(end ?? untilSegment, it.last),
     );
     const [earliest, latest] = [within[0], within.at(-1)];
     if (earliest === undefined || latest === undefined) return [];
     // before a gap only the ends of base backups are known to be followed by a commit
     const isOpen = end === undefined;
-    const to = isOpen ? Date.parse(until) : latest.stoppedAt;
-    if (to < earliest.stoppedAt) return [];
+    const to = isOpen ? last : latest.stoppedAt;
     const lastSegment = isOpen ? untilSegment : latest.last;
     return [{ from: earliest.stoppedAt, to, archive, bases: within, lastSegment }];
   });
+}
+
+/**
+ * Whether the bucket has the log that a base backup needs, as far as is known: on its files alone no instance begins. Pure.
+ *
+ * @param archive of the base backup
+ */
+export function isReadable(backup: Backup, archive: Archive | undefined): boolean {
+  return isStaying(archive) && windowsOf(archive, [backup]).length > 0;
 }
 
 /** All windows of a database, the earliest first. */

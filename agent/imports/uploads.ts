@@ -14,7 +14,7 @@ import { judgedBytes, judgeHead } from './judge-head.ts';
 const mostAtOnce = 4;
 /** Between two looks at the disk. */
 const lookBytes = 64 * 1024 * 1024;
-/** For so long an upload may wait for the restore that reads it. */
+/** For so long an upload may wait for the restore that reads it, or for another attempt of that. In milliseconds. */
 const waitingMs = 60 * 60_000;
 
 const upload = /^[0-9a-f-]{36}$/;
@@ -29,9 +29,13 @@ export interface UploadsDeps {
 export class Uploads {
   readonly #deps: UploadsDeps;
   readonly #coming = new Set<string>();
+  readonly #openedAt: number;
+  /** When a restore last wanted each, in milliseconds since the epoch. Those of which no file is left are forgotten. */
+  #wantedAt = new Map<string, number>();
 
   private constructor(deps: UploadsDeps) {
     this.#deps = deps;
+    this.#openedAt = deps.clock.now().getTime();
   }
 
   /** Makes the folder if it is not there. */
@@ -96,14 +100,22 @@ export class Uploads {
     await rm(this.#path(id), { force: true });
   }
 
-  /** Removes all but these, those that are being sent, and those that came within the last hour. */
+  /**
+   * Removes all but these, those that are being sent, and those that came or were wanted within the last hour: between two attempts
+   * of a restore none wants its dump. What came before the agent started may have been wanted until then.
+   */
   async retain(wanted: ReadonlySet<string>): Promise<void> {
     const now = this.#deps.clock.now().getTime();
+    const kept = new Map<string, number>();
     for (const name of await readdir(this.#deps.folder)) {
-      if (wanted.has(name) || this.#coming.has(name) || !upload.test(name)) continue;
+      if (this.#coming.has(name) || !upload.test(name)) continue;
+      const wantedAt = wanted.has(name) ? now : (this.#wantedAt.get(name) ?? this.#openedAt);
       const found = await stat(this.#path(name)).catch(() => undefined); // it was removed meanwhile
-      if (found !== undefined && now - found.mtimeMs > waitingMs) await this.remove(name);
+      if (found === undefined) continue;
+      if (now - Math.max(found.mtimeMs, wantedAt) > waitingMs) await this.remove(name);
+      else kept.set(name, wantedAt);
     }
+    this.#wantedAt = kept;
   }
 
   async #write(

@@ -4,6 +4,8 @@ import type { TaskResult } from '../../agent-protocol/task-types.ts';
 import type { Archive, RecoveryStand } from '../../databases/engine.ts';
 import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
+import { diskGuard, watchDisk } from '../disk/disk-guard.ts';
+import type { DiskSpace } from '../disk/disk-guard.ts';
 import { HeldFolder } from '../disk/held-folder.ts';
 import type { Observer } from '../engine/observer.ts';
 import type { ContainerRuntime } from '../runtime/runtime.ts';
@@ -16,6 +18,7 @@ import type { Turns } from './turns.ts';
 export interface RecoveryDeps {
   runtime: Pick<ContainerRuntime, 'exec' | 'run' | 'volume'>;
   observer: Pick<Observer, 'of'>;
+  disk: () => Promise<DiskSpace>;
   clock: Clock;
 }
 
@@ -32,7 +35,17 @@ export type RunRecovery = TaskWork<'recovery'>['run'];
  * that it has is later, and all can be read.
  */
 export function runRecovery(deps: RecoveryDeps): RunRecovery {
-  return (item, progress, signal) => carryOut(deps, item, progress, signal);
+  return async (item, progress, signal) => {
+    // what is replayed grows
+    using watched = watchDisk(diskGuard(deps.disk), deps.clock, 'go on with the recovery');
+    try {
+      return await carryOut(deps, item, progress, AbortSignal.any([signal, watched.signal]));
+    } catch (error) {
+      signal.throwIfAborted();
+      watched.signal.throwIfAborted();
+      throw error;
+    }
+  };
 }
 
 export function recoveryTask(run: RunRecovery, turns: Turns): TaskWork<'recovery'> {

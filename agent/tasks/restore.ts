@@ -4,6 +4,7 @@ import { createZstdDecompress } from 'node:zlib';
 import type { TaskResult } from '../../agent-protocol/task-types.ts';
 import type { RestoreByCommand } from '../../databases/engine.ts';
 import { DumpFault, restoreInput, wholeDump } from '../../databases/whole-dump.ts';
+import { diskGuard, watchDisk } from '../disk/disk-guard.ts';
 import { download } from '../transfer/download.ts';
 import { dumpOf, runningIn } from './data-engine.ts';
 import { importDump } from './import.ts';
@@ -53,7 +54,9 @@ async function carryOut(
     }
   };
   const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
+  // as files it may take more than as a dump, and others write as well
+  using watched = watchDisk(diskGuard(deps.disk), deps.clock, 'go on with the restore');
+  const either = AbortSignal.any([signal, watched.signal, stop.signal]);
   const plain = createZstdDecompress();
   const fetching = pipeline(objectOf(deps, item, either), plain, { signal: either });
   fetching.catch(() => undefined); // whoever reads what it decompresses finds it
@@ -61,14 +64,15 @@ async function carryOut(
     if (spec.log !== undefined) {
       await putBase(deps, item, spec.log, counted(plain), either);
       await fetching;
-      await putLog(deps, item, spec.log, at, signal);
+      await putLog(deps, item, spec.log, at, either);
     } else if (spec.format === 'tar') {
       await deps.archiver.unpack(spec.volume, counted(plain), either);
       await fetching;
-    } else await asDump(deps, item, counted(plain), { fetching, signal, either });
+    } else await asDump(deps, item, counted(plain), fetching, either);
     return { dump_bytes: count };
   } catch (error) {
     signal.throwIfAborted();
+    watched.signal.throwIfAborted();
     if (error instanceof DumpFault) throw failed(`What the bucket has is no whole dump: ${error.message}`);
     throw error;
   } finally {
@@ -82,11 +86,12 @@ async function asDump(
   deps: RestoreDeps,
   item: RestoreItem,
   bytes: AsyncIterable<Uint8Array>,
-  { fetching, signal, either }: { fetching: Promise<void>; signal: AbortSignal; either: AbortSignal },
+  fetching: Promise<void>,
+  signal: AbortSignal,
 ): Promise<void> {
   const dump = dumpOf(item.spec.engine ?? '');
-  if (dump.restore.by === 'files') await asFiles(deps, item, dump.restore, wholeDump(bytes, dump.end), either);
-  else await byProgram(deps, item, dump.restore, restoreInput(bytes, dump.end, dump.restore), either);
+  if (dump.restore.by === 'files') await asFiles(deps, item, dump.restore, wholeDump(bytes, dump.end), signal);
+  else await byProgram(deps, item, dump.restore, restoreInput(bytes, dump.end, dump.restore), signal);
   await fetching;
   if (dump.restore.by === 'command') await check(deps, item, dump, signal);
 }

@@ -32,7 +32,7 @@ export interface World {
   now: Date;
 }
 
-/** After the time of a backup that did not come it is still given so long, in milliseconds. */
+/** After the time of a backup that did not come it is still given so long, and clocks may differ by as much. In milliseconds. */
 const graceMs = 10 * 60_000;
 
 /** What the instants that have come lead to. */
@@ -57,6 +57,8 @@ export function dueOf({ schedule, targets, backups, now }: World): Due {
   // what was left out meanwhile is not caught up, and what another rule would have done before is nothing that was missed
   const { is_idle, rule = ruleText(schedule) } = schedule.observed ?? {};
   if (is_idle === true || rule !== ruleText(schedule)) return { ...nothing, handledUntil: now };
+  // the clock was ahead: until that instant comes nothing would be due
+  if (handled.getTime() > now.getTime() + graceMs) return { ...nothing, handledUntil: now };
   const instants = recurrencesBetween(ruleOf(schedule), handled, now);
   const last = instants.at(-1);
   if (last === undefined) return { ...nothing, handledUntil: handled };

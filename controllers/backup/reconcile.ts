@@ -9,6 +9,7 @@ import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import { dataName, volumeName } from '../../store/kinds/volume.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
 import type { TenantView } from '../../store/mirror.ts';
+import { isReadable } from '../../store/recovery-window.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import { bucketPlace } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
@@ -377,6 +378,9 @@ function laterGood({ meta, desired }: Pick<Backup, 'meta' | 'desired'>, view: Te
       other.meta.id !== meta.id &&
       other.desired.method === desired.method &&
       isGoodBackup(other.observed) &&
+      // a base backup is worth something with its log alone
+      (other.desired.method !== 'physical' ||
+        isReadable(other, view.get('wal_archive', other.desired.archive_id ?? ''))) &&
       // that of a clone goes with the next step of the clone
       other.desired.clone_id === undefined &&
       isStaying(other) &&

@@ -1,6 +1,6 @@
 import type { Addresses, AskParams } from '../../agent-protocol/messages.ts';
 import { CallError } from '../../agent-protocol/call-error.ts';
-import { isSegment, segmentOf } from '../../databases/wal.ts';
+import { isSegment, isSettled } from '../../databases/wal.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
 import { logKey } from '../../store/archive-keys.ts';
 import { backupKeys } from '../../store/backup-keys.ts';
@@ -31,12 +31,6 @@ export interface TransferDeps {
   /** Whose agent asks. */
   server: string;
 }
-
-/**
- * So many of the last segments may be sent again: an agent that was killed sends its last batch again, and an engine hands over its
- * last ones again after its machine failed.
- */
-const sentAgain = 64;
 
 /**
  * Signs the addresses that a task needs to send or fetch bytes. A server gets those of its own tasks only, and only while
@@ -108,11 +102,7 @@ async function intoArchive(deps: TransferDeps, id: string, files: readonly strin
 function requireUnsent({ observed }: ReadonlyResource<'wal_archive'>, files: readonly string[]): void {
   const last = observed?.last_segment;
   if (last === undefined || !isSegment(last)) return;
-  const end = segmentOf(last);
-  const past = files.filter(isSegment).find((file) => {
-    const { timeline, position } = segmentOf(file);
-    return timeline <= end.timeline && position <= end.position - sentAgain;
-  });
+  const past = files.filter(isSegment).find((file) => isSettled(file, last));
   if (past === undefined) return;
   throw new CallError('already_sent', `Segment ${past} was archived before, and the log has come to ${last} since`);
 }

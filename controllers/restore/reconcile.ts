@@ -4,7 +4,7 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { isKind } from '../../store/resource.ts';
+import { isKind, isStaying } from '../../store/resource.ts';
 import { retention } from '../../store/retention.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
@@ -117,6 +117,7 @@ function readWorld(it: Restore, ctx: Context): World {
   const bound = (kind: 'application' | 'function'): string =>
     bind !== undefined && (bind.workload_kind ?? 'application') === kind ? bind.application_id : '';
   const awaitsTurn = isDrill(it) && isBehind(it, view);
+  const server = view.get('server', place.server_id);
   return {
     restore: it,
     backup,
@@ -132,14 +133,14 @@ function readWorld(it: Restore, ctx: Context): World {
         ? view.by('function', 'volume', of.id)
         : [view.get('function', bound('function'))].filter((one) => one !== undefined),
     volume: view.get('volume', volumeIdOf(it)),
-    server: view.get('server', place.server_id),
+    server,
     side: view.get('assignment', assignmentId.task(it.meta.id, sideRole)),
     serving: database && servingInstance(database, view),
     task: taskOf(view, it.meta.id, 'restore'),
     archive: view.get('wal_archive', it.desired.recovery?.archive_id ?? ''),
     recovery: taskOf(view, it.meta.id, 'recovery'),
     awaitsTurn,
-    leftMs: leftMs(it, awaitsTurn, ctx),
+    leftMs: leftMs(it, awaitsTurn, server, ctx),
     now: clock.now(),
   };
 }
@@ -178,10 +179,13 @@ const stages = {
   switching: patience.switchMs,
 } as const;
 
-/** Milliseconds that it may still be in the stage that it is in. */
-function leftMs({ observed }: Restore, awaitsTurn: boolean, ctx: Context): number {
+/** Milliseconds that it may still be in the stage that it is in. The time for the switch begins anew once its server answers again. */
+function leftMs({ observed }: Restore, awaitsTurn: boolean, server: World['server'], ctx: Context): number {
   const stage = awaitsTurn ? 'turn' : stageOf(observed);
-  const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) => ctx.since(name, name === stage));
+  const isUnknown = stage === 'switching' && server?.observed?.phase === 'offline';
+  const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) =>
+    ctx.since(name, name === stage && !isUnknown),
+  );
   // a week is longer than most leaders lead
   const held = stage === 'holding' ? ctx.clock.now().getTime() - Date.parse(observed?.held_since ?? '') : 0;
   return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent, Number.isNaN(held) ? 0 : held);
@@ -308,9 +312,12 @@ function beginArchive(draft: DesiredOf<'database'>, change: string): void {
 /** Namespace of the ids of archives that begin with a change of the volume (UUIDv5). */
 const archives = 'f2b0a6c4-95a7-4a57-8c1d-1d7b9e3c5a42';
 
-/** Changes the pointer of the database back to the volume that it served from before. */
+/**
+ * Changes the pointer of the database back to the volume that it served from before. The new one stays for a while: it may have
+ * served clients without being found ready.
+ */
 async function goBack(world: World, back: string, ctx: Context): Promise<void> {
-  const { restore, database } = world;
+  const { restore, database, volume } = world;
   const former = ownFormer(world, back, ctx);
   if (database?.desired.data_volume_id !== volumeIdOf(restore) || former === undefined) return;
   await ctx.transact(
@@ -318,10 +325,11 @@ async function goBack(world: World, back: string, ctx: Context): Promise<void> {
       unit.change(database, (draft) => {
         draft.data_volume_id = back;
         beginArchive(draft, `${restore.meta.id} back`);
-        // it was made for this, and never served anything
+        // it was made for this
         if (restore.desired.is_new) draft.run = 'stopped';
       });
       unit.change(former, (draft) => void delete draft.expires_at);
+      if (isStaying(volume)) unit.change(volume, (draft) => void (draft.expires_at = expiry(ctx)));
     },
     { audited: 'restore' },
   );
@@ -333,9 +341,10 @@ async function removeVolumes({ restore, database }: World, isGoingOn: boolean, c
   for (let attempt = 1; attempt <= attemptOf(restore); attempt += 1) {
     const id = volumeOfAttempt(restore, attempt);
     const isWanted = isKept && id === volumeIdOf(restore);
-    // it has the former data of another one since the restore
-    const isExchanged = ctx.view.get('volume', id)?.desired.data_id !== undefined;
-    if (!isWanted && !isExchanged && id !== database?.desired.data_volume_id) await ctx.retire('volume', id);
+    const { data_id, expires_at } = ctx.view.get('volume', id)?.desired ?? {};
+    // it has the former data of another one since the restore, or goes by itself
+    const isLeft = data_id !== undefined || expires_at !== undefined;
+    if (!isWanted && !isLeft && id !== database?.desired.data_volume_id) await ctx.retire('volume', id);
   }
 }
 

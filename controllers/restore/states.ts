@@ -251,7 +251,7 @@ function failedSide({ side }: World): Step | undefined {
 
 /** The pointer is changed: whether the database serves decides. */
 function switching(world: World, former: string): Step {
-  const { database, serving, leftMs, restore } = world;
+  const { database, serving, leftMs, restore, server } = world;
   if (restore.desired.of.kind === 'volume') {
     if (isInPlace(world)) return { do: 'complete' };
     return world.target === undefined || world.volume === undefined
@@ -262,9 +262,11 @@ function switching(world: World, former: string): Step {
   const hasMoved = database.desired.data_volume_id === volumeIdOf(restore);
   const isLate = leftMs <= 0;
   if (restore.observed?.goes_back === true) return { do: 'fail', error: notServing, ...(hasMoved && { back: former }) };
-  if (!hasMoved) return isLate ? { do: 'fail', error: notServing } : { do: 'switch' };
+  if (!hasMoved) return isLate ? { do: 'fail', error: late } : { do: 'switch' };
   if (database.desired.run === 'stopped') return { do: 'complete' };
   if (isReady(serving)) return { do: 'complete' };
+  // it may serve, and have taken writes
+  if (server?.observed?.phase === 'offline') return { do: 'wait', because: 'its server to answer' };
   return isLate
     ? { do: 'turn_back' }
     : { do: 'wait', because: `database ${database.desired.name} to serve what was restored` };
@@ -302,13 +304,14 @@ function isReady(instance: Assignment | undefined): boolean {
   return instance !== undefined && upToDate(instance)?.ready === true;
 }
 
-/** Nothing of it is left but what the database serves from. */
+/** Nothing of it is left but what the database serves from, or did so until it went back. */
 function isTidy({ task, side, recovery, volume, restore, database }: World): boolean {
   if (task !== undefined || side !== undefined || recovery !== undefined) return false;
   return (
     (restore.observed?.phase === 'completed' && !isDrill(restore)) ||
     volume === undefined ||
     volume.desired.data_id !== undefined ||
+    volume.desired.expires_at !== undefined ||
     database?.desired.data_volume_id === volume.meta.id
   );
 }
@@ -353,7 +356,7 @@ const databaseGone: Fault = { code: 'database_gone', message: 'Its database was 
 const notServing: Fault = {
   code: 'not_serving',
   message:
-    'The database did not serve from what was restored: it serves from its former data again. See its log for the reason',
+    'The database was not ready with what was restored: it serves from its former data again. See its log for the reason. The volume with what was restored stays for a week, as clients may have written to it',
 };
 
 /** What is known after a step. Pure. */

@@ -210,6 +210,7 @@ function readWorld(archive: Archive, { view, clock }: Context): World {
     sender: view.get('assignment', assignmentId.task(archive.meta.id, senderRole)),
     bases: view.by('backup', 'archive', archive.meta.id),
     allBases: view.by('backup', 'of', database_id).filter(({ desired }) => desired.method === 'physical'),
+    archives: view.by('wal_archive', 'database', database_id),
     recoveries: view
       .by('restore', 'archive', archive.meta.id)
       .filter(({ observed }) => !hasRestoreEnded(observed?.phase)),

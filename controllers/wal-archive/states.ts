@@ -1,10 +1,10 @@
 import { engines } from '../../databases/engines.ts';
-import { isSegment, laterSegment, segmentAt, segmentOf } from '../../databases/wal.ts';
+import { isSegment, isSettled, laterSegment, nextSegment, segmentAt, segmentOf } from '../../databases/wal.ts';
 import { defined } from '../../store/defined.ts';
 import { hasBackupEnded, isGoodBackup } from '../../store/kinds/backup.ts';
 import type { ObservedOf } from '../../store/kinds/kinds.ts';
 import { plainCopy } from '../../store/plain-copy.ts';
-import { windowsOf } from '../../store/recovery-window.ts';
+import { isReadable, windowsOf } from '../../store/recovery-window.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
@@ -50,6 +50,8 @@ export interface World {
   bases: readonly Backup[];
   /** Physical backups of the same database, of all of its archives. */
   allBases: readonly Backup[];
+  /** Archives of the same database, with this one. */
+  archives: readonly Archive[];
   /** Recoveries by this archive that have not ended. */
   recoveries: readonly ReadonlyResource<'restore'>[];
   now: Date;
@@ -81,6 +83,8 @@ export function dueBase(world: World): string | undefined {
   // before anything was sent, it is not known that a base backup could be completed by its log
   if (!isOpen(world) || !isArchiving(world) || untilOf(world) === undefined || !isStaying(destination))
     return undefined;
+  // its log would stay on its server
+  if (isBroken(world)) return undefined;
   const sorted = bases.toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? -1 : 1));
   const last = sorted.at(-1);
   if (last !== undefined && !hasBackupEnded(last.observed?.phase)) return undefined;
@@ -123,16 +127,21 @@ function isAfter(one: string, other: string | undefined): boolean {
   return other !== undefined && segmentOf(one).position > segmentOf(other).position;
 }
 
-/** Good base backups that are more than are to stay: the oldest of the database. Pure. */
+/**
+ * Good base backups that are more than are to stay: those that are older than so many that can be read. One whose log is not in
+ * its bucket counts for nothing: it would end those that can be read. Pure.
+ */
 export function surplusOf(world: World): readonly Backup[] {
-  const { allBases, database } = world;
+  const { allBases, archives, database } = world;
   const count = database?.desired.archive?.retention_count;
   if (!isOpen(world) || count === undefined) return [];
-  return allBases
+  const good = allBases
     .filter(({ desired, observed }) => isGoodBackup(observed) && !desired.pinned)
-    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1))
-    .slice(count)
-    .filter(({ desired }) => desired.expires_at === undefined);
+    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
+  const archiveOf = ({ desired }: Backup) => archives.find(({ meta }) => meta.id === desired.archive_id);
+  const last = good.filter((it) => isReadable(it, archiveOf(it)))[count - 1];
+  if (last === undefined) return [];
+  return good.slice(good.indexOf(last) + 1).filter(({ desired }) => desired.expires_at === undefined);
 }
 
 /** The first segment that a base backup of the archive needs; `undefined`: there is none. */
@@ -196,10 +205,8 @@ export function observedOf(world: World, isLate: boolean): Observed {
   const seen = sender?.observed?.archive;
   // what was sent is not written again: a report takes nothing of it back
   const last_segment = laterSegment(before.last_segment, seen?.last_segment);
-  const { system_identifier, sent_at, until, until_segment, checked_at, gaps, removed_at, notified } = {
-    ...before,
-    ...seen,
-  };
+  const { system_identifier, checked_at, gaps, removed_at, notified } = { ...before, ...seen };
+  const { sent_at, until, until_segment } = isOfEarlierState(before, seen) ? before : { ...before, ...seen };
   const now = defined({
     system_identifier,
     last_segment,
@@ -214,12 +221,29 @@ export function observedOf(world: World, isLate: boolean): Observed {
   return { ...now, phase: phaseOf(world, until, isLate) };
 }
 
+/**
+ * The server was put back to an earlier state: what it sends next is not taken, so that the bucket has all that it had, and what
+ * was committed by then can be recovered to.
+ */
+function isOfEarlierState({ last_segment: known }: Observed, seen: Stand | undefined): boolean {
+  const reported = seen?.last_segment;
+  if (known === undefined || reported === undefined || !isSegment(known) || !isSegment(reported)) return false;
+  return isSettled(nextSegment(reported), known);
+}
+
+type Stand = NonNullable<NonNullable<Assignment['observed']>['archive']>;
+
 function phaseOf(world: World, until: string | undefined, isLate: boolean): Observed['phase'] {
   if (world.archive.observed?.removed_at !== undefined) return 'removed';
   if (!isOpen(world)) return 'ended';
-  if (world.sender?.observed?.error?.code === 'archive_refused') return 'broken';
+  if (isBroken(world)) return 'broken';
   if (isLate) return 'behind';
   return until === undefined ? 'starting' : 'archiving';
+}
+
+/** Whether a segment was refused: nothing after it is sent. */
+function isBroken({ sender }: World): boolean {
+  return sender?.observed?.error?.code === 'archive_refused';
 }
 
 /** Whether what was written waits at the moment. */

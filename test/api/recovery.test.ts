@@ -267,7 +267,13 @@ describe('a recovery', () => {
 });
 
 describe('the way back to a former volume', () => {
-  it('changes the pointer, keeps what was served for a week, and begins another archive', async () => {
+  it.each([
+    ['after a restore that was completed', { phase: 'completed' as const }],
+    [
+      'after one that went back, as clients may have written to it',
+      { phase: 'failed' as const, goes_back: true as const },
+    ],
+  ])('changes the pointer, keeps what was served for a week, and begins another archive, %s', async (_, observed) => {
     const id = await archived();
     const former = randomUUID();
     const repo = openRepository(world.store, 'default', world.clock);
@@ -279,7 +285,7 @@ describe('the way back to a former volume', () => {
     const earlier = randomUUID();
     unit.create('restore', earlier, desiredState('restore', made));
     await commit(unit);
-    await world.observe('restore', earlier, { phase: 'completed' });
+    await world.observe('restore', earlier, observed);
     const { status, data } = await owner.post(`/databases/${id}/switch`, { volume_id: former });
     expect([status, data.data_volume_id]).toEqual([200, former]);
     expect((await repo.get('database', id))?.desired.archive?.id).not.toBe(before.archive?.id);

@@ -63,6 +63,13 @@ test('an instant is recovered to from the newest base backup before it, up to th
   expect(way(ms(60) + 1)).toBeUndefined();
 });
 
+test('a base backup of a server that was put back to an earlier state is part of no way', () => {
+  const windows = windowsOf(archive(60, 100), [base('a', 10, 5, 6), base('of earlier state', 61, 20, 21)]);
+  expect(windows.map(({ from, to }) => [from, to])).toEqual([[ms(10), ms(60)]]);
+  const { backup, last } = recoveryTo(windows, ms(50)) ?? {};
+  expect([backup?.meta.id, last]).toEqual(['a', segment(100)]);
+});
+
 test('a gap is within a way if one of its segments is missing', () => {
   const one = archive(60, 100, [[30, 33]]);
   const within = (first: number, last: number) => hasGapWithin(one, segment(first), segment(last));

@@ -170,14 +170,17 @@ function formerVolume({ view }: RequestContext, it: Stored, id: string | null | 
   const back = referred(view, 'volume', id, 'volume_id');
   if (back.desired.database_id !== it.meta.id) throw notHere('volume_id', 'Volume');
   if (back.meta.id === it.desired.data_volume_id) throw conflicting('The database serves from this volume already');
-  const making = view
-    .by('restore', 'volume', back.meta.id)
-    .find((one) => isDrill(one) || one.observed?.phase !== 'completed');
+  const making = view.by('restore', 'volume', back.meta.id).find((one) => isDrill(one) || !hasServed(one));
   if (making !== undefined) throw conflicting(`Restore ${making.meta.id} makes this volume: it is no former one`);
   // what the database serves no more has an end: others never had its data
   if (back.desired.expires_at === undefined)
     throw conflicting('The database never served from this volume: name a former one, which has expires_at');
   return { back, present: referred(view, 'volume', it.desired.data_volume_id, 'volume_id') };
+}
+
+/** The database was given what was restored, whatever became of that. */
+function hasServed({ observed }: ReadonlyResource<'restore'>): boolean {
+  return observed?.phase === 'completed' || (observed?.phase === 'failed' && observed.goes_back === true);
 }
 
 function notHere(field: string, word: string): ApiError {

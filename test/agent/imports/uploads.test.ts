@@ -5,20 +5,29 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Uploads } from '../../../agent/imports/uploads.ts';
 import { systemClock } from '../../../time/clock.ts';
+import type { Clock } from '../../../time/clock.ts';
 import { until } from '../../harness/until.ts';
 
 const gibibyte = 1024 ** 3;
+const minute = 60_000;
+const hour = 60 * minute;
 
 let folder: string;
 let freeBytes: number;
 let uploads: Uploads;
+/** Milliseconds by which the clock of the agent is ahead of that of the files. */
+let passed: number;
+const clock: Clock = { ...systemClock, now: () => new Date(Date.now() + passed) };
 beforeEach(async () => {
+  passed = 0;
   folder = await mkdtemp(join(tmpdir(), 'setpoint-uploads-'));
   freeBytes = 100 * gibibyte;
-  const disk = async () => ({ freeBytes, totalBytes: 200 * gibibyte });
-  uploads = await Uploads.open({ folder, disk, clock: systemClock });
+  uploads = await opened();
 });
 afterEach(async () => rm(folder, { recursive: true }));
+
+const opened = (): Promise<Uploads> =>
+  Uploads.open({ folder, disk: async () => ({ freeBytes, totalBytes: 200 * gibibyte }), clock });
 
 async function send(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -115,9 +124,29 @@ test('at most four come in at once', async () => {
 
 test('what no restore reads goes after an hour', async () => {
   const dump = [Buffer.from('SELECT 1;')];
-  const [wanted, old, fresh] = [await send(dump), await send(dump), await send(dump)];
-  const before = new Date(Date.now() - 2 * 3_600_000);
-  for (const id of [wanted, old]) await utimes(join(folder, id), before, before);
+  const [wanted, fresh] = [await send(dump), await send(dump)];
+  await send(dump);
+  passed = 2 * hour;
+  const now = new Date(Date.now() + passed);
+  await utimes(join(folder, fresh), now, now);
   await uploads.retain(new Set([wanted]));
   expect((await readdir(folder)).toSorted()).toEqual([wanted, fresh].toSorted());
+});
+
+test('what a restore has read for hours stays for an hour, in which another attempt of it may begin', async () => {
+  const id = await send([Buffer.from('SELECT 1;')]);
+  passed = 3 * hour;
+  await uploads.retain(new Set([id]));
+  passed += 30 * minute;
+  await uploads.retain(new Set());
+  expect(await readdir(folder)).toEqual([id]);
+
+  // an agent that was killed meanwhile
+  uploads = await opened();
+  passed += 45 * minute;
+  await uploads.retain(new Set());
+  expect(await readdir(folder)).toEqual([id]);
+  passed += 16 * minute;
+  await uploads.retain(new Set());
+  expect(await readdir(folder)).toEqual([]);
 });

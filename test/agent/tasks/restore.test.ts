@@ -53,6 +53,8 @@ interface Around {
   engine?: 'postgres' | 'redis';
   content?: string | Buffer;
   freeBytes?: number;
+  /** What is free once the last of its programs has begun; absent: the same. */
+  freeThen?: number;
   isRunning?: boolean;
   signal?: AbortSignal;
   /** What the bucket has in place of what was sent. */
@@ -92,7 +94,10 @@ function run(around: Around = {}) {
       uploads: { file: () => Promise.reject(new Error('No file is expected')), remove: async () => undefined },
       networks: [],
     },
-    disk: async () => ({ freeBytes, totalBytes: 200 * gibibyte }),
+    disk: async () => ({
+      freeBytes: programs.length >= scripts.length ? (around.freeThen ?? freeBytes) : freeBytes,
+      totalBytes: 200 * gibibyte,
+    }),
     clock: hasty,
     random: () => 0,
   });
@@ -131,6 +136,17 @@ test('a disk without room for the dump is refused before anything is read', asyn
     message: expect.stringContaining('free some'),
   });
   expect([server.requests, programs]).toEqual([0, []]);
+});
+
+test.each<[string, readonly Script[]]>([
+  ['while it is read', [{ output: () => endless() }]],
+  ['while all is read afterwards', [good, { output: () => endless() }]],
+])('a disk that is nearly full ends a restore, and its program, %s', async (_, scripts) => {
+  await expect(run({ scripts, freeThen: 4 * gibibyte }).going).rejects.toMatchObject({
+    code: 'no_space',
+    message: expect.stringContaining('Cannot go on with the restore as less than 5120 MiB'),
+  });
+  expect(programs.map(({ isGone }) => isGone)).toEqual(scripts.map(() => true));
 });
 
 test.each<[string, (object: Buffer) => Buffer]>([

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { backupScheduleController } from '../../../controllers/backup-schedule/reconcile.ts';
 import { drillsDueOf } from '../../../controllers/backup-schedule/states.ts';
+import { plainCopy } from '../../../store/plain-copy.ts';
 import { commit } from '../../../store/unit.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
@@ -107,6 +108,18 @@ test('each of the volumes of an application is backed up, however many it mounts
   await pass(rig, 3 * hour);
   expect(new Set(backups(rig).map(({ desired }) => desired.of.id)).size).toBe(40);
   expect((await schedule(rig)).observed).toMatchObject({ phase: 'active', missed: 0 });
+});
+
+test('a schedule goes on after a clock that was far ahead was set right', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig);
+  const ahead = { handled_until: '2031-01-01T02:30:00.000Z', next_run_at: '2031-01-02T02:30:00.000Z' };
+  const own = await schedule(rig);
+  await rig.repo.observe(own, { ...plainCopy<NonNullable<typeof own.observed>>(own.observed!), ...ahead }, []);
+  await pass(rig, hour);
+  expect((await schedule(rig)).observed).toMatchObject({ phase: 'active', next_run_at: '2030-01-01T02:30:00.000Z' });
+  await pass(rig, 2 * hour);
+  expect(backups(rig).map(({ desired }) => desired.scheduled_for)).toEqual(['2030-01-01T02:30:00.000Z']);
 });
 
 test('a pinned backup stays, and counts for none of those that are to', async () => {

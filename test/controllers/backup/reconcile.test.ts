@@ -3,6 +3,8 @@ import { backupController } from '../../../controllers/backup/reconcile.ts';
 import { patience } from '../../../controllers/backup/states.ts';
 import { patienceMs } from '../../../controllers/task/task.ts';
 import { taskRow } from '../../../agent-protocol/task-types.ts';
+import { segmentAt } from '../../../databases/wal.ts';
+import { backupKeys } from '../../../store/backup-keys.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
@@ -607,11 +609,11 @@ function another(
     );
 }
 
-async function good(rig: Rig, name: string): Promise<void> {
+async function good(rig: Rig, name: string, changes: Partial<ObservedOf<'backup'>> = {}): Promise<void> {
   const it = (await rig.repo.get('backup', id(name)))!;
   const at = rig.clock.now().toISOString();
   const ok = { phase: 'completed' as const, size_bytes: 7, verified_at: at, finished_at: at };
-  await rig.repo.observe(it, { ...ok, observedGeneration: 1, conditions: [] }, []);
+  await rig.repo.observe(it, { ...ok, ...changes, observedGeneration: 1, conditions: [] }, []);
   await rig.rest();
 }
 
@@ -675,6 +677,42 @@ test('one whose time is over stays where the later good ones go themselves', asy
   rig.controllers.resync();
   await rig.rest();
   expect([it.phase(), it.view.get('backup', id('later'))?.observed?.phase]).toEqual(['completed', 'completed']);
+});
+
+test('one whose time is over stays while the log of the later ones is not in the bucket', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const segment = (position: number) => segmentAt({ timeline: 1, position });
+  const physical = { method: 'physical' as const, archive_id: id('log') };
+  const it = await asked(rig, {
+    backup: { ...physical, expires_at: '2030-01-01T02:00:00.000Z' },
+    database: { archive: { id: id('log'), destination_id: id('store'), retention_count: 1 } },
+    also: (unit) => {
+      const log = { database_id: id('orders'), volume_id: id('data') };
+      unit.create('wal_archive', id('log'), desiredState('wal_archive', log));
+      another('later', '2030-01-01T01:00:00.000Z', physical)(unit);
+    },
+  });
+  await it.report({ phase: 'running' });
+  await it.sent({ first_segment: segment(20), last_segment: segment(21), stopped_at: now });
+  await it.taskGone();
+  await good(rig, 'later', {
+    log: { first_segment: segment(30), last_segment: segment(31), stopped_at: '2030-01-01T01:00:00.000Z' },
+  });
+  const base = backupKeys(it.own()!).object;
+  bucket.objects.set(backupKeys(it.view.get('backup', id('later'))!).object, { bytes: 7, etag: 'later' });
+  const shows = async (last: number) => {
+    const archive = (await rig.repo.get('wal_archive', id('log')))!;
+    const until = rig.clock.now().toISOString();
+    const seen = { phase: 'archiving' as const, until, until_segment: segment(last), gaps: [] };
+    await rig.repo.observe(archive, { ...seen, observedGeneration: 1, conditions: [] }, []);
+    await it.pass(patience.lookMs + minute);
+  };
+  await it.pass(2 * hour);
+  await shows(25);
+  expect([it.phase(), bucket.objects.has(base)]).toEqual(['completed', true]);
+  await shows(31);
+  expect([it.phase(), bucket.objects.has(base)]).toEqual(['expired', false]);
 });
 
 test('one whose time is over stays while it is restored', async () => {

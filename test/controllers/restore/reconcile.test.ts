@@ -253,13 +253,17 @@ async function switched(rig: Rig, options: Asked = {}): Promise<It> {
   return it;
 }
 
-/** It failed: the database is as it was, and nothing of the restore is left. */
-async function undone(it: It, code: string): Promise<void> {
+/** It failed: the database is as it was, and nothing of the restore is left; `hasServed`: but the volume that it served from for a while. */
+async function undone(it: It, code: string, hasServed = false): Promise<void> {
   expect(it.observed()).toMatchObject({ phase: 'failed', error: { code } });
   expect(it.pointer()).toBe(id('data'));
   for (const which of ['side', 'task'] as const) if (it[which]() !== undefined) await it.gone(which);
   expect([it.side(), it.task()]).toEqual([undefined, undefined]);
-  expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeDefined();
+  const fresh = it.volume('fresh');
+  expect([fresh?.meta.deletionRequestedAt === undefined, fresh?.desired.expires_at !== undefined]).toEqual([
+    hasServed,
+    hasServed,
+  ]);
   expect(it.volume('data')?.meta.deletionRequestedAt).toBeUndefined();
   expect(it.volume('data')?.desired.expires_at).toBeUndefined();
   expect(it.condition()?.slice(0, 2)).toEqual(['false', 'Failed']);
@@ -531,9 +535,27 @@ test('a database that does not serve what was restored goes back to its former v
   await it.pass(patience.switchMs - minute);
   expect(it.phase()).toBe('switching');
   await it.pass(2 * minute);
-  await undone(it, 'not_serving');
-  expect(it.told()).toEqual([expect.stringContaining('restore_failed: The database did not serve')]);
+  await undone(it, 'not_serving', true);
+  expect(it.told()).toEqual([expect.stringContaining('restore_failed: The database was not ready')]);
   await it.quiet();
+  await it.remove('restore', 'back');
+  expect([it.own(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, undefined]);
+});
+
+test('a database whose server does not answer may serve what was restored, and does not go back', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.serves({ ready: false });
+  await it.pass(patience.switchMs - minute);
+  await it.server('offline');
+  await it.pass(day);
+  expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
+  expect(it.condition()?.slice(0, 2)).toEqual(['unknown', 'ServerAway']);
+  await it.server('active');
+  await it.pass(patience.switchMs - minute);
+  expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
+  await it.serves(up);
+  expect([it.phase(), it.volume('fresh')?.desired.expires_at]).toEqual(['completed', undefined]);
 });
 
 test('one whose database went back before a crash stays back', async () => {
@@ -602,7 +624,7 @@ describe('a new database', () => {
     const it = await switched(rig, { isNew: true });
     await it.serves({ ready: false });
     await it.pass(patience.switchMs + minute);
-    await undone(it, 'not_serving');
+    await undone(it, 'not_serving', true);
     expect(it.isRun()).toBe('stopped');
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gapsIn, isArchiving, observedOf } from '../../../controllers/wal-archive/states.ts';
+import { dueBase, gapsIn, isArchiving, observedOf } from '../../../controllers/wal-archive/states.ts';
 import { postgres } from '../../../databases/postgres.ts';
 import { segmentAt } from '../../../databases/wal.ts';
 
@@ -62,4 +62,54 @@ test('the last segment that is known is taken back by no report', () => {
   const last = (reported: string | undefined): string | undefined =>
     observedOf(world(reported) as unknown as Parameters<typeof observedOf>[0], false).last_segment;
   expect([last(segment(3)), last(undefined), last(segment(10))]).toEqual([segment(9), segment(9), segment(10)]);
+});
+
+test('what was shown is taken back only by a server whose next segment would be written over', () => {
+  const [earlier, later] = ['2030-01-01T12:00:00.000Z', '2030-01-02T11:59:00.000Z'];
+  const stand = (last: number, until: string) => ({
+    last_segment: segment(last),
+    until,
+    until_segment: segment(last),
+    sent_at: until,
+  });
+  const shown = (last: number) => {
+    const world = {
+      archive: {
+        meta: {},
+        desired: { ended: false },
+        observed: { phase: 'archiving', gaps: [], ...stand(1500, later) },
+      },
+      sender: { observed: { archive: { waiting: 0, fill_percent: 0, ...stand(last, earlier) } } },
+    };
+    const { until, until_segment, sent_at } = observedOf(world as unknown as Parameters<typeof observedOf>[0], false);
+    return [until, until_segment, sent_at];
+  };
+  expect([shown(60), shown(1435), shown(1436)]).toEqual([
+    [later, segment(1500), later],
+    [later, segment(1500), later],
+    [earlier, segment(1436), earlier],
+  ]);
+});
+
+test('no base backup is made while a segment is refused, as its log would stay on its server', () => {
+  const world = (error: object | undefined) => ({
+    archive: {
+      meta: { id: 'log' },
+      desired: { ended: false, engine: { type: 'postgres', version: '17' } },
+      observed: { phase: 'archiving', gaps: [], until: '2030-01-01T00:00:00.000Z' },
+    },
+    database: { meta: {}, desired: { archive: { id: 'log', retention_count: 7 } } },
+    destination: { meta: {} },
+    instance: {
+      meta: { generation: 1 },
+      desired: { spec: { type: 'service', command: postgres.archive?.archiving('17') } },
+      observed: { ready: true, observedGeneration: 1 },
+    },
+    sender: { observed: { error } },
+    bases: [],
+    now: new Date('2030-01-01T00:01:00.000Z'),
+  });
+  const due = (error: object | undefined) =>
+    dueBase(world(error) as unknown as Parameters<typeof dueBase>[0]) !== undefined;
+  expect([due(undefined), due({ code: 'bucket_away' }), due({ code: 'archive_refused' })]).toEqual([true, true, false]);
 });
