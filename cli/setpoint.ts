@@ -150,6 +150,15 @@ user
     (await import('./verbs/user.ts')).resetTwoFactor(options.data, options.tenant, email),
   );
 
+user
+  .command('end-sessions')
+  .description('end every session and service key of a tenant, as after a restore of the store')
+  .addOption(flag('--tenant <name>', 'tenant').default('default'))
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (options: { data: string; tenant: string }) =>
+    (await import('./verbs/user.ts')).endSessions(options.data, options.tenant),
+  );
+
 // `setpoint get … | head`: the reader has closed the pipe
 process.stdout.on('error', (error: Error & { code?: string }) => {
   if (error.code !== 'EPIPE') throw error;

@@ -81,7 +81,14 @@ export function afterUncompared(key: string): string {
 function behind(key: string, skipped: ReadonlySet<string>): string {
   const [space, tenant, area] = key.slice(root.length).split('/', 3);
   if (space !== 't' || tenant === undefined || area === undefined || !skipped.has(area)) return key;
-  return `${root}t/${tenant}/${area}0`; // `0` is the character after `/`
+  // the area of bytes comes next after that of the audit log: both are stepped over at once
+  return `${root}t/${tenant}/${skipped.has('b') ? 'b' : area}0`; // `0` is the character after `/`
+}
+
+/** Whether what comes after the key may be bytes: it is one of that area, or the end of the area before. */
+export function mayBeginBytes(key: string): boolean {
+  const [space, , area] = key.slice(root.length).split('/', 3);
+  return space === 't' && (area === 'b' || area === 'a0');
 }
 
 const areas = { d: 'desired', o: 'observed', e: 'events', m: 'population', b: 'bytes' } as const;

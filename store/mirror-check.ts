@@ -3,9 +3,10 @@ import type { Logger } from 'pino';
 import { wait } from '../time/clock.ts';
 import type { Clock } from '../time/clock.ts';
 import { StoreError } from './errors.ts';
-import { afterUncompared, keys } from './keys.ts';
+import { afterUncompared } from './keys.ts';
 import type { KeyState, MirrorContent } from './mirror-content.ts';
 import type { MirrorMetrics } from './mirror-metrics.ts';
+import { Pages } from './pages.ts';
 import type { Revision } from './revision.ts';
 import type { Batch, Entry, Store } from './store.ts';
 
@@ -112,27 +113,30 @@ export class MirrorCheck {
     const state = mirror.state();
     if (state.is === 'outlived') mirror.distrust(new Error('the store has another history, and the watch did not end'));
     if (state.is !== 'current') return false;
-    let page = await store.list(keys.all, { limit: limits.page });
-    const at = page.revision;
-    if (!(await this.#isDelivered(at, signal))) {
-      signal.throwIfAborted();
-      this.#suspect(state.applied, at);
-      return false;
-    }
+    const isComparable = (): boolean => {
+      const now = mirror.state();
+      return now.is === 'current' && now.filling === state.filling && changed.size <= limits.changed;
+    };
     const listed = new Set<string>();
     const differing: Entry[] = [];
-    for (;;) {
+    let at: Revision | undefined;
+    for await (const page of new Pages(store, { most: limits.page, after: afterUncompared, isPinned: true })) {
+      if (at === undefined && !(await this.#isDelivered(page.revision, signal))) {
+        signal.throwIfAborted();
+        this.#suspect(state.applied, page.revision);
+        return false;
+      }
+      at ??= page.revision;
       signal.throwIfAborted();
-      const now = mirror.state();
-      if (now.is !== 'current' || now.filling !== state.filling || changed.size > limits.changed) return false;
+      if (!isComparable()) return false;
       for (const entry of page.entries) {
         listed.add(entry.key);
         if (!mirror.content.holds(entry)) differing.push(entry);
       }
-      if (page.next === undefined) break;
       await nextTurn();
-      page = await store.list(keys.all, { limit: limits.page, after: afterUncompared(page.next), at });
     }
+    signal.throwIfAborted();
+    if (at === undefined || !isComparable()) return false;
     const wrong = [...differing.map(toState), ...mirror.content.besides(listed, at)];
     const changes = wrong.filter(({ key }) => !changed.has(key));
     metrics.compared(changes.length);

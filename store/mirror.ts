@@ -80,7 +80,8 @@ export interface LiveAgent {
 /**
  * The copy of the whole store that every process keeps: one watch, one `applied` revision.
  *
- * States: empty → listing (pages of one revision, into a buffer) → swap → watching. Unavailable → watch again from
+ * States: empty → listing (pages of one revision, into a buffer) → swap → watching. Unavailable while listing → the same
+ * page again, with fewer keys (see `Pages`). Unavailable while watching → watch again from
  * `applied + 1` with jittered backoff. Compacted or Rewound → list again, compare, emit only real differences, swap.
  * While it watches, it is compared with the store from time to time: differences are corrected and reported as changes.
  * It cannot stop without its owner: the loop ends by `close` alone.

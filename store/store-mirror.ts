@@ -11,6 +11,7 @@ import type { CheckedMirror } from './mirror-check.ts';
 import { mirrorMetrics, noMirrorMetrics } from './mirror-metrics.ts';
 import type { MirrorMetrics } from './mirror-metrics.ts';
 import type { KeyChange, Mirror, MirrorOptions, ObjectChange, TenantView } from './mirror.ts';
+import { Pages } from './pages.ts';
 import { revision } from './revision.ts';
 import type { Revision } from './revision.ts';
 import type { Batch, Change, Entry } from './store.ts';
@@ -25,6 +26,16 @@ const limits = {
   /** Longest wait between lists one after another, which cost the store much. */
   maxListRetryMs: 30_000,
 } as const;
+
+/** A list of everything that is not complete yet. */
+interface Listing {
+  pages: Pages;
+  /** Of the store, when it was begun. */
+  incarnation: string;
+  /** The revision of all pages, once there is one. */
+  at?: Revision;
+  entries: Entry[];
+}
 
 type Cause = Parameters<MirrorMetrics['interrupted']>[0];
 
@@ -59,6 +70,8 @@ class StoreMirror implements Mirror, AsyncDisposable {
   #fillings = 0;
   /** True from the first attempt to list until one succeeds. */
   #isListing = false;
+  /** The list that goes on with the page that the store did not answer. */
+  #listing: Listing | undefined;
   /** Ends the watch that is running. */
   #watching: AbortController | undefined;
 
@@ -222,19 +235,9 @@ class StoreMirror implements Mirror, AsyncDisposable {
 
   /** Lists everything at one revision, and becomes equal to it in one step. */
   async #fill(signal: AbortSignal): Promise<void> {
-    const { store, log } = this.#options;
-    const { incarnation } = store;
-    const entries: Entry[] = [];
+    const { log } = this.#options;
     this.#isListing = true;
-    let page = await store.list(keys.all, { limit: limits.page });
-    const at = page.revision;
-    this.#lists += 1;
-    entries.push(...page.entries);
-    while (page.next !== undefined) {
-      signal.throwIfAborted();
-      page = await store.list(keys.all, { limit: limits.page, after: afterUnmirrored(page.next), at });
-      entries.push(...page.entries);
-    }
+    const { at, entries, incarnation } = await this.#listAll(signal);
     signal.throwIfAborted();
     const initial = !this.#isReady;
     const sameHistory = this.#incarnation === incarnation;
@@ -242,6 +245,7 @@ class StoreMirror implements Mirror, AsyncDisposable {
     this.#incarnation = incarnation;
     this.#mustList = false;
     this.#isListing = false;
+    this.#listing = undefined;
     this.#fillings += 1;
     this.#isReady = true;
     this.#applied = at;
@@ -253,6 +257,28 @@ class StoreMirror implements Mirror, AsyncDisposable {
     this.#ready.resolve();
     this.#wake();
     this.#barrier.moved(at, this.#waiters.size > 0, true);
+  }
+
+  /** Lists everything, or what an earlier call could not list as the store did not answer. */
+  async #listAll(signal: AbortSignal): Promise<Listing & { at: Revision }> {
+    const { store } = this.#options;
+    const { incarnation } = store;
+    if (this.#listing?.incarnation !== incarnation) {
+      const pages = new Pages(store, { most: limits.page, after: afterUnmirrored, isPinned: true });
+      this.#listing = { pages, incarnation, entries: [] };
+    }
+    const listing = this.#listing;
+    for (;;) {
+      const page = await listing.pages.next();
+      signal.throwIfAborted();
+      if (page === undefined) break;
+      if (listing.at === undefined) this.#lists += 1;
+      listing.at ??= page.revision;
+      listing.entries.push(...page.entries);
+    }
+    const { at } = listing;
+    if (at === undefined) throw new Error('A list has at least one page');
+    return { ...listing, at };
   }
 
   /** Watches the store and applies its batches. Ends by throwing only. */
@@ -291,6 +317,7 @@ class StoreMirror implements Mirror, AsyncDisposable {
   #interrupted(error: unknown): void {
     const cause: Cause = causeOf(error);
     this.#mustList ||= cause !== 'unavailable';
+    if (cause !== 'unavailable') this.#listing = undefined;
     if (cause === 'rewound') this.#incarnation = undefined;
     this.#metrics.interrupted(cause);
     const fields = { cause, applied: this.#applied, err: error };

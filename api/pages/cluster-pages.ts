@@ -14,7 +14,7 @@ import type { OtherLeader } from '../../store/replicas.ts';
 import type { Sealer } from '../../store/seal.ts';
 import type { Store, Write } from '../../store/store.ts';
 import { createTenant, isOpenTenant, listTenants, requestTenantDeletion, TenantName } from '../../store/tenants.ts';
-import { resetPassword, resetTwoFactor } from '../accounts/recover-account.ts';
+import { endAllAccess, resetPassword, resetTwoFactor } from '../accounts/recover-account.ts';
 import type { SetupToken } from '../auth/setup-token.ts';
 import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.ts';
 import { badField, badRequest, conflicting, notFound, unauthorized } from '../ground/api-error.ts';
@@ -52,6 +52,8 @@ const verifyMs = 60_000;
 const pageSize = 100;
 
 const NewTenant = z.strictObject({ name: TenantName });
+
+const OfTenant = z.strictObject({ tenant: TenantName });
 
 const Account = z.strictObject({ tenant: TenantName, email: z.string().min(1).max(254) });
 
@@ -145,6 +147,10 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
   router.post('/cluster/v1/users/reset-two-factor', async (request, response) => {
     const { tenant, email } = parsed(Account, request.body);
     response.json({ success: true, data: { was_enabled: await resetTwoFactor(recovery, tenant, email) } });
+  });
+  router.post('/cluster/v1/users/end-sessions', async (request, response) => {
+    const { tenant } = parsed(OfTenant, request.body);
+    response.json({ success: true, data: await endAllAccess(recovery, tenant) });
   });
   router.get('/cluster/v1/audit', async (request, response) => {
     const [, search = ''] = request.url.split('?');

@@ -42,10 +42,10 @@ export const garbage: Background = {
   },
 };
 
-function onChange(change: ObjectChange, queue: KeyedQueue, { mirror, clock, log }: BackgroundDeps): void {
+function onChange(change: ObjectChange, queue: KeyedQueue, { mirror, expiryTime, log }: BackgroundDeps): void {
   const { tenant } = change;
   const view = mirror.tenant(tenant);
-  const now = clock.now().getTime();
+  const now = expiryTime();
   try {
     for (const it of suspects(change, view, allKinds)) if (judge(it, view, now) !== undefined) add(queue, it);
   } catch (error) {
@@ -68,8 +68,8 @@ async function sweeps(queue: KeyedQueue, term: Term, deps: BackgroundDeps): Prom
   }
 }
 
-async function sweep(queue: KeyedQueue, { mirror, clock }: BackgroundDeps): Promise<void> {
-  const now = clock.now().getTime();
+async function sweep(queue: KeyedQueue, { mirror, expiryTime }: BackgroundDeps): Promise<void> {
+  const now = expiryTime();
   for (const tenant of mirror.tenants()) {
     const view = mirror.tenant(tenant);
     for (const kind of allKinds) {
@@ -101,7 +101,7 @@ async function collect(key: string, term: Term, deps: BackgroundDeps, signal: Ab
   if (tenant === undefined || kind === undefined || id === undefined || !isKindName(kind)) return { after: 'nothing' };
   const view = deps.mirror.tenant(tenant);
   const it = view.get(kind, id);
-  const verdict = it && judge(it, view, deps.clock.now().getTime());
+  const verdict = it && judge(it, view, deps.expiryTime());
   if (it === undefined || verdict === undefined) return { after: 'nothing' };
   const repository = deps.repository(tenant);
   const unit = repository.begin();
@@ -130,10 +130,10 @@ async function isConfirmed(
   switch (verdict.cause) {
     case 'expired': {
       if (!dependsOnUsers(it.meta.kind)) return true;
-      const { store, mirror, clock } = deps;
+      const { store, mirror, expiryTime } = deps;
       await unit.holdPopulation(it);
       await mirror.reached(await store.revision(), signal);
-      return isExpired(it, mirror.tenant(tenant), clock.now().getTime());
+      return isExpired(it, mirror.tenant(tenant), expiryTime());
     }
     case 'owner': {
       const { kind, id } = verdict.owner;

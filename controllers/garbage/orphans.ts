@@ -1,6 +1,7 @@
 import { definitionOf } from '../../store/definition.ts';
 import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
 import { isKindName, type KindName } from '../../store/kinds/kinds.ts';
+import { Pages } from '../../store/pages.ts';
 import { decodeDesired } from '../../store/record.ts';
 import type { Revision } from '../../store/revision.ts';
 import type { Entry, Guard } from '../../store/store.ts';
@@ -30,10 +31,10 @@ interface Subject {
 export async function removeOrphans(seen: SeenOrphans, term: Term, deps: Deps): Promise<void> {
   const { store, mirror, clock } = deps;
   const still = new Set<string>();
-  let after: string | undefined;
-  do {
+  const options = { most: limits.garbage.pageSize, after: afterUnmirrored, isPinned: false };
+  term.signal.throwIfAborted();
+  for await (const page of new Pages(store, options)) {
     term.signal.throwIfAborted();
-    const page = await store.list(keys.all, { limit: limits.garbage.pageSize, ...(after !== undefined && { after }) });
     await mirror.reached(page.revision, term.signal);
     for (const entry of page.entries) {
       const subject = subjectOf(entry);
@@ -49,8 +50,7 @@ export async function removeOrphans(seen: SeenOrphans, term: Term, deps: Deps): 
       if (isSame && clock.monotonic() - known.since >= limits.garbage.orphanAgeMs)
         await remove(entry, subject, proof, term, deps);
     }
-    after = page.next === undefined ? undefined : afterUnmirrored(page.next);
-  } while (after !== undefined);
+  }
   for (const key of seen.keys()) if (!still.has(key)) seen.delete(key);
 }
 

@@ -16,7 +16,7 @@ export type Verdict =
   /** It has expired. */
   | { cause: 'expired' };
 
-/** Whether and why an object should be deleted, by the view. Pure; `now` is the wall clock in milliseconds. */
+/** Whether and why an object should be deleted, by the view. Pure; `now` is the time by which objects expire. */
 export function judge(it: ReadonlyResource, view: TenantView, now: number): Verdict | undefined {
   if (isDeleting(it)) return undefined;
   const owner = it.meta.owners.find(

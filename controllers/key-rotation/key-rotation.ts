@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { wait } from '../../time/clock.ts';
-import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
+import { afterUncompared, parseKey } from '../../store/keys.ts';
 import type { KeyMeaning } from '../../store/keys.ts';
+import { Pages } from '../../store/pages.ts';
 import type { Resealer, Sealer } from '../../store/seal.ts';
 import type { Entry } from '../../store/store.ts';
 import { limits } from '../runtime/limits.ts';
@@ -51,10 +52,10 @@ export async function rotate(
 ): Promise<RotationPass> {
   const { store, clock, log, metrics } = deps;
   const pass: RotationPass = { resealed: 0, contended: 0, unreadable: 0 };
-  let after: string | undefined;
-  do {
+  const options = { most: limits.rotation.pageSize, after: afterUncompared, isPinned: false };
+  term.signal.throwIfAborted();
+  for await (const page of new Pages(store, options)) {
     term.signal.throwIfAborted();
-    const page = await store.list(keys.all, { limit: limits.rotation.pageSize, ...(after !== undefined && { after }) });
     for (const entry of page.entries) {
       const value = renewed(entry);
       if (value === undefined) continue;
@@ -68,8 +69,7 @@ export async function rotate(
       } else pass.contended++;
       await wait(clock, limits.rotation.paceMs, term.signal);
     }
-    after = page.next === undefined ? undefined : afterUnmirrored(page.next);
-  } while (after !== undefined);
+  }
   return pass;
 
   function renewed({ key, value, modRevision }: Entry): string | undefined {

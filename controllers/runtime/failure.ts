@@ -28,17 +28,19 @@ export type Cause =
   /** Another writer was first: read again and decide again. */
   | { cause: 'conflict' }
   | { cause: 'unavailable' }
-  | { cause: 'stalled'; reason: string; message: string }
+  /** `mayPass`: it follows from other objects as well, which change without the desired state. */
+  | { cause: 'stalled'; reason: string; message: string; mayPass: boolean }
   | { cause: 'error'; reason: string; message: string; expected: boolean };
 
 /** Texts of unexpected errors stay in the log: they may hold secrets and change with every attempt. */
 export function causeOf(error: unknown): Cause {
   if (isConflict(error)) return { cause: 'conflict' };
   if (isUnavailable(error)) return { cause: 'unavailable' };
-  if (error instanceof Stalled) return { cause: 'stalled', reason: error.reason, message: error.message };
+  if (error instanceof Stalled)
+    return { cause: 'stalled', reason: error.reason, message: error.message, mayPass: false };
   if (error instanceof Failure) return { cause: 'error', reason: error.reason, message: error.message, expected: true };
   if (isTooLarge(error) && error instanceof Error)
-    return { cause: 'stalled', reason: 'TooLarge', message: error.message };
+    return { cause: 'stalled', reason: 'TooLarge', message: error.message, mayPass: true };
   return {
     cause: 'error',
     reason: 'InternalError',

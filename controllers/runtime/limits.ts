@@ -69,6 +69,8 @@ export const limits = {
   garbage: {
     concurrency: 4,
     sweepMs: 10 * minute,
+    /** A wall clock that is further ahead of all that is stored is reported: it may be wrong. */
+    aheadMs: 24 * 60 * minute,
     deploymentsPerApplication: retention.deploymentsPerApplication,
     operationsKeepMs: retention.operationsKeepMs,
     healingsKeepMs: retention.healingsKeepMs,

@@ -9,6 +9,7 @@ import { openRepository, type Repository } from '../../store/repo.ts';
 import type { Store } from '../../store/store.ts';
 import { aborted } from './aborted.ts';
 import { EventRecorder } from './events.ts';
+import { expiryTime } from './expiry-time.ts';
 import { checkGraph, describeGraph, type AnyController } from './graph.ts';
 import { campaign, type Term } from './leader.ts';
 import { limits } from './limits.ts';
@@ -29,7 +30,10 @@ export interface Background {
 export type BackgroundDeps = Pick<
   LoopDeps,
   'store' | 'mirror' | 'clock' | 'random' | 'log' | 'pool' | 'metrics' | 'repository' | 'notify'
->;
+> & {
+  /** See {@link expiryTime}. */
+  readonly expiryTime: () => number;
+};
 
 export interface ControllersOptions {
   store: Store;
@@ -71,7 +75,11 @@ export function startControllers(options: ControllersOptions): Controllers {
   const metrics = controllerMetrics(options.registry);
   unattendedMetric(options.registry, mirror, replica);
   const repositories = new Map<string, Repository>();
-  const shared: Omit<BackgroundDeps, 'notify'> = {
+  let expiry: (() => number) | undefined;
+  // of the replica and not of a term: what a term with a wrong clock wrote is not believed by the next one
+  const startExpiry = (): (() => number) => (expiry ??= expiryTime({ mirror, clock, log }));
+  void mirror.ready.then(startExpiry, () => undefined);
+  const shared: Omit<BackgroundDeps, 'notify' | 'expiryTime'> = {
     store,
     mirror,
     clock,
@@ -117,7 +125,8 @@ export function startControllers(options: ControllersOptions): Controllers {
       notify: (of, key, notification) => notifier.notify(term.fence, of, key, notification),
     };
     const started = controllers.map((controller) => new ControllerLoop(controller, term, deps));
-    const background = options.background.map((work) => runInBackground(work, term, deps));
+    const backgroundDeps: BackgroundDeps = { ...deps, expiryTime: startExpiry() };
+    const background = options.background.map((work) => runInBackground(work, term, backgroundDeps));
     for (const loop of started) loop.start();
     loops = started;
     leading(true);

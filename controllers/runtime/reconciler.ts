@@ -205,10 +205,12 @@ export class Reconciler<K extends KindName> {
         if (run !== undefined) {
           const { reason, message } = cause;
           const { generation } = run.it.meta;
-          await this.#show(run, { reason, message, generation }, (old, stamp) => stall(old, reason, message, stamp));
+          const failed = { reason, message, generation };
+          const isShown = await this.#show(run, failed, (old, stamp) => stall(old, reason, message, stamp));
+          if (!isShown) return { outcome: 'stalled', after: failure };
           this.#waiters.clear(key);
         }
-        return { outcome: 'stalled', after: nothing };
+        return { outcome: 'stalled', after: cause.mayPass ? this.#resyncLater() : nothing };
       case 'error': {
         const message = signal.aborted ? 'Exceeded its deadline' : cause.message;
         if (cause.expected) log.info({ reason: cause.reason, message }, 'Reconcile failed');
@@ -238,24 +240,27 @@ export class Reconciler<K extends KindName> {
    * run's deadline, since the failure may be that deadline.
    *
    * @param failed with the generation that was handled; without one the stored one stays, as the run is retried
+   * @returns false if its conditions could not be stored
    */
   async #show(
     run: Run<K>,
     failed: { reason: string; message: string; generation?: number },
     conditions: (previous: readonly DeepReadonly<Condition>[], stamp: Stamp) => Condition[],
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { it, context } = run;
     const { reason, message, generation } = failed;
     if (it.observed === undefined) {
       this.#deps.event(it, { type: 'warning', reason, message });
-      return;
+      return true;
     }
     try {
       const shown = conditions(it.observed.conditions, this.#stamp(it));
       const observed = it.observed as unknown as ObservedOf<K>; // the repository only reads it
       await this.#observe(run, observed, generation ?? it.observed.observedGeneration, shown);
+      return true;
     } catch (error) {
       context.log.debug({ err: error }, 'Failure could not be shown');
+      return false;
     }
   }
 

@@ -96,6 +96,25 @@ it('a user who has lost the password gets another from the operator', async () =
   expect((await onServer('user', 'reset-two-factor', email)).out).toBe(`${email} had no second factor\n`);
 });
 
+it('the operator ends every session and service key of a tenant, as after a restore of the store', async () => {
+  const enter = ['login', '--server', url, '--email', email];
+  expect((await cli.run(enter, 'another correct horse\n')).code).toBe(0);
+  const key = (await cli.run(['keys', 'create', 'ci'])).out.trim();
+  expect((await cli.run(['get', 'projects', '--token', key])).code).toBe(0);
+  const { code, out } = await onServer('user', 'end-sessions');
+  expect([code, out]).toEqual([
+    0,
+    expect.stringMatching(/^1 session and 1 service key of tenant default have ended\n$/),
+  ]);
+  expect((await cli.run(['get', 'projects'])).code).toBe(1);
+  expect((await cli.run(['get', 'projects', '--token', key])).code).toBe(1);
+  const unknown = await onServer('user', 'end-sessions', '--tenant', 'nowhere');
+  expect([unknown.code, unknown.err]).toEqual([1, 'Tenant not found\n']);
+  expect((await onServer('user', 'end-sessions')).out).toBe(
+    '0 sessions and 0 service keys of tenant default have ended\n',
+  );
+});
+
 it('the operator replaces the key that signs tokens', { tags: [longTag] }, async () => {
   const before = await onServer('keys', 'list');
   expect(before.out).toMatch(/^KEY +CREATED +USE\n\S+ +\S+ +signs\n$/);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { foldName } from '../../store/fold-name.ts';
-import { afterUnmirrored, keys, parseKey } from '../../store/keys.ts';
+import { afterUncompared, afterUnmirrored, keys, mayBeginBytes, parseKey } from '../../store/keys.ts';
 
 describe('keys', () => {
   it('are understood by the parser that the mirror uses', () => {
@@ -39,6 +39,26 @@ describe('keys', () => {
     const desired = keys.desired('acme', 'application', 'x');
     expect(afterUnmirrored(desired)).toBe(desired);
     expect(afterUnmirrored(keys.tenant('a'))).toBe(keys.tenant('a'));
+  });
+
+  it('of bytes come right after the audit log, so that a list that wants neither steps over both at once', () => {
+    const [audit, bytes, desired] = [
+      keys.auditHead('acme'),
+      keys.bytes('acme', 'project', 'x'),
+      keys.desired('acme', 'project', 'x'),
+    ];
+    for (const key of [audit, bytes]) {
+      expect(afterUncompared(key) > keys.bytes('acme', 'user', '\u{10ffff}')).toBe(true);
+      expect(afterUncompared(key) < keys.desired('acme', 'application', 'x')).toBe(true);
+      expect(mayBeginBytes(afterUncompared(key))).toBe(false);
+    }
+    expect([afterUnmirrored(audit), bytes, audit, desired, keys.tenant('a')].map(mayBeginBytes)).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 
   it('treat names as equal that differ in case or in their Unicode form only', () => {

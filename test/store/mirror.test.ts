@@ -11,7 +11,7 @@ import type { Repository } from '../../store/repo.ts';
 import type { Resource } from '../../store/resource.ts';
 import { revision } from '../../store/revision.ts';
 import { openSqlite } from '../../store/sqlite/open.ts';
-import type { Page, Store } from '../../store/store.ts';
+import type { KeyRange, ListOptions, Page, Store } from '../../store/store.ts';
 import { randomId } from '../harness/random-id.ts';
 import { FakeClock, settle } from '../harness/fake-clock.ts';
 import { eagerClock } from '../harness/eager-clock.ts';
@@ -72,6 +72,29 @@ function keyChanges(mirror: Mirror): KeyChange[] {
   return record((listener) => mirror.subscribeKeys(listener));
 }
 
+const iconBytes = 700_000;
+
+async function putIcons(count: number): Promise<void> {
+  for (let n = 0; n < count; n++) await put(keys.bytes('acme', 'project', randomId()), 'x'.repeat(iconBytes));
+}
+
+/** A store behind a network that carries at most 4 MiB within the deadline of a call. */
+class BoundedStore extends InterruptibleStore {
+  readonly came: ListOptions[] = [];
+  refused = 0;
+
+  override async list(range: KeyRange, options: ListOptions = {}): Promise<Page> {
+    const page = await super.list(range, options);
+    const bytes = page.entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+    if (bytes > 4 * 1024 * 1024) {
+      this.refused++;
+      throw unavailable(`a page of ${bytes} bytes did not come in time`);
+    }
+    this.came.push(options);
+    return page;
+  }
+}
+
 describe('a mirror that starts', () => {
   it('is empty and not ready, then holds everything of one revision', async () => {
     const it = await create('a');
@@ -123,6 +146,21 @@ describe('a mirror that starts', () => {
     store.failure = undefined;
     await mirror.ready;
     expect(mirror.tenant('acme').list('project')).toHaveLength(1);
+  });
+
+  it('gets smaller pages where a page has too many bytes to come in time, and goes on from the page that failed', async () => {
+    await create('a');
+    await putIcons(20);
+    const bounded = new BoundedStore(backend);
+    const mirror = start({ store: bounded });
+    await mirror.ready;
+    expect(mirror.tenant('acme').list('project')).toHaveLength(1);
+    expect(mirror.usage.ofTenant('acme').bytes).toBeGreaterThan(20 * iconBytes);
+    expect(bounded.refused).toBeGreaterThan(0);
+    // no page that came is asked for again
+    const came = bounded.came.map(({ after }) => after);
+    expect(new Set(came).size).toBe(came.length);
+    expect(new Set(bounded.came.slice(1).map(({ at }) => at)).size).toBe(1);
   });
 
   it('that is closed before it was filled says so to those who wait', async () => {

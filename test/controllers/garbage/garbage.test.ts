@@ -299,6 +299,27 @@ test('a volume that something uses does not expire', async () => {
   expect(volumesThatGo(rig)).toEqual([id('unused')]);
 });
 
+test('a leader whose wall clock is ahead lets nothing expire at once, and says so', async () => {
+  const lines: string[] = [];
+  await using rig = await openRig({ log: pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) }) });
+  await volumesWithAnEnd(rig);
+  await rig.controllers[Symbol.asyncDispose]();
+  rig.clock.jump(30 * day);
+  rig.replica('next', [], [garbage]);
+  await rig.clock.advance(limits.leader.jitterMs);
+  await rig.rest();
+  expect(volumesThatGo(rig)).toEqual([]);
+  expect(lines.map((line) => JSON.parse(line).msg)).toContain(
+    'The clock of this machine is far ahead of all that is stored: set it if it is wrong. What expires is removed later, at twice the pace of time',
+  );
+  await rig.clock.advance(day / 5);
+  await rig.rest();
+  expect(volumesThatGo(rig)).toEqual([]);
+  await rig.clock.advance(day / 10);
+  await rig.rest();
+  expect(volumesThatGo(rig)).toEqual([id('unused')]);
+});
+
 test('a volume that the mirror alone takes for unused does not expire', async () => {
   await using rig = await openRig({ background: [garbage] });
   await volumesWithAnEnd(rig);

@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { planClone } from '../../../controllers/environment/plan.ts';
 import type { ClonePlan } from '../../../controllers/environment/plan.ts';
 import { garbage as collector } from '../../../controllers/garbage/garbage.ts';
@@ -5,6 +6,7 @@ import { removeOrphans } from '../../../controllers/garbage/orphans.ts';
 import type { SeenOrphans } from '../../../controllers/garbage/orphans.ts';
 import { judge, surplus } from '../../../controllers/garbage/verdict.ts';
 import type { Verdict } from '../../../controllers/garbage/verdict.ts';
+import { expiryTime } from '../../../controllers/runtime/expiry-time.ts';
 import { tenantDeletion } from '../../../controllers/tenant/deletion.ts';
 import { copyIdOf } from '../../../store/copying.ts';
 import { keys } from '../../../store/keys.ts';
@@ -138,6 +140,16 @@ const garbage: Rows<'garbage'> = {
     await rig.clock.advance(n);
     await rig.rest();
     return (await rig.repo.get('session', id('s'))) === undefined;
+  }),
+  aheadMs: upTo(day, async (n) => {
+    await using rig = await openRig();
+    await createProject(rig.repo, 'one');
+    await rig.rest();
+    rig.clock.jump(n);
+    let isReported = false;
+    const log = pino({ level: 'warn' }, { write: () => void (isReported = true) });
+    expiryTime({ mirror: rig.mirror, clock: rig.clock, log });
+    return !isReported;
   }),
   deploymentsPerApplication: upTo(20, (n) => {
     const app = anApplication();

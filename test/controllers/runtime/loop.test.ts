@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Context, Controller, Verdict } from '../../../controllers/runtime/controller.ts';
 import { Failure, Stalled } from '../../../controllers/runtime/failure.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
-import { conflict, unavailable } from '../../../store/errors.ts';
+import { conflict, tooLarge, unavailable } from '../../../store/errors.ts';
 import { readEvents } from '../../../store/event-ring.ts';
 import { keys } from '../../../store/keys.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
@@ -205,6 +205,50 @@ test('a thrown stall is shown and ends what was ready', async () => {
     ['Ready', 'false', 'NoOwner'],
     ['Stalled', 'true', 'NoOwner'],
   ]);
+});
+
+test('a thrown stall that cannot be shown is tried again until it is', async () => {
+  let faulty: FaultyStore | undefined;
+  const { controller, seen } = projects({
+    each(_, __, n) {
+      if (n === 1) return active;
+      if (n === 2) faulty?.at(faulty.transactions + 1, 'fail-before-commit');
+      throw new Stalled('NoOwner', 'Its owner does not exist');
+    },
+  });
+  await using rig = await openRig({ controllers: [controller], wrap: (store) => (faulty = new FaultyStore(store)) });
+  const it = await createProject(rig.repo, 'one');
+  await rig.rest();
+  await rename(rig, it, 'Uno');
+  await rig.rest();
+  await rig.clock.advance(limits.reconcile.backoffFirstMs * 2);
+  await rig.rest();
+  expect(seen).toHaveLength(3);
+  const { observed } = (await rig.repo.get('project', it))!;
+  expect(observed?.conditions.map(({ type, status, reason }) => [type, status, reason])).toEqual([
+    ['Ready', 'false', 'NoOwner'],
+    ['Stalled', 'true', 'NoOwner'],
+  ]);
+});
+
+test('what was too large is tried again by the resync, as it may follow from other objects', async () => {
+  const { controller, seen } = projects({
+    each(_, __, n) {
+      if (n === 2) throw tooLarge('A transaction has at most 64 guards and writes: got 65');
+      return active;
+    },
+  });
+  await using rig = await openRig({ controllers: [controller] });
+  const it = await createProject(rig.repo, 'one');
+  await rig.rest();
+  await rename(rig, it, 'Uno');
+  await rig.rest();
+  const shown = async () => (await rig.repo.get('project', it))?.observed?.conditions.map(({ type }) => type);
+  expect(await shown()).toEqual(['Ready', 'Stalled']);
+  await rig.clock.advance(2 * limits.reconcile.resyncMs);
+  await rig.rest();
+  expect(seen.length).toBeGreaterThan(2);
+  expect(await shown()).toEqual(['Ready']);
 });
 
 test('a failure is shown with its message, tried again with backoff, and gone after a success', async () => {
