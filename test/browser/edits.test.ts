@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { password, startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+import { openPage } from '../harness/browser.ts';
+import type { TestPage } from '../harness/browser.ts';
+import { signIn } from '../harness/console-page.ts';
+
+const unlimited = { perMinute: 0, burst: 1 };
+
+let world: ApiWorld;
+let owner: Client;
+let browser: TestPage;
+let project: string;
+
+beforeAll(async () => {
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  [owner, browser] = await Promise.all([world.owner(), openPage()]);
+  browser.page.setDefaultTimeout(5_000);
+  // the first page makes the bundle, as other servers do beside it
+  browser.page.setDefaultNavigationTimeout(30_000);
+  // a test that failed leaves what it entered
+  browser.page.on('dialog', (dialog) => void dialog.accept());
+  const server = (await owner.post('/servers', { name: 'one' })).data.id;
+  project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
+  await signIn(browser.page, world.url, { email: 'owner@example.test', password });
+});
+afterAll(async () => {
+  await browser[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(async () => console.error((await browser.page.locator('body').innerText()).slice(0, 2000)));
+});
+
+/** Opens a page anew, without what an earlier one has said. */
+async function open(path: string, heading: string): Promise<void> {
+  await browser.page.goto('about:blank');
+  await browser.page.goto(`${world.url}/console#/default/${path}`);
+  await browser.page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+}
+
+async function made(path: string, name: string, fields: object = {}): Promise<string> {
+  const { data, status, body } = await owner.post(path, { project_id: project, name, ...fields });
+  expect([status, body.error]).toEqual([201, undefined]);
+  return data.id;
+}
+
+async function application(name: string, fields: object = {}): Promise<string> {
+  return made('/applications', name, { source_type: 'image', image_url: 'web:1', exposed_port: 8080, ...fields });
+}
+
+describe('the deletion of an environment', () => {
+  const dialogOf = async (filter = '') => {
+    const { page } = browser;
+    await open(`projects/${project}?q=${filter}`, 'shop');
+    await page.getByRole('button', { name: 'Actions of staging' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    return page.getByRole('dialog', { name: 'Delete staging' });
+  };
+
+  it('names all that goes, whatever the page is filtered by, and is asked for again where more comes', async () => {
+    const environment_id = (await owner.post(`/projects/${project}/environments`, { name: 'staging' })).data.id;
+    await application('web', { environment_id });
+    await made('/databases', 'orders', { environment_id, type: 'postgres' });
+    await made('/volumes', 'files', { environment_id });
+    const dialog = await dialogOf('web');
+    for (const name of ['The application web', 'The database orders with its data', 'The volume files with its data'])
+      await dialog.getByText(name, { exact: true }).waitFor();
+    await dialog.getByLabel('Type staging to confirm').fill('staging');
+    await made('/databases', 'users', { environment_id, type: 'redis' });
+    await dialog.getByText('The database users with its data').waitFor();
+    const verb = dialog.getByRole('button', { name: 'Delete environment' });
+    expect(await verb.getAttribute('aria-disabled')).toBe('true');
+    await dialog.getByLabel('Type staging to confirm').fill('');
+    await dialog.getByLabel('Type staging to confirm').fill('staging');
+    expect(await verb.getAttribute('aria-disabled')).not.toBe('true');
+  });
+
+  it('is not to be had while it is not known what goes', async () => {
+    const { page } = browser;
+    await page.route('**/api/v1/databases?*', (route) => route.fulfill({ status: 403, json: { success: false } }));
+    const dialog = await dialogOf();
+    await dialog.getByLabel('Type staging to confirm').fill('staging');
+    expect(await dialog.getByRole('button', { name: 'Delete environment' }).getAttribute('aria-disabled')).toBe('true');
+    await page.unroute('**/api/v1/databases?*');
+  });
+});
