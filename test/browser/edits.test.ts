@@ -87,3 +87,31 @@ describe('the deletion of an environment', () => {
     await page.unroute('**/api/v1/databases?*');
   });
 });
+
+describe('variables', () => {
+  const ofVariables = (id: string): string => `projects/${project}/production/applications/${id}/environment`;
+  const stored = async (id: string): Promise<unknown> => (await owner.get(`/applications/${id}/env`)).data.env;
+
+  it('keep the line breaks of their values in the table', async () => {
+    const { page } = browser;
+    const id = await application('keys', { env: { KEY: 'a\nb' } });
+    await open(ofVariables(id), 'keys');
+    await page.getByRole('button', { name: 'Show the value of KEY' }).click();
+    const value = page.getByLabel('Value of KEY', { exact: true });
+    await value.press('Control+End');
+    await value.pressSequentially('c');
+    await page.getByLabel('Name of the new variable').fill('PEM');
+    const fresh = page.getByLabel('Value of the new variable');
+    await fresh.focus();
+    await page.evaluate(`(() => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData('text/plain', 'begin\\r\\nend\\n');
+      const pasted = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
+      document.activeElement.dispatchEvent(pasted);
+    })()`);
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+    expect(await stored(id)).toEqual({ KEY: 'a\nbc', PEM: 'begin\nend\n' });
+  });
+});
