@@ -4,6 +4,7 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { openPage } from '../harness/browser.ts';
 import type { TestPage } from '../harness/browser.ts';
 import { signIn } from '../harness/console-page.ts';
+import { until } from '../harness/until.ts';
 
 const unlimited = { perMinute: 0, burst: 1 };
 
@@ -114,4 +115,23 @@ describe('variables', () => {
     await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
     expect(await stored(id)).toEqual({ KEY: 'a\nbc', PEM: 'begin\nend\n' });
   });
+});
+
+it('a field that is edited as JSON shows what others have stored, and is cleared by an empty box', async () => {
+  const { page } = browser;
+  const check = (path: string): object => ({ healthcheck: { type: 'http', path } });
+  const id = await application('checked', check('/healthz'));
+  await open(`projects/${project}/production/applications/${id}/settings`, 'checked');
+  await page.getByText('More', { exact: true }).click();
+  const box = page.getByLabel('Healthcheck', { exact: true });
+  expect(await box.inputValue()).toContain('/healthz');
+  expect((await owner.put(`/applications/${id}`, check('/ready'))).status).toBe(200);
+  await until('the box shows it', async () => (await box.inputValue()).includes('/ready'));
+  await box.fill('{"type": "tcp"}');
+  await page.getByRole('button', { name: 'Discard', exact: true }).click();
+  await until('the box shows what is stored', async () => (await box.inputValue()).includes('/ready'));
+  await box.fill('');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+  expect((await owner.get(`/applications/${id}`)).data.healthcheck).toBeNull();
 });
