@@ -52,6 +52,16 @@ async function application(name: string, fields: object = {}): Promise<string> {
   return made('/applications', name, { source_type: 'image', image_url: 'web:1', exposed_port: 8080, ...fields });
 }
 
+/** The bodies of the requests that the page sends by `method` to paths that end so. */
+function sent(method: string, end: string): unknown[] {
+  const bodies: unknown[] = [];
+  browser.page.on('request', (request) => {
+    if (request.method() === method && new URL(request.url()).pathname.endsWith(end))
+      bodies.push(request.postDataJSON());
+  });
+  return bodies;
+}
+
 describe('the deletion of an environment', () => {
   const dialogOf = async (filter = '') => {
     const { page } = browser;
@@ -134,4 +144,36 @@ it('a field that is edited as JSON shows what others have stored, and is cleared
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
   expect((await owner.get(`/applications/${id}`)).data.healthcheck).toBeNull();
+});
+
+it('a schedule that another person has changed meanwhile is not overwritten', async () => {
+  const { page } = browser;
+  const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
+  const keys = { access_key: 'AKIDOFTHETEST', secret_key: 'sesame' };
+  await owner.post('/settings/backup-destinations', { name: 'nightly', ...bucket, ...keys });
+  const volume_id = await made('/volumes', 'kept');
+  const of = { volume_id, cron_expression: '0 3 * * *', retention_count: 7 };
+  const { id } = (await owner.post('/backup-schedules', of)).data;
+  await open('backups/schedules', 'Backups');
+  const table = page.getByRole('table', { name: 'Backup schedules' });
+  const drawer = page.getByRole('dialog', { name: 'Schedule of kept' });
+  const change = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'Actions of the schedule of kept' }).click();
+    await page.getByRole('menuitem', { name: 'Change', exact: true }).click();
+    await drawer.getByLabel('When').fill('0 4 * * *');
+  };
+  await change();
+  await owner.put(`/backup-schedules/${id}`, { retention_count: 90 });
+  await table.locator('td', { hasText: '90' }).waitFor();
+  await drawer.getByRole('button', { name: 'Save schedule' }).click();
+  await drawer.getByRole('alert').waitFor();
+  const stored = async (): Promise<object> => (await owner.get(`/backup-schedules/${id}`)).data;
+  expect(await stored()).toMatchObject({ retention_count: 90, cron_expression: '0 3 * * *' });
+  await drawer.getByRole('button', { name: 'Cancel' }).click();
+  await change();
+  const bodies = sent('PUT', `/backup-schedules/${id}`);
+  await drawer.getByRole('button', { name: 'Save schedule' }).click();
+  await drawer.waitFor({ state: 'detached' });
+  expect(bodies).toEqual([{ cron_expression: '0 4 * * *' }]);
+  expect(await stored()).toMatchObject({ retention_count: 90, cron_expression: '0 4 * * *' });
 });
