@@ -125,6 +125,33 @@ describe('variables', () => {
     await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
     expect(await stored(id)).toEqual({ KEY: 'a\nbc', PEM: 'begin\nend\n' });
   });
+
+  it('as a text stay as they are typed when the application changes otherwise', async () => {
+    const { page } = browser;
+    const id = await application('notes', { env: { A: '1', HALF: '2' } });
+    await open(ofVariables(id), 'notes');
+    await page.getByRole('button', { name: 'Text', exact: true }).click();
+    const text = page.getByLabel('All variables, as a .env file has them');
+    const typed = '# note\nHALF\nA=1\n';
+    await text.fill(typed);
+    const version = async (): Promise<string> => (await owner.get(`/applications/${id}`)).data.resource_version;
+    const before = await version();
+    const read = page.waitForResponse((answer) => answer.url().endsWith(`/applications/${id}/env`));
+    expect((await owner.put(`/applications/${id}`, { drain_seconds: 7 })).status).toBe(200);
+    expect(await version()).not.toBe(before);
+    await (await read).finished();
+    // what another person changes of the variables waits for the line to be whole
+    const again = page.waitForResponse((answer) => answer.url().endsWith(`/applications/${id}/env`));
+    expect((await owner.patch(`/applications/${id}/env`, { B: '3' })).status).toBe(200);
+    await (await again).finished();
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    expect(await text.inputValue()).toBe(typed);
+    await text.fill('HALF=4\nA=1\n');
+    await until('the other change is there', async () => (await text.inputValue()) === 'A=1\nB=3\nHALF=4\n');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+    expect(await stored(id)).toEqual({ A: '1', B: '3', HALF: '4' });
+  });
 });
 
 it('a field that is edited as JSON shows what others have stored, and is cleared by an empty box', async () => {
