@@ -204,3 +204,32 @@ it('a schedule that another person has changed meanwhile is not overwritten', as
   expect(bodies).toEqual([{ cron_expression: '0 4 * * *' }]);
   expect(await stored()).toMatchObject({ retention_count: 90, cron_expression: '0 4 * * *' });
 });
+
+describe('a new application', () => {
+  it('with a port that is no number is refused at its field', async () => {
+    const { page } = browser;
+    await open(`projects/${project}/-/new?source=image`, 'New application');
+    await page.getByRole('textbox', { name: 'Image' }).fill('web:1');
+    await page.getByLabel('Name', { exact: true }).fill('typo');
+    await page.getByLabel('Port').fill('8080/tcp');
+    await page.getByRole('button', { name: 'Create and deploy' }).click();
+    await until(
+      'the field says what is wrong',
+      async () => (await page.getByLabel('Port').getAttribute('aria-invalid')) === 'true',
+    );
+    expect((await owner.get('/applications?q=typo')).data).toEqual([]);
+  });
+
+  it('that could not be deployed is shown all the same, with the reason', async () => {
+    const { page } = browser;
+    await open(`projects/${project}/-/new?source=image`, 'New application');
+    await page.getByRole('textbox', { name: 'Image' }).fill('web:1');
+    await page.getByLabel('Name', { exact: true }).fill('late');
+    const error = { code: 'TOO_MANY_REQUESTS', message: 'Too many deployments: try again in a minute', details: [] };
+    await page.route('**/deploy', (route) => route.fulfill({ status: 429, json: { success: false, error } }));
+    await page.getByRole('button', { name: 'Create and deploy' }).click();
+    await page.getByRole('heading', { name: 'late', level: 1 }).waitFor();
+    await page.getByText('Too many deployments').first().waitFor();
+    await page.unroute('**/deploy');
+  });
+});
