@@ -233,3 +233,29 @@ describe('a new application', () => {
     await page.unroute('**/deploy');
   });
 });
+
+it('a volume is taken from what was shown, and from nothing that mounts it since', async () => {
+  const { page } = browser;
+  const volume = await made('/volumes', 'shared');
+  await world.observe('volume', volume, { phase: 'available' });
+  const [first, second] = [await application('first'), await application('second')];
+  const mount = (workload_id: string): object => ({ workload_type: 'application', workload_id, mount_path: '/data' });
+  expect((await owner.post(`/volumes/${volume}/bind`, mount(first))).status).toBe(200);
+  await open('volumes', 'Volumes');
+  await page.getByRole('button', { name: 'Actions of shared' }).click();
+  await page.getByRole('menuitem', { name: 'Unmount', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Unmount shared' });
+  await dialog.getByText('/data in first').waitFor();
+  const bodies = sent('POST', `/volumes/${volume}/unbind`);
+  // it is moved between the click and the request
+  await page.route('**/unbind', async (route) => {
+    expect((await owner.post(`/volumes/${volume}/unbind`, {})).status).toBe(200);
+    expect((await owner.post(`/volumes/${volume}/bind`, mount(second))).status).toBe(200);
+    await route.continue();
+  });
+  await dialog.getByRole('button', { name: 'Unmount it' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.unroute('**/unbind');
+  expect(bodies).toEqual([{ workload_id: first }]);
+  expect((await owner.get(`/volumes/${volume}`)).data.bindings).toMatchObject([{ workload_id: second }]);
+});
