@@ -10,6 +10,7 @@ import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
 import type { FieldPlan } from '../../store/declared/field-plan.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
+import { textKeyOf } from '../../store/declared/text-key.ts';
 import { foldName } from '../../store/fold-name.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
@@ -459,7 +460,8 @@ class Pass {
 
   /**
    * The text that an instance follows. Any user may change a template of theirs, and take a name that is free: what they
-   * write then runs with the rights of who declares the instance only once that is forced.
+   * write then runs with the rights of who declares the instance only once that is forced, by a key of its own: what a plan
+   * has shown of the present text is no consent to another one.
    */
   #textOf(
     it: DeclaredOf<'TemplateInstance'>,
@@ -470,7 +472,9 @@ class Pass {
     const { template_id, template_name, content } = desired;
     const isNamedAnew = foldName(it.spec.template) !== foldName(template_name);
     const isTaken =
-      isNamedAnew || hasTrustedAuthor(principal, template, view) || this.#asked.force.includes(this.#keyOf(it));
+      isNamedAnew ||
+      hasTrustedAuthor(principal, template, view) ||
+      this.#asked.force.includes(textKeyOf(this.#keyOf(it)));
     // an instance of an earlier release has no text of its own
     return isTaken || content === undefined
       ? { template_id: template.meta.id, template_name: template.desired.name, content: template.desired.content }
