@@ -8,7 +8,7 @@ import {
 } from '../../store/declared/effects.ts';
 import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
 import type { FieldPlan } from '../../store/declared/field-plan.ts';
-import { referencesPath } from '../../store/declared/leaves.ts';
+import { chosenName, referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { textKeyOf } from '../../store/declared/text-key.ts';
 import { foldName } from '../../store/fold-name.ts';
@@ -132,6 +132,11 @@ function requireForced(steps: readonly PlannedStep[], force: readonly string[], 
     `${soFar} to be forced: ${missing.map(whyForced).join('; ')}. Look at the plan with dry_run, then name each key in force`,
     missing.map((it) => ({ field: 'force', reason: 'force_needed', message: whyForced(it) })),
   );
+}
+
+/** The names of what was declared below a field that has chosen names. */
+function namesBelow(former: ReadonlyMap<string, unknown> | undefined, field: string): string[] {
+  return [...(former?.keys() ?? [])].flatMap((path) => (path.startsWith(`${field}/`) ? (chosenName(path) ?? []) : []));
 }
 
 function whyForced({ key, loses_data, fields }: PlannedStep): string {
@@ -301,11 +306,7 @@ class Pass {
     former: ReadonlyMap<string, unknown> | undefined,
     declared: Readonly<Record<string, string | null>> | null | undefined,
   ): { parameters?: Record<string, string | null> } {
-    const before = [...(former?.keys() ?? [])].flatMap((path) =>
-      path.startsWith('parameters/')
-        ? [path.slice('parameters/'.length).replaceAll('~1', '/').replaceAll('~0', '~')]
-        : [],
-    );
+    const before = namesBelow(former, 'parameters');
     if (before.length === 0 && (declared === undefined || declared === null)) return {};
     return { parameters: { ...Object.fromEntries(before.map((name) => [name, null])), ...declared } };
   }
@@ -487,12 +488,11 @@ class Pass {
     former: ReadonlyMap<string, unknown> | undefined,
     declared: Readonly<Record<string, string>> | null | undefined,
   ): { env?: Record<string, string> } {
-    const prefix = 'config/env/';
-    const before = [...(former?.keys() ?? [])].filter((path) => path.startsWith(prefix));
+    const before = namesBelow(former, 'config/env');
     if (before.length === 0 && (declared === undefined || declared === null)) return {};
     const kind = 'trigger' in live.desired ? 'function' : 'application';
     const env = unsealEnv(this.#ctx, live.meta.id, live.desired.config.env, kind);
-    for (const path of before) delete env[path.slice(prefix.length)];
+    for (const name of before) delete env[name];
     return { env: { ...env, ...declared } };
   }
 

@@ -296,6 +296,20 @@ describe('what is declared', () => {
     expect(forced.data.steps).toEqual(planned.steps);
   });
 
+  it('loses a variable that is not declared any more, whatever its name has', async () => {
+    const at = await place();
+    const app = (env: string): string => object('Application', 'web', 'image_url: web:1', `env: ${env}`);
+    await at.apply(app('{"feature/x": "on", "a~b": "1", A: "1"}'));
+    const { data } = await at.apply(app('{A: "1"}'));
+    expect(data.steps[0].fields.map(({ field }: { field: string }) => field).toSorted()).toEqual([
+      'env.a~b',
+      'env.feature/x',
+    ]);
+    expect((await owner.get(`/applications/${await idOf('applications', at, 'web')}/env`)).data.env).toEqual({
+      A: '1',
+    });
+  });
+
   it('with a password for a domain is the same the second time', async () => {
     const at = await place();
     const web = (password: string): string =>
