@@ -114,12 +114,17 @@ describe('variables', () => {
     await page.getByLabel('Name of the new variable').fill('PEM');
     const fresh = page.getByLabel('Value of the new variable');
     await fresh.focus();
-    await page.evaluate(`(() => {
-      const clipboardData = new DataTransfer();
-      clipboardData.setData('text/plain', 'begin\\r\\nend\\n');
-      const pasted = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
-      document.activeElement.dispatchEvent(pasted);
-    })()`);
+    /** Returns whether it is left to the browser. */
+    const paste = (pasted: string): Promise<unknown> =>
+      page.evaluate(`(() => {
+        const clipboardData = new DataTransfer();
+        clipboardData.setData('text/plain', ${JSON.stringify(pasted)});
+        const pasted = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
+        return document.activeElement.dispatchEvent(pasted);
+      })()`);
+    // a line that was copied with its end is one line
+    expect(await paste('token\n')).toBe(true);
+    expect(await paste('begin\r\nend\n')).toBe(false);
     await page.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });

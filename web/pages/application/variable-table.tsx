@@ -183,7 +183,8 @@ function ValueInput(props: ValueInputProps): VNode {
       }}
       onPaste={(event) => {
         const text = event.clipboardData?.getData('text/plain').replaceAll(/\r\n?/g, '\n') ?? '';
-        if (!text.includes('\n') || event.currentTarget.readOnly) return;
+        // a line that was copied with its end stays one line
+        if (!text.trimEnd().includes('\n') || event.currentTarget.readOnly) return;
         event.preventDefault();
         const { selectionStart: from, selectionEnd: to } = event.currentTarget;
         wasPasted.current = true;
