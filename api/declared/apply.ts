@@ -8,8 +8,9 @@ import {
 } from '../../store/declared/effects.ts';
 import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
 import type { FieldPlan } from '../../store/declared/field-plan.ts';
-import { referencesPath } from '../../store/declared/leaves.ts';
+import { chosenName, referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
+import { textKeyOf } from '../../store/declared/text-key.ts';
 import { foldName } from '../../store/fold-name.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
@@ -134,6 +135,11 @@ function requireForced(steps: readonly PlannedStep[], force: readonly string[], 
     `${soFar} to be forced: ${missing.map(whyForced).join('; ')}. Look at the plan with dry_run, then name each key in force`,
     missing.map((it) => ({ field: 'force', reason: 'force_needed', message: whyForced(it) })),
   );
+}
+
+/** The names of what was declared below a field that has chosen names. */
+function namesBelow(former: ReadonlyMap<string, unknown> | undefined, field: string): string[] {
+  return [...(former?.keys() ?? [])].flatMap((path) => (path.startsWith(`${field}/`) ? (chosenName(path) ?? []) : []));
 }
 
 function whyForced({ key, loses_data, fields }: PlannedStep): string {
@@ -303,11 +309,7 @@ class Pass {
     former: ReadonlyMap<string, unknown> | undefined,
     declared: Readonly<Record<string, string | null>> | null | undefined,
   ): { parameters?: Record<string, string | null> } {
-    const before = [...(former?.keys() ?? [])].flatMap((path) =>
-      path.startsWith('parameters/')
-        ? [path.slice('parameters/'.length).replaceAll('~1', '/').replaceAll('~0', '~')]
-        : [],
-    );
+    const before = namesBelow(former, 'parameters');
     if (before.length === 0 && (declared === undefined || declared === null)) return {};
     return { parameters: { ...Object.fromEntries(before.map((name) => [name, null])), ...declared } };
   }
@@ -462,7 +464,8 @@ class Pass {
 
   /**
    * The text that an instance follows. Any user may change a template of theirs, and take a name that is free: what they
-   * write then runs with the rights of who declares the instance only once that is forced.
+   * write then runs with the rights of who declares the instance only once that is forced, by a key of its own: what a plan
+   * has shown of the present text is no consent to another one.
    */
   #textOf(
     it: DeclaredOf<'TemplateInstance'>,
@@ -473,7 +476,9 @@ class Pass {
     const { template_id, template_name, content } = desired;
     const isNamedAnew = foldName(it.spec.template) !== foldName(template_name);
     const isTaken =
-      isNamedAnew || hasTrustedAuthor(principal, template, view) || this.#asked.force.includes(this.#keyOf(it));
+      isNamedAnew ||
+      hasTrustedAuthor(principal, template, view) ||
+      this.#asked.force.includes(textKeyOf(this.#keyOf(it)));
     // an instance of an earlier release has no text of its own
     return isTaken || content === undefined
       ? { template_id: template.meta.id, template_name: template.desired.name, content: template.desired.content }
@@ -486,12 +491,11 @@ class Pass {
     former: ReadonlyMap<string, unknown> | undefined,
     declared: Readonly<Record<string, string>> | null | undefined,
   ): { env?: Record<string, string> } {
-    const prefix = 'config/env/';
-    const before = [...(former?.keys() ?? [])].filter((path) => path.startsWith(prefix));
+    const before = namesBelow(former, 'config/env');
     if (before.length === 0 && (declared === undefined || declared === null)) return {};
     const kind = 'trigger' in live.desired ? 'function' : 'application';
     const env = unsealEnv(this.#ctx, live.meta.id, live.desired.config.env, kind);
-    for (const path of before) delete env[path.slice(prefix.length)];
+    for (const name of before) delete env[name];
     return { env: { ...env, ...declared } };
   }
 

@@ -6,6 +6,7 @@ import { findObject, listObjects } from '../objects.ts';
 import { placeOf } from '../place.ts';
 import { whileServerIsAway } from '../server-away.ts';
 import { waiting } from '../settled.ts';
+import { printOpen, untilEnded } from '../until-ended.ts';
 
 interface Options {
   project?: string;
@@ -57,16 +58,28 @@ export async function backup(client: Client, name: string, options: Options): Pr
   if (timezone !== undefined || keep !== undefined || verify !== undefined)
     throw new Error('--timezone, --keep and --verify are of a schedule: name its times by --every');
   const query = options.wait === false ? '' : `?${waiting}`;
-  if (kind === 'application') return ofVolumes(client, it, destination);
+  if (kind === 'application') {
+    const all = client.request('POST', `/api/v1/applications/${it.id}/volume-backups${query}`, destination);
+    // as its endpoint answers
+    return printBackups(client, (await whileServerIsAway(client, it, all)) as ApiObject[], options.wait);
+  }
   const path = kind === 'database' ? `databases/${it.id}/backups` : `volumes/${it.id}/backup`;
   const asking = client.object('POST', `/api/v1/${path}${query}`, destination);
-  printBackup(await whileServerIsAway(client, it, asking), name);
+  await printBackup(client, await whileServerIsAway(client, it, asking), name, options.wait);
 }
 
-/** Backs up all volumes that an application mounts, without waiting. */
-async function ofVolumes(client: Client, { id }: ApiObject, destination: object): Promise<void> {
-  const made = await client.request('POST', `/api/v1/applications/${id}/volume-backups`, destination);
-  for (const one of made as ApiObject[]) printBackup(one, one.name ?? one.id); // as its endpoint answers
+/** Prints how each of several backups ended, or how far it is. @throws Error with what each of those says that did not succeed */
+export async function printBackups(
+  client: Client,
+  made: readonly ApiObject[],
+  wait: boolean | undefined,
+): Promise<void> {
+  const failures: string[] = [];
+  for (const one of made)
+    await printBackup(client, one, one.name ?? one.id, wait).catch((error: unknown) =>
+      failures.push(error instanceof Error ? error.message : String(error)),
+    );
+  if (failures.length > 0) throw new Error(failures.join('\n'));
 }
 
 const backedUpKinds = { databases: 'database', volumes: 'volume', applications: 'application' } as const;
@@ -122,8 +135,14 @@ function whySkipped(reason: string): string {
   }
 }
 
-/** Prints how a backup ended, or how far it is. @throws Error if it failed */
-export function printBackup(made: ApiObject, name: string): void {
+/** Prints how a backup ended, or, without `wait`, how far it is. @throws Error if it failed */
+export async function printBackup(
+  client: Client,
+  asked: ApiObject,
+  name: string,
+  wait: boolean | undefined,
+): Promise<void> {
+  const made = wait === false ? asked : await untilEnded(client, 'backups', asked);
   const error = made['error'] as { message: string } | null; // of the schema Backup
   switch (made.status) {
     case 'completed':
@@ -132,6 +151,9 @@ export function printBackup(made: ApiObject, name: string): void {
     case 'failed':
       throw new Error(`The backup of ${name} failed: ${error?.message ?? 'the reason is not known'}`);
     default:
-      console.log(`backup ${made.id} of ${name} is ${made.status ?? 'requested'}: setpoint describe backup ${made.id}`);
+      printOpen(
+        `backup ${made.id} of ${name} is ${made.status ?? 'requested'}: setpoint describe backup ${made.id}`,
+        wait,
+      );
   }
 }

@@ -37,5 +37,5 @@ export async function importDump(client: Client, it: ApiObject, options: Options
       : path !== undefined
         ? client.object('POST', `${at}/restore-from-path${query}`, { path })
         : client.object('POST', `${at}/import${query}`, { url });
-  await printRestore(client, await whileServerIsAway(client, it, asking), false);
+  await printRestore(client, await whileServerIsAway(client, it, asking), { isNew: false, wait: options.wait });
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { ApiObject } from '../client.ts';
 import type { Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
+import { untilEnded } from '../until-ended.ts';
 import { deleteObject } from './delete.ts';
 import { get } from './get.ts';
 
@@ -71,7 +73,7 @@ async function create(client: Client, name: string, options: Options): Promise<v
     ...(request !== undefined && { request_number: request }),
     ...(ttl !== undefined && { ttl_seconds: ttl * 3600 }),
   });
-  print(made);
+  await printEnd(client, made, wait);
 }
 
 async function extend(client: Client, name: string, { project, ttl }: Options): Promise<void> {
@@ -90,11 +92,24 @@ async function approve(client: Client, name: string, { project, commit, wait }: 
         : `Look at commit ${asked} of the fork first, as it is built and runs with the secrets of the environment; then approve it by --commit ${asked}`,
     );
   }
-  print(await client.request('POST', `${pathOf('previews', it)}/approve${waitFor(wait)}`, { commit }));
+  await printEnd(
+    client,
+    await client.request('POST', `${pathOf('previews', it)}/approve${waitFor(wait)}`, { commit }),
+    wait,
+  );
 }
 
 function waitFor(wait: boolean | undefined): string {
   return wait === false ? '' : `?wait=${waitSeconds}`;
+}
+
+/** Prints what became of a preview, or, without `wait`, how far it is. @throws Error if it is not ready */
+async function printEnd(client: Client, answer: unknown, wait: boolean | undefined): Promise<void> {
+  const made = wait === false ? answer : await untilEnded(client, 'previews', ApiObject.parse(answer));
+  print(made);
+  const { name, status } = Shown.parse(made);
+  if (wait !== false && status !== 'ready')
+    throw new Error(`Preview ${name} is ${status.replaceAll('_', ' ')}: setpoint describe preview ${name} says why`);
 }
 
 function print(answer: unknown): void {

@@ -4,6 +4,7 @@ import type { ApiObject, Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { whileServerIsAway } from '../server-away.ts';
 import { waiting } from '../settled.ts';
+import { printOpen, untilEnded } from '../until-ended.ts';
 
 interface Options {
   project?: string;
@@ -35,7 +36,8 @@ export async function pitr(
     as === undefined
       ? client.object('POST', `${path}/pitr${query}`, { target_time: to })
       : client.object('POST', `${path}/pitr-clone${query}`, { target_time: to, new_name: as });
-  const made = await whileServerIsAway(client, database, asking);
+  const asked = await whileServerIsAway(client, database, asking);
+  const made = options.wait === false ? asked : await untilEnded(client, 'restores', asked);
   switch (made.status) {
     case 'ready_to_switch':
       console.log(`restore ${made.id} has ${name} as of ${to}, at ${String(made['internal_host'])} in its environment`);
@@ -47,8 +49,9 @@ export async function pitr(
     case 'failed':
       throw new Error(`The recovery of ${name} failed: ${reasonOf(made)}`);
     default:
-      console.log(
+      printOpen(
         `restore ${made.id} of ${name} is ${made.status ?? 'requested'}: setpoint describe restore ${made.id}`,
+        options.wait,
       );
   }
 }

@@ -4,6 +4,7 @@ import { Refused } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { whileServerIsAway } from '../server-away.ts';
 import { waiting } from '../settled.ts';
+import { printOpen, untilEnded } from '../until-ended.ts';
 
 interface Options {
   project?: string;
@@ -45,7 +46,7 @@ export async function restore(client: Client, name: string, options: Options): P
   const body = target === undefined ? { new_name: as } : { database_id: target.id };
   const asking = client.object('POST', `/api/v1/backups/database/${backup.id}/restore${query}`, body);
   const made = await whileServerIsAway(client, target ?? backup, asking);
-  await printRestore(client, made, target === undefined);
+  await printRestore(client, made, { isNew: target === undefined, wait: options.wait });
 }
 
 /** Brings the backup of a volume back into it, or with `as` or `for` into a new one. */
@@ -67,15 +68,18 @@ async function restoreVolume(client: Client, backup: ApiObject, options: Options
       }
     : {};
   const path = `/api/v1/backups/volume/${backup.id}/${isNew ? 'clone' : 'restore'}${query}`;
-  const made = await whileServerIsAway(client, backup, client.object('POST', path, body));
+  const asked = await whileServerIsAway(client, backup, client.object('POST', path, body));
+  const made = options.wait === false ? asked : await untilEnded(client, 'restores', asked);
   const error = made['error'] as { message: string } | null; // of the schema Restore
   if (made.status === 'failed')
     throw new Error(`The restore of ${made.name ?? made.id} failed: ${error?.message ?? 'the reason is not known'}`);
-  const end =
-    made.status === 'completed'
-      ? `volume ${made.name ?? ''} has what was restored`
-      : `setpoint describe restore ${made.id}`;
-  console.log(`restore ${made.id} is ${made.status ?? 'requested'}: ${end}`);
+  if (made.status === 'completed')
+    console.log(`restore ${made.id} is completed: volume ${made.name ?? ''} has what was restored`);
+  else
+    printOpen(
+      `restore ${made.id} is ${made.status ?? 'requested'}: setpoint describe restore ${made.id}`,
+      options.wait,
+    );
 }
 
 /** The fields that say what mounts the new volume, and where; none without `for`. */
@@ -98,8 +102,16 @@ async function targetOf(client: Client, backup: ApiObject, { into, project }: Op
   }
 }
 
-/** Prints how a restore into a database ended. @throws Error if it failed, with what the database serves */
-export async function printRestore(client: Client, made: ApiObject, isNew: boolean): Promise<void> {
+/**
+ * Prints how a restore into a database ended, or, without `wait`, how far it is. @throws Error if it failed, with what the
+ * database serves
+ */
+export async function printRestore(
+  client: Client,
+  asked: ApiObject,
+  { isNew, wait }: { isNew: boolean; wait: boolean | undefined },
+): Promise<void> {
+  const made = wait === false ? asked : await untilEnded(client, 'restores', asked);
   const name = made.name ?? made.id;
   switch (made.status) {
     case 'completed':
@@ -112,8 +124,9 @@ export async function printRestore(client: Client, made: ApiObject, isNew: boole
       throw new Error(`${why.replace(/\.$/, '')}. ${await whatServes(client, made, isNew)}`);
     }
     default:
-      console.log(
+      printOpen(
         `restore ${made.id} of ${name} is ${made.status ?? 'requested'}: setpoint describe restore ${made.id}`,
+        wait,
       );
   }
 }

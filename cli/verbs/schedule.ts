@@ -2,7 +2,7 @@ import type { ApiObject, Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { whileServerIsAway } from '../server-away.ts';
 import { waiting } from '../settled.ts';
-import { printBackup } from './backup.ts';
+import { printBackup, printBackups } from './backup.ts';
 
 interface Options {
   project?: string;
@@ -27,14 +27,20 @@ function isAction(text: string): text is 'run' | 'pause' | 'resume' {
 }
 
 async function runNow(client: Client, it: ApiObject, options: Options): Promise<void> {
-  // of an application one backup for each volume is made, of which the answer has the first one
-  const isOfVolumes = typeof it['application_id'] === 'string';
-  const query = options.wait === false || isOfVolumes ? '' : `?${waiting}`;
+  const query = options.wait === false ? '' : `?${waiting}`;
   const asking = client.object('POST', `${pathOf('backup-schedules', it)}/run${query}`, {});
   const name = it.name ?? it.id;
-  if (!isOfVolumes) return printBackup(await whileServerIsAway(client, it, asking), name);
-  await asking;
-  console.log(`All volumes that ${name} mounts are backed up: setpoint get backups`);
+  const made = await whileServerIsAway(client, it, asking);
+  const { application_id: application } = it;
+  if (typeof application !== 'string') return printBackup(client, made, name, options.wait);
+  if (options.wait === false) {
+    console.log(`All volumes that ${name} mounts are being backed up: setpoint get backups`);
+    return;
+  }
+  // one is made for each volume, of which the answer has the first one
+  const all = await client.list(`/api/v1/applications/${application}/volume-backups`);
+  const ofRun = all.filter((one) => one['schedule_id'] === it.id && one['requested_at'] === made['requested_at']);
+  await printBackups(client, ofRun, options.wait);
 }
 
 function nextOf(it: ApiObject): string {

@@ -54,6 +54,8 @@ const Shown = z.object({
   message: z.string().nullable(),
   differs: z.array(z.string()),
   needs_force: z.array(z.string()),
+  generation: z.number(),
+  observed_generation: z.number().nullish(),
 });
 
 const Runs = z.array(
@@ -108,28 +110,33 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
     }
     case 'set': {
       const body = { ...followedOf(options), ...(await changeOf(Values.parse(it), options)) };
-      return print(await client.request('PUT', `${path}${query}`, body));
+      return printEnd(await client.request('PUT', `${path}${query}`, body), told, wait);
     }
     case 'run':
-      return print(
+      return printEnd(
         await client.request('POST', `${path}/sync${query}`, {
           ...(force !== undefined && { force }),
           ...(options.commit !== undefined && { commit: options.commit }),
         }),
+        applied,
+        wait,
       );
     case 'rollback':
-      return print(
+      return printEnd(
         await client.request(
           'POST',
           `${path}/rollback${query}`,
           options.to === undefined ? {} : { commit: options.to },
         ),
+        applied,
+        wait,
       );
     case 'release':
-      return print(await client.request('PUT', `${path}${query}`, { pinned_commit: null }));
+      return printEnd(await client.request('PUT', `${path}${query}`, { pinned_commit: null }), told, wait);
     case 'pause':
+      return print(await client.request('PUT', path, { is_paused: true }));
     case 'resume':
-      return print(await client.request('PUT', `${path}${query}`, { is_paused: action === 'pause' }));
+      return printEnd(await client.request('PUT', `${path}${query}`, { is_paused: false }), told, wait);
   }
 }
 
@@ -162,7 +169,7 @@ async function create(client: Client, name: string, options: Options): Promise<v
     ...(options.set !== undefined && { variables: options.set }),
     ...(await secretsOf(options)),
   });
-  print(made);
+  printEnd(made, applied, options.wait);
 }
 
 const Values = z.looseObject({
@@ -224,6 +231,22 @@ function named(commit: string, tag: string | null | undefined): string {
 
 function short(commit: string): string {
   return commit.slice(0, 12);
+}
+
+/** What is waited for where a commit is to be applied, and where the settings of a sync change. */
+const applied = ['in_sync'];
+const told = ['in_sync', 'drifted', 'paused'];
+
+/** Prints how a sync is. @throws Error if it was waited for, and is not in one of the wanted states by what it did now */
+function printEnd(answer: unknown, wanted: readonly string[], wait: boolean | undefined): void {
+  print(answer);
+  if (wait === false) return;
+  const { name, status, message, generation, observed_generation: seen } = Shown.parse(answer);
+  const more = `\`setpoint sync show ${name}\` shows how it goes on`;
+  if (status !== 'paused' && (seen ?? 0) < generation) throw new Error(`Sync ${name} is not taken up yet: ${more}`);
+  // in sync with a message: it could not look at its repository now
+  if (!wanted.includes(status) || (status === 'in_sync' && message !== null))
+    throw new Error(`Sync ${name} is ${status.replaceAll('_', ' ')}${message === null ? '' : `: ${message}`}: ${more}`);
 }
 
 function print(answer: unknown): void {

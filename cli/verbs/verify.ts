@@ -2,6 +2,7 @@ import type { ApiObject, Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { whileServerIsAway } from '../server-away.ts';
 import { waiting } from '../settled.ts';
+import { printOpen, untilEnded } from '../until-ended.ts';
 
 interface Options {
   project?: string;
@@ -13,10 +14,11 @@ export async function verify(client: Client, name: string, options: Options): Pr
   const backup = await findObject(client, 'backups', name, options.project);
   const query = options.wait === false ? '' : `?${waiting}`;
   const asking = client.object('POST', `${pathOf('backups', backup)}/verify${query}`);
-  printTrial(await whileServerIsAway(client, backup, asking), backup);
+  const asked = await whileServerIsAway(client, backup, asking);
+  printTrial(options.wait === false ? asked : await untilEnded(client, 'restores', asked), backup, options.wait);
 }
 
-function printTrial(made: ApiObject, { id, name }: ApiObject): void {
+function printTrial(made: ApiObject, { id, name }: ApiObject, wait: boolean | undefined): void {
   const error = made['error'] as { message: string } | null; // of the schema Restore
   switch (made.status) {
     case 'completed':
@@ -25,8 +27,9 @@ function printTrial(made: ApiObject, { id, name }: ApiObject): void {
     case 'failed':
       throw new Error(`Backup ${id} is not proven: ${error?.message ?? 'the reason is not known'}`);
     default:
-      console.log(
+      printOpen(
         `restore ${made.id}, which tries it, is ${made.status ?? 'requested'}: setpoint describe restore ${made.id}`,
+        wait,
       );
   }
 }

@@ -1,6 +1,7 @@
 import { defined } from '../../store/defined.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { CommitPlan, CommitStep } from '../../store/declared/commit.ts';
+import { textKeyOf } from '../../store/declared/text-key.ts';
 import { pinnedTo, withPin } from '../../store/pinned-sync.ts';
 import { maxMessageChars, maxRunSteps, maxStepFields, maxSyncKeys, maxSyncRuns } from '../../store/kinds/sync.ts';
 import type { SyncRun } from '../../store/kinds/sync.ts';
@@ -54,7 +55,7 @@ export function decide(sync: Sync, commit: string, plan: CommitPlan): Decision {
   if (!isToRecord && desired.drift === 'warn') return { does: 'tell' };
   // a commit that came since is another plan
   const named = isAsked(sync) && desired.request?.commit === commit ? desired.request.force : [];
-  const forced = plan.steps.map(({ key }) => key).filter((key) => named.includes(key));
+  const forced = plan.steps.flatMap(({ key }) => [key, textKeyOf(key)]).filter((key) => named.includes(key));
   const keys = plan.needs_force.filter((key) => !forced.includes(key));
   if (keys.length === 0) return { does: 'apply', force: forced };
   // not all that is needed is listed at once: what was named before of this commit gives room to the rest

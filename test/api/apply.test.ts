@@ -285,10 +285,43 @@ describe('what is declared', () => {
     expect((await author.delete(`/templates/${template.id}`)).status).toBe(204);
     expect((await author.post('/templates', { name: 'cache', content: text('evil:2') })).status).toBe(201);
     expect(actions((await at.apply(cache)).data)).toEqual(unchanged);
-    const { data } = await at.apply(cache, { force: ['template_instances.cache'] });
+    const { data } = await at.apply(cache, { force: ['template_instances.cache#text'] });
     expect(data.steps).toMatchObject([
       { action: 'update', fields: [{ field: 'applications.web.image_url', before: 'cache:1', after: 'evil:2' }] },
     ]);
+  });
+
+  it('as an instance that is forced to lose data takes no text of another user with that', async () => {
+    const at = await place();
+    const text = (image: string): string =>
+      `apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: DB, default: one}]\ndatabases:\n  - {name: db, type: postgres, database_name: "\${DB}"}\napplications:\n  - {name: web, image_url: ${image}}\n`;
+    const author = await world.user();
+    await author.post('/projects', { name: 'own-ledger' });
+    const { data: template } = await author.post('/templates', { name: 'ledger', content: text('ledger:1') });
+    const ledger = (db: string): string =>
+      object('TemplateInstance', 'ledger', 'template: ledger', `variables: {DB: ${db}}`);
+    expect((await at.apply(ledger('one'))).status).toBe(200);
+    expect((await author.put(`/templates/${template.id}`, { content: text('evil:1') })).status).toBe(200);
+    const key = 'template_instances.ledger';
+    const { data: planned } = await at.apply(ledger('two'), { dry_run: true });
+    expect(planned.needs_force).toEqual([key]);
+    const forced = await at.apply(ledger('two'), { force: [key] });
+    expect(forced.status).toBe(200);
+    expect(forced.data.steps).toEqual(planned.steps);
+  });
+
+  it('loses a variable that is not declared any more, whatever its name has', async () => {
+    const at = await place();
+    const app = (env: string): string => object('Application', 'web', 'image_url: web:1', `env: ${env}`);
+    await at.apply(app('{"feature/x": "on", "a~b": "1", A: "1"}'));
+    const { data } = await at.apply(app('{A: "1"}'));
+    expect(data.steps[0].fields.map(({ field }: { field: string }) => field).toSorted()).toEqual([
+      'env.a~b',
+      'env.feature/x',
+    ]);
+    expect((await owner.get(`/applications/${await idOf('applications', at, 'web')}/env`)).data.env).toEqual({
+      A: '1',
+    });
   });
 
   it('with a password for a domain is the same the second time', async () => {

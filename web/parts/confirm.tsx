@@ -18,6 +18,8 @@ interface ConfirmProps {
   readonly stays: readonly string[];
   /** A name to type, where data goes. */
   readonly type?: string | undefined;
+  /** Why it cannot be done now, or not by this reader. */
+  readonly why?: string | undefined;
   /** The same as a command. */
   readonly command?: string | undefined;
   readonly busy?: boolean | undefined;
@@ -31,7 +33,9 @@ interface ConfirmProps {
 export function Confirm(props: ConfirmProps): VNode {
   const { title, verb, goes, stays, type, command, busy = false, error, children, onConfirm, onClose } = props;
   const [typed, setTyped] = useState('');
-  const why = type !== undefined && typed.trim() !== type ? `Type ${type} first` : undefined;
+  // what was shown as it was typed
+  const [named, setNamed] = useState<ReadonlySet<string>>(new Set());
+  const why = props.why ?? whyNotTyped(type, typed, goes, named);
   const foot = (
     <>
       <Button onClick={onClose}>Cancel</Button>
@@ -63,7 +67,10 @@ export function Confirm(props: ConfirmProps): VNode {
                 value={typed}
                 autocomplete="off"
                 spellcheck={false}
-                onInput={(event) => setTyped(event.currentTarget.value)}
+                onInput={(event) => {
+                  setTyped(event.currentTarget.value);
+                  setNamed(new Set(goes));
+                }}
               />
             )}
           </Field>
@@ -77,6 +84,20 @@ export function Confirm(props: ConfirmProps): VNode {
       )}
     </Dialog>
   );
+}
+
+/** Why a name that was typed is no consent to all that goes. */
+function whyNotTyped(
+  type: string | undefined,
+  typed: string,
+  goes: readonly string[],
+  named: ReadonlySet<string>,
+): string | undefined {
+  if (type === undefined) return undefined;
+  if (typed.trim() !== type) return `Type ${type} first`;
+  return goes.every((name) => named.has(name))
+    ? undefined
+    : `More goes than when ${type} was typed: look at it, and type it again`;
 }
 
 function NameList({

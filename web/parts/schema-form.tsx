@@ -266,7 +266,7 @@ function PlainControl({ control, field, words, value, onChange, kind, shared, on
     case 'list':
       return <LinesInput control={control} value={value} onChange={onChange} placeholder={shared.placeholder ?? ''} />;
     case 'json':
-      return <JsonInput control={control} value={value} onChange={onChange} />;
+      return <JsonInput control={control} value={value} isNullable={field.isNullable} onChange={onChange} />;
     case 'long-text':
       return (
         <textarea
@@ -343,14 +343,28 @@ function LinesInput({ control, value, onChange, placeholder }: LinesProps): VNod
 function JsonInput({
   control,
   value,
+  isNullable,
   onChange,
 }: {
   readonly control: ControlProps;
   readonly value: unknown;
+  readonly isNullable: boolean;
   readonly onChange: (value: unknown) => void;
 }): VNode {
-  const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, undefined, 2));
-  const [fault, setFault] = useState<string>();
+  const [typed, setTyped] = useState<{ readonly text: string; readonly means: unknown; readonly fault?: string }>();
+  // a text of another value is not that of what is stored now, or was discarded
+  const own = typed !== undefined && JSON.stringify(typed.means) === JSON.stringify(value) ? typed : undefined;
+  const fault = own?.fault;
+  const stored = value === undefined || value === null ? '' : JSON.stringify(value, undefined, 2);
+  const onText = (text: string): void => {
+    try {
+      const means: unknown = text.trim() === '' ? (isNullable ? null : undefined) : JSON.parse(text);
+      setTyped({ text, means });
+      onChange(means);
+    } catch (error) {
+      setTyped({ text, means: value, fault: error instanceof Error ? error.message : String(error) });
+    }
+  };
   return (
     <div class="stack-tight">
       <textarea
@@ -358,17 +372,9 @@ function JsonInput({
         class="input"
         rows={5}
         spellcheck={false}
-        value={text}
+        value={own?.text ?? stored}
         aria-invalid={fault === undefined ? control['aria-invalid'] : 'true'}
-        onInput={(event) => {
-          setText(event.currentTarget.value);
-          try {
-            onChange(event.currentTarget.value.trim() === '' ? undefined : JSON.parse(event.currentTarget.value));
-            setFault(undefined);
-          } catch (error) {
-            setFault(error instanceof Error ? error.message : String(error));
-          }
-        }}
+        onInput={(event) => onText(event.currentTarget.value)}
       />
       {fault !== undefined && <span class="field-error">Not taken yet: {fault}</span>}
     </div>

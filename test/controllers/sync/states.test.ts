@@ -74,6 +74,12 @@ describe('a plan', () => {
       { does: 'apply', force: [losing.key, byHand.key] },
     ],
     [
+      'with the text of a template that a person has named',
+      plan(plain),
+      { applied: 'new', force: [`${plain.key}#text`, 'applications.none#text'] },
+      { does: 'apply', force: [`${plain.key}#text`] },
+    ],
+    [
       'of which a person has named a part',
       plan(losing, byHand),
       { applied: 'old', force: [losing.key], isHandled: true },

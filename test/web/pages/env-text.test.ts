@@ -15,6 +15,13 @@ describe('variables as text', () => {
     );
   });
 
+  it('have no carriage return, which a text area would make a line break', () => {
+    const variables = { A: '1\r\nB=2', C: 'x\ry' };
+    const text = textOf(variables);
+    expect(text).not.toContain('\r');
+    expect(parsed(text)).toEqual({ variables, faults: [] });
+  });
+
   it('take what people paste', () => {
     const text = '# comment\n\nexport A=1\nB="two words"\nC=\'$x\'\r\nD=a=b\nE=\nF=x # why\n';
     expect(parsed(text)).toEqual({

@@ -14,8 +14,8 @@ const name = /^[^\p{C}\s=]{1,256}$/u;
 
 /** A value as a line of a `.env` file has it: quoted only where it must be. */
 function quoted(value: string): string {
-  if (value === '' || (/^[^\s"'#\\][^\n"'#\\]*$/.test(value) && value.trim() === value)) return value;
-  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
+  if (value === '' || (/^[^\s"'#\\][^\r\n"'#\\]*$/.test(value) && value.trim() === value)) return value;
+  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\r', '\\r')}"`;
 }
 
 /** Variables as the text of a `.env` file, sorted by name. */
@@ -46,9 +46,12 @@ export function parsed(text: string): { variables: Record<string, string>; fault
   return { variables, faults };
 }
 
+/** Line breaks by the letters that stand for them in quotes. */
+const breaks: Readonly<Record<string, string>> = { n: '\n', r: '\r' };
+
 function unquoted(value: string): string {
   const double = /^"((?:[^"\\]|\\.)*)"$/.exec(value)?.[1];
-  if (double !== undefined) return double.replaceAll(/\\(.)/g, (_, char: string) => (char === 'n' ? '\n' : char));
+  if (double !== undefined) return double.replaceAll(/\\(.)/g, (_, char: string) => breaks[char] ?? char);
   return /^'([^']*)'$/.exec(value)?.[1] ?? value.replace(/\s+#.*$/, '');
 }
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Button, IconButton } from '../../parts/button.tsx';
 import { isName } from './env-text.ts';
 import type { Variables } from './env-text.ts';
@@ -16,6 +16,8 @@ interface VariableTableProps {
 }
 
 const kinds = { text: { type: 'text' }, password: { type: 'password' } } as const;
+/** Lines of a value that are shown at once. */
+const mostRows = 8;
 const reference = /\$\{[^}]+\}/;
 
 /** Variables by name; what was changed, added or removed stays in its place until it is saved. */
@@ -94,15 +96,12 @@ function Variable(props: VariableProps): VNode {
       ) : isMasked ? (
         <span class="quiet">••••••••</span>
       ) : (
-        <input
-          {...(isShown ? kinds.text : kinds.password)}
-          class="input mono"
-          aria-label={`Value of ${name}`}
-          autocomplete="off"
-          spellcheck={false}
-          readOnly={why !== undefined}
+        <ValueInput
+          label={`Value of ${name}`}
+          isShown={isShown}
+          isReadOnly={why !== undefined}
           value={value}
-          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+          onChange={onChange}
         />
       )}
       <span class="variable-state small quiet">{state === '' && isReference ? 'reference' : state}</span>
@@ -125,6 +124,73 @@ function Variable(props: VariableProps): VNode {
         )}
       </span>
     </li>
+  );
+}
+
+interface ValueInputProps {
+  readonly label: string;
+  readonly isShown: boolean;
+  readonly isReadOnly?: boolean;
+  readonly placeholder?: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  /** Of a value of one line: in a longer one, Enter is a line break. */
+  readonly onEnter?: () => void;
+}
+
+/** A value in one line, and, once it has or is given a line break, in as many as it has: an input would take them out. */
+function ValueInput(props: ValueInputProps): VNode {
+  const { label, isShown, isReadOnly = false, placeholder, value, onChange, onEnter } = props;
+  const box = useRef<HTMLTextAreaElement>(null);
+  const isLong = useRef(false);
+  const wasPasted = useRef(false);
+  if (value === '') isLong.current = false;
+  else if (/[\r\n]/.test(value)) isLong.current = true;
+  useEffect(() => {
+    if (wasPasted.current) box.current?.focus();
+    wasPasted.current = false;
+  }, [isLong.current]);
+  const shared = {
+    'aria-label': label,
+    autocomplete: 'off',
+    spellcheck: false,
+    placeholder,
+    value,
+    // a text area makes a line break of a carriage return: “Text” has both
+    readOnly: isReadOnly || value.includes('\r'),
+    title: value.includes('\r') ? 'It has carriage returns: change it as text' : undefined,
+  };
+  if (isLong.current)
+    return (
+      <textarea
+        {...shared}
+        ref={box}
+        class={`input mono value-lines ${isShown ? '' : 'value-masked'}`}
+        rows={Math.min(mostRows, value.split('\n').length)}
+        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+      />
+    );
+  return (
+    <input
+      {...shared}
+      {...(isShown ? kinds.text : kinds.password)}
+      class="input mono"
+      onInput={({ currentTarget }) => onChange(currentTarget.value)}
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter' || onEnter === undefined) return;
+        event.preventDefault();
+        onEnter();
+      }}
+      onPaste={(event) => {
+        const text = event.clipboardData?.getData('text/plain').replaceAll(/\r\n?/g, '\n') ?? '';
+        // a line that was copied with its end stays one line
+        if (!text.trimEnd().includes('\n') || event.currentTarget.readOnly) return;
+        event.preventDefault();
+        const { selectionStart: from, selectionEnd: to } = event.currentTarget;
+        wasPasted.current = true;
+        onChange(value.slice(0, from ?? value.length) + text + value.slice(to ?? value.length));
+      }}
+    />
   );
 }
 
@@ -173,15 +239,13 @@ function NewVariable({ draft, onAdd }: NewVariableProps): VNode {
         onInput={({ currentTarget }) => setName(currentTarget.value.trim())}
         onKeyDown={onKeyDown}
       />
-      <input
-        class="input mono"
-        aria-label="Value of the new variable"
+      <ValueInput
+        label="Value of the new variable"
+        isShown
         placeholder="value, or ${databases.db.url}"
-        autocomplete="off"
-        spellcheck={false}
         value={value}
-        onInput={({ currentTarget }) => setValue(currentTarget.value)}
-        onKeyDown={onKeyDown}
+        onChange={setValue}
+        onEnter={add}
       />
       <Button icon="plus" why={why} onClick={add}>
         Add

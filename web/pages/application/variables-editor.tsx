@@ -53,6 +53,7 @@ export function VariablesEditor(props: VariablesEditorProps): VNode {
   const [conflicts, setConflicts] = useState<readonly string[]>([]);
   const [isRevealed, setRevealed] = useState(false);
   const inText = text === undefined ? undefined : parsed(text);
+  const isHalfTyped = inText !== undefined && inText.faults.length > 0;
   const variables = inText?.variables ?? draft;
   const changes = difference(base.variables, variables);
   const isChanged = Object.keys(changes).length > 0;
@@ -70,12 +71,19 @@ export function VariablesEditor(props: VariablesEditorProps): VNode {
   // what another person stored meanwhile comes under the changes of this one
   useEffect(() => {
     if (stored.version === base.version) return;
+    // the object changed otherwise: what is typed stays as it is
+    if (Object.keys(difference(base.variables, stored.variables)).length === 0) {
+      setBase(stored);
+      return;
+    }
+    // a line that is not whole is no variable that was removed
+    if (isHalfTyped) return;
     const next = rebased(base.variables, variables, stored.variables);
     setBase(stored);
     setDraft(next.draft);
     setConflicts(next.conflicts);
     if (text !== undefined) setText(textOf(next.draft));
-  }, [stored.version]);
+  }, [stored.version, isHalfTyped]);
   useEffect(() => {
     router.protect(isChanged ? () => confirm('The variables have changes that are not saved. Leave them?') : undefined);
     return () => router.protect(undefined);

@@ -45,12 +45,12 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
   const { login, store, messages } = useConsole();
   const act = useAct();
   const [target, setTarget] = useState<Target | undefined>(of);
-  const start = startOf(schedule);
+  const start = useState(() => ({ ...startOf(schedule), version: schedule?.resource_version ?? '' }))[0];
   const [cron, setCron] = useState(start.cron);
   const [zone, setZone] = useState(start.zone);
   const [kept, setKept] = useState(start.kept);
   const [verified, setVerified] = useState(start.verified);
-  const [destinationId, setDestinationId] = useState(schedule?.destination_id);
+  const [destinationId, setDestinationId] = useState(start.destinationId);
   const [isPaused, setPaused] = useState(start.isPaused);
   const name = schedule?.name ?? target?.name;
   const interval = verified.trim();
@@ -63,17 +63,21 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
     verify_every: interval === '' ? null : interval,
     ...(destinationId !== undefined && { destination_id: destinationId }),
   };
-  const body = schedule === undefined ? { ...fieldOf(target), ...settings } : settings;
-  const why = whyNotYet({ name, cron, zone, kept, verified });
+  const changed = changedOf(settings, start);
+  const created = { ...fieldOf(target), ...settings };
+  const why =
+    whyNotYet({ name, cron, zone, kept, verified }) ??
+    (schedule !== undefined && destinationId === undefined ? 'Choose a destination first' : undefined);
   const save = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('backup_schedule', () =>
         schedule === undefined
-          ? call(login, 'POST', '/api/v1/backup-schedules', { body })
+          ? call(login, 'POST', '/api/v1/backup-schedules', { body: created })
           : call(login, 'PUT', '/api/v1/backup-schedules/{id}', {
               path: { id: schedule.id },
-              body: settings,
-              ifMatch: schedule.resource_version,
+              body: changed,
+              // what it has done meanwhile is no other setting
+              ifMatch: isSame(start, startOf(schedule)) ? schedule.resource_version : start.version,
             }),
       ),
     );
@@ -88,7 +92,7 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
     <Drawer
       title={title}
       onClose={onClose}
-      dirty={cron !== start.cron || kept !== start.kept || verified !== start.verified}
+      dirty={Object.keys(changed).length > 0}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
@@ -148,8 +152,8 @@ export function ScheduleDialog({ schedule, of, onClose }: ScheduleDialogProps): 
         origin={location.origin}
         request={
           schedule === undefined
-            ? { method: 'POST', path: shownPath(login, '/api/v1/backup-schedules'), body }
-            : { method: 'PUT', path: shownPath(login, `/api/v1/backup-schedules/${schedule.id}`), body }
+            ? { method: 'POST', path: shownPath(login, '/api/v1/backup-schedules'), body: created }
+            : { method: 'PUT', path: shownPath(login, `/api/v1/backup-schedules/${schedule.id}`), body: changed }
         }
         command={
           schedule === undefined
@@ -169,7 +173,29 @@ function startOf(schedule: Schedule | undefined) {
     kept: String(schedule?.retention_count ?? usualKept),
     verified: schedule?.verify_every ?? '',
     isPaused: schedule?.is_paused ?? false,
+    destinationId: schedule?.destination_id,
   };
+}
+
+type Start = ReturnType<typeof startOf>;
+
+/** Whether a schedule has the settings that a form began with. */
+function isSame(start: Start, now: Start): boolean {
+  return Object.entries(now).every(([name, value]) => start[name as keyof Start] === value);
+}
+
+/** What a form would change of the settings that it began with, which others may have changed since. */
+function changedOf<T extends object>(settings: T, start: Start): Partial<T> {
+  const before: Readonly<Record<string, unknown>> = {
+    cron_expression: start.cron,
+    timezone: start.zone,
+    retention_count: Number(start.kept),
+    is_paused: start.isPaused,
+    verify_every: start.verified === '' ? null : start.verified,
+    destination_id: start.destinationId,
+  };
+  const changed = Object.entries(settings).filter(([name, value]) => value !== before[name]);
+  return Object.fromEntries(changed) as Partial<T>; // its own fields
 }
 
 /** The field that names what is backed up. */

@@ -78,7 +78,7 @@ export const fieldNames: Readonly<Record<string, keyof Draft>> = {
 /** The request that a draft means. What was left empty is not sent, so that the server's defaults count. */
 export function bodyOf(draft: Draft, projectId: string, variables: Readonly<Record<string, string>>): CreateBody {
   const text = (value: string): string | undefined => (value.trim() === '' ? undefined : value.trim());
-  const number = (value: string): number | undefined => (/^\d+$/.test(value.trim()) ? Number(value) : undefined);
+  const number = (value: string): number | undefined => (value.trim() === '' ? undefined : numberOf(value));
   const { source } = draft;
   return {
     project_id: projectId,
@@ -107,6 +107,12 @@ export function bodyOf(draft: Draft, projectId: string, variables: Readonly<Reco
           replicas: number(draft.replicas),
         })),
   };
+}
+
+/** What was typed as a number; anything else is sent as it is, so that the server says what is wrong with it. */
+export function numberOf(typed: string): number {
+  const text = typed.trim();
+  return /^\d+$/.test(text) ? Number(text) : (text as unknown as number); // is refused
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

@@ -17,6 +17,7 @@ import { ShowAs } from '../../parts/show-as.tsx';
 import { parsed } from '../application/env-text.ts';
 import type { PageProps } from '../page.ts';
 import { shownPath } from '../served-fields.ts';
+import { notDeployed } from './not-deployed.ts';
 import { bodyOf, emptyDraft, fieldNames, sources, suggestedName } from './draft.ts';
 import type { Draft } from './draft.ts';
 import { PlaceFields, RunFields, SourceFields, VariableFields } from './draft-fields.tsx';
@@ -24,7 +25,7 @@ import { PlaceFields, RunFields, SourceFields, VariableFields } from './draft-fi
 /** Makes an application from a repository, an image or a compose file, and deploys it. */
 export function NewApplicationPage({ params, query }: PageProps): VNode {
   const projectId = params['projectId'] ?? '';
-  const { login, store, router } = useConsole();
+  const { login, store, router, messages } = useConsole();
   const href = useHref();
   const parts = useApplicationParts();
   const rank = useRank(projectId);
@@ -60,10 +61,13 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
   const create = async (): Promise<void> => {
     await act.run(async () => {
       const made = await store.answer('application', () => call(login, 'POST', '/api/v1/applications', { body }));
+      // it is there now: what is wrong with its deployment is no matter of this form
       if (deploys)
-        await store.answer('deployment', () =>
-          call(login, 'POST', '/api/v1/applications/{id}/deploy', { path: { id: made.id } }),
-        );
+        await store
+          .answer('deployment', () =>
+            call(login, 'POST', '/api/v1/applications/{id}/deploy', { path: { id: made.id } }),
+          )
+          .catch((failure: unknown) => messages.say(notDeployed(made.name, failure), 'bad'));
       router.leave(href(parts(made)));
     });
   };

@@ -2,8 +2,10 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { useConsole } from '../../frame/context.ts';
+import { whyBelow } from '../../frame/rights.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Act } from '../../frame/use-act.ts';
+import { useRank } from '../../frame/use-rank.ts';
 import type { Environment, Project } from '../../model.ts';
 import { Button } from '../../parts/button.tsx';
 import { Confirm } from '../../parts/confirm.tsx';
@@ -13,6 +15,7 @@ import { Field } from '../../parts/field.tsx';
 import { Checkbox } from '../../parts/inputs.tsx';
 import { refusalOf } from '../../parts/refusal.ts';
 import { shellQuoted } from '../../parts/request-text.ts';
+import { useContents } from './contents.ts';
 
 interface NameDialogProps {
   readonly title: string;
@@ -136,21 +139,17 @@ export function CloneEnvironment({ environment, onClose }: { environment: Enviro
   );
 }
 
-/** Names of what goes that the dialog shows, at most. */
-const mostNamed = 50;
-
 interface DeleteProps {
   readonly environment: Environment;
-  /** Names of what is in it. */
-  readonly contents: readonly string[];
   readonly onClose: () => void;
 }
 
-export function DeleteEnvironment({ environment, contents, onClose }: DeleteProps): VNode {
+export function DeleteEnvironment({ environment, onClose }: DeleteProps): VNode {
   const { login, store } = useConsole();
+  const rank = useRank(environment.project_id);
   const act = useAct();
-  const isEmpty = contents.length === 0;
-  const unnamed = contents.length - mostNamed;
+  const contents = useContents(environment.project_id, environment.id);
+  const isEmpty = contents.goes.length === 0;
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('environment', () =>
@@ -166,13 +165,10 @@ export function DeleteEnvironment({ environment, contents, onClose }: DeleteProp
     <Confirm
       title={`Delete ${environment.name}`}
       verb="Delete environment"
-      goes={[
-        `The environment ${environment.name}`,
-        ...contents.slice(0, mostNamed),
-        ...(unnamed > 0 ? [`${unnamed} more that are in it`] : []),
-      ]}
-      stays={['The other environments of the project']}
+      goes={[`The environment ${environment.name}`, ...contents.goes]}
+      stays={['The other environments of the project', ...(isEmpty ? [] : ['Backups at their destinations'])]}
       type={isEmpty ? undefined : environment.name}
+      why={contents.why ?? (isEmpty ? undefined : whyBelow(rank, 'owner'))}
       command={`setpoint delete environment ${shellQuoted(environment.name)}${isEmpty ? '' : ' --force'}`}
       busy={act.busy}
       error={act.error}

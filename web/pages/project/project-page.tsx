@@ -289,13 +289,7 @@ function EnvironmentColumn({ project, environment, filter, status }: ColumnProps
         <WorkloadList label={`Workloads of ${environment.name}`} workloads={workloads} />
       )}
       {asked === 'clone' && <CloneEnvironment environment={environment} onClose={() => setAsked(undefined)} />}
-      {asked === 'delete' && (
-        <DeleteEnvironment
-          environment={environment}
-          contents={[...applications, ...databases, ...functions, ...volumes].map(({ name }) => name)}
-          onClose={() => setAsked(undefined)}
-        />
-      )}
+      {asked === 'delete' && <DeleteEnvironment environment={environment} onClose={() => setAsked(undefined)} />}
     </section>
   );
 }

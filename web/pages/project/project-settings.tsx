@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { projectVerbs } from '#rules/project.ts';
 import { whyNot } from '#rules/verb-table.ts';
 import { call } from '../../api.ts';
-import { allApplications, allProjects, databasesOf, functionsOf, volumesOf } from '../../frame/collections.ts';
+import { allProjects, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { whyBelow } from '../../frame/rights.ts';
 import { useRank } from '../../frame/use-rank.ts';
@@ -22,6 +22,7 @@ import { shellQuoted } from '../../parts/request-text.ts';
 import { SaveBar } from '../../parts/save-bar.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import type { PageProps } from '../page.ts';
+import { useContents } from './contents.ts';
 import { projectTabs } from './project-tabs.ts';
 
 /** What a project is called, and its end. */
@@ -160,12 +161,8 @@ function Deletion({ project }: { project: Project }): VNode {
   const rank = useRank(project.id);
   const act = useAct();
   const [asks, setAsks] = useState(false);
-  const own = <T extends { project_id: string }>(all: readonly T[]): T[] =>
-    all.filter((it) => it.project_id === project.id);
-  const applications = own(useList(allApplications, 'application').objects);
-  const databases = own(useList(databasesOf(project.id), 'database').objects);
-  const functions = own(useList(functionsOf(project.id), 'function').objects);
-  const volumes = own(useList(volumesOf(project.id), 'volume').objects);
+  const contents = useContents(project.id);
+  useList(environmentsOf(project.id), 'environment');
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('project', () => call(login, 'DELETE', '/api/v1/projects/{id}', { path: { id: project.id } })),
@@ -186,15 +183,10 @@ function Deletion({ project }: { project: Project }): VNode {
         <Confirm
           title={`Delete ${project.name}`}
           verb="Delete project"
-          goes={[
-            `The project ${project.name} with its environments`,
-            ...applications.map(({ name }) => `The application ${name}`),
-            ...databases.map(({ name }) => `The database ${name} with its data`),
-            ...functions.map(({ name }) => `The function ${name}`),
-            ...volumes.map(({ name }) => `The volume ${name} with its data`),
-          ]}
+          goes={[`The project ${project.name} with its environments`, ...contents.goes]}
           stays={['Servers, and projects beside it', 'Backups at their destinations']}
           type={project.name}
+          why={contents.why}
           command={`setpoint delete project ${shellQuoted(project.name)}`}
           busy={act.busy}
           error={act.error}

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allApplications, allFunctions, allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useList } from '../../frame/context.ts';
+import type { Store } from '../../frame/store.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { ObjectOf } from '../../model.ts';
 import { byName } from '../../model.ts';
@@ -232,26 +233,33 @@ export function BindVolume({ volume, onClose }: DialogProps): VNode {
   );
 }
 
-/** Takes a volume from what mounts it. */
+/** What mounts a volume, by its name where it is known. */
+export function nameOfWorkload(
+  store: Store,
+  { workload_type: kind, workload_id: id }: Volume['bindings'][number],
+): string {
+  return store.get(kind, id)?.name ?? `${id.slice(0, 8)}…`;
+}
+
+/** Takes a volume from what is shown as mounting it, and from nothing that mounts it since. */
 export function UnbindVolume({ volume, onClose }: DialogProps): VNode {
   const { login, store } = useConsole();
   const act = useAct();
   const unbind = async (): Promise<void> => {
-    const isDone = await act.run(() =>
-      store.answer('volume', () =>
-        call(login, 'POST', '/api/v1/volumes/{id}/unbind', { path: { id: volume.id }, body: {} }),
-      ),
-    );
+    const isDone = await act.run(async () => {
+      for (const { workload_id } of volume.bindings)
+        await store.answer('volume', () =>
+          call(login, 'POST', '/api/v1/volumes/{id}/unbind', { path: { id: volume.id }, body: { workload_id } }),
+        );
+    });
     if (isDone) onClose();
   };
   return (
     <Confirm
       title={`Unmount ${volume.name}`}
       verb="Unmount it"
-      goes={volume.bindings.map(
-        ({ workload_id: id, mount_path: path }) => `${path} in ${store.get('application', id)?.name ?? id}`,
-      )}
-      stays={['The volume and its data', 'The applications, whose instances are replaced']}
+      goes={volume.bindings.map((one) => `${one.mount_path} in ${nameOfWorkload(store, one)}`)}
+      stays={['The volume and its data', 'What mounts it, whose instances are replaced']}
       command={`setpoint unbind ${shellQuoted(volume.name)}`}
       busy={act.busy}
       error={act.error}

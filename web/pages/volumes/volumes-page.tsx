@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { volumeVerbs } from '#rules/volume.ts';
 import { whyNot } from '#rules/verb-table.ts';
-import { allApplications, allProjects, allServers, allVolumes } from '../../frame/collections.ts';
+import { allApplications, allFunctions, allProjects, allServers, allVolumes } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { usePageKeys } from '../../frame/keys.ts';
 import { whyBelow } from '../../frame/rights.ts';
@@ -26,13 +26,13 @@ import { Time } from '../../parts/time.tsx';
 import { BackUpVolume } from '../backups/back-up.tsx';
 import { ScheduleDialog } from '../backups/schedule-dialog.tsx';
 import { VolumeBackups } from '../backups/volume-backups.tsx';
-import { BindVolume, DeleteVolume, NewVolume, UnbindVolume } from './volume-dialogs.tsx';
+import { BindVolume, DeleteVolume, nameOfWorkload, NewVolume, UnbindVolume } from './volume-dialogs.tsx';
 
 type Volume = ObjectOf<'volume'>;
 
 interface Open {
   readonly dialog: 'bind' | 'unbind' | 'delete' | 'backup' | 'backups' | 'schedule';
-  readonly volume: Volume;
+  readonly id: string;
 }
 
 /** All volumes that the reader may see: what mounts them, and what they may be told to do. */
@@ -43,6 +43,7 @@ export function VolumesPage({ query }: PageProps): VNode {
   const projects = byName(useList(allProjects, 'project').objects);
   const servers = byName(useList(allServers, 'server').objects);
   useList(allApplications, 'application');
+  useList(allFunctions, 'function');
   const [open, setOpen] = useState<Open | 'new'>();
   const values = Object.fromEntries([...query.entries()].filter(([, value]) => value !== ''));
   const text = (values['q'] ?? '').trim().toLowerCase();
@@ -119,8 +120,11 @@ export function VolumesPage({ query }: PageProps): VNode {
   );
 }
 
-function OpenDialog({ open, onClose }: { readonly open: Open; readonly onClose: () => void }): VNode {
-  const { dialog, volume } = open;
+function OpenDialog({ open, onClose }: { readonly open: Open; readonly onClose: () => void }): VNode | null {
+  const { store } = useConsole();
+  const { dialog, id } = open;
+  const volume = store.get('volume', id);
+  if (volume === undefined) return null;
   switch (dialog) {
     case 'bind':
       return <BindVolume volume={volume} onClose={onClose} />;
@@ -178,14 +182,12 @@ function Rows({ rows, onOpen }: { readonly rows: readonly Volume[]; readonly onO
           id: 'mounted',
           title: 'Mounted in',
           cell: ({ bindings }) =>
-            bindings.map(({ workload_id: id, mount_path: path, read_only: isReadOnly }, at) => (
-              <span key={id}>
+            bindings.map((one, at) => (
+              <span key={one.workload_id}>
                 {at > 0 && ', '}
-                <a href={href(['applications', id])}>
-                  {store.get('application', id)?.name ?? `${id.slice(0, 8)}…`}
-                </a>{' '}
-                <code>{path}</code>
-                {isReadOnly && ' read-only'}
+                <a href={href([`${one.workload_type}s`, one.workload_id])}>{nameOfWorkload(store, one)}</a>{' '}
+                <code>{one.mount_path}</code>
+                {one.read_only && ' read-only'}
               </span>
             )),
         },
@@ -232,7 +234,7 @@ function VolumeMenu({ volume, onOpen }: { readonly volume: Volume; readonly onOp
         {
           label: 'Mount in an application',
           why: whyNot(volumeVerbs, 'bind', volume) ?? ofDatabase ?? below,
-          onSelect: () => onOpen({ dialog: 'bind', volume }),
+          onSelect: () => onOpen({ dialog: 'bind', id: volume.id }),
         },
         {
           label: 'Unmount',
@@ -240,23 +242,23 @@ function VolumeMenu({ volume, onOpen }: { readonly volume: Volume; readonly onOp
             whyNot(volumeVerbs, 'unbind', volume) ??
             (volume.bindings.length === 0 ? 'Nothing mounts it' : undefined) ??
             below,
-          onSelect: () => onOpen({ dialog: 'unbind', volume }),
+          onSelect: () => onOpen({ dialog: 'unbind', id: volume.id }),
         },
         'line',
         {
           label: volumeVerbs.verbs.backup.label,
           why: whyNot(volumeVerbs, 'backup', volume) ?? ofDatabase ?? below,
-          onSelect: () => onOpen({ dialog: 'backup', volume }),
+          onSelect: () => onOpen({ dialog: 'backup', id: volume.id }),
         },
         {
           label: 'Back up by a schedule',
           why: ofDatabase ?? whyBelow(rights.rankIn(volume.project_id), 'admin'),
-          onSelect: () => onOpen({ dialog: 'schedule', volume }),
+          onSelect: () => onOpen({ dialog: 'schedule', id: volume.id }),
         },
         {
           label: 'Backups and restores',
           why: ofDatabase,
-          onSelect: () => onOpen({ dialog: 'backups', volume }),
+          onSelect: () => onOpen({ dialog: 'backups', id: volume.id }),
         },
         'line',
         {
@@ -267,7 +269,7 @@ function VolumeMenu({ volume, onOpen }: { readonly volume: Volume; readonly onOp
             (volume.bindings.length > 0 ? 'Something mounts it: unmount it first' : undefined) ??
             ofDatabase ??
             below,
-          onSelect: () => onOpen({ dialog: 'delete', volume }),
+          onSelect: () => onOpen({ dialog: 'delete', id: volume.id }),
         },
       ]}
     />

@@ -10,11 +10,12 @@ import { LinkButton } from '../../parts/button.tsx';
 import { Card } from '../../parts/card.tsx';
 import { Field } from '../../parts/field.tsx';
 import { Form } from '../../parts/form.tsx';
-import { emptyDraft, suggestedName } from '../new-application/draft.ts';
+import { emptyDraft, numberOf, suggestedName } from '../new-application/draft.ts';
+import { notDeployed } from '../new-application/not-deployed.ts';
 
 /** Makes a project and an application from an image in it, and deploys that. */
 export function FirstApplication({ server }: { server: Server }): VNode {
-  const { login, store } = useConsole();
+  const { login, store, router, messages } = useConsole();
   const href = useHref();
   const act = useAct();
   const [project] = byName(useList(allProjects, 'project').objects);
@@ -29,7 +30,7 @@ export function FirstApplication({ server }: { server: Server }): VNode {
         (await store.answer('project', () =>
           call(login, 'POST', '/api/v1/projects', { body: { name: projectName.trim() } }),
         ));
-      const made = await store.answer('application', () =>
+      const { id, name: called } = await store.answer('application', () =>
         call(login, 'POST', '/api/v1/applications', {
           body: {
             project_id: place.id,
@@ -37,13 +38,16 @@ export function FirstApplication({ server }: { server: Server }): VNode {
             source_type: 'image',
             name: name === '' ? 'app' : name,
             image_url: image.trim(),
-            ...(/^\d+$/.test(port.trim()) && { exposed_port: Number(port) }),
+            ...(port.trim() !== '' && { exposed_port: numberOf(port) }),
           },
         }),
       );
-      await store.answer('deployment', () =>
-        call(login, 'POST', '/api/v1/applications/{id}/deploy', { path: { id: made.id } }),
-      );
+      await store
+        .answer('deployment', () => call(login, 'POST', '/api/v1/applications/{id}/deploy', { path: { id } }))
+        .catch((failure: unknown) => {
+          messages.say(notDeployed(called, failure), 'bad');
+          router.go(href(['applications', id]));
+        });
     });
   };
   const control = (value: string, set: (text: string) => void, placeholder: string) => (field: object) => (

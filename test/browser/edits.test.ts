@@ -1,0 +1,266 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { password, startApi } from '../harness/api.ts';
+import type { ApiWorld, Client } from '../harness/api.ts';
+import { openPage } from '../harness/browser.ts';
+import type { TestPage } from '../harness/browser.ts';
+import { signIn } from '../harness/console-page.ts';
+import { until } from '../harness/until.ts';
+
+const unlimited = { perMinute: 0, burst: 1 };
+
+let world: ApiWorld;
+let owner: Client;
+let browser: TestPage;
+let project: string;
+
+beforeAll(async () => {
+  world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
+  [owner, browser] = await Promise.all([world.owner(), openPage()]);
+  browser.page.setDefaultTimeout(5_000);
+  // the first page makes the bundle, as other servers do beside it
+  browser.page.setDefaultNavigationTimeout(30_000);
+  // a test that failed leaves what it entered
+  browser.page.on('dialog', (dialog) => void dialog.accept());
+  const server = (await owner.post('/servers', { name: 'one' })).data.id;
+  project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
+  await signIn(browser.page, world.url, { email: 'owner@example.test', password });
+});
+afterAll(async () => {
+  await browser[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+  expect(world.faults).toEqual([]);
+});
+
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(async () => console.error((await browser.page.locator('body').innerText()).slice(0, 2000)));
+});
+
+/** Opens a page anew, without what an earlier one has said. */
+async function open(path: string, heading: string): Promise<void> {
+  await browser.page.goto('about:blank');
+  await browser.page.goto(`${world.url}/console#/default/${path}`);
+  await browser.page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+}
+
+async function made(path: string, name: string, fields: object = {}): Promise<string> {
+  const { data, status, body } = await owner.post(path, { project_id: project, name, ...fields });
+  expect([status, body.error]).toEqual([201, undefined]);
+  return data.id;
+}
+
+async function application(name: string, fields: object = {}): Promise<string> {
+  return made('/applications', name, { source_type: 'image', image_url: 'web:1', exposed_port: 8080, ...fields });
+}
+
+/** The bodies of the requests that the page sends by `method` to paths that end so. */
+function sent(method: string, end: string): unknown[] {
+  const bodies: unknown[] = [];
+  browser.page.on('request', (request) => {
+    if (request.method() === method && new URL(request.url()).pathname.endsWith(end))
+      bodies.push(request.postDataJSON());
+  });
+  return bodies;
+}
+
+describe('the deletion of an environment', () => {
+  const dialogOf = async (filter = '') => {
+    const { page } = browser;
+    await open(`projects/${project}?q=${filter}`, 'shop');
+    await page.getByRole('button', { name: 'Actions of staging' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    return page.getByRole('dialog', { name: 'Delete staging' });
+  };
+
+  it('names all that goes, whatever the page is filtered by, and is asked for again where more comes', async () => {
+    const environment_id = (await owner.post(`/projects/${project}/environments`, { name: 'staging' })).data.id;
+    await application('web', { environment_id });
+    await made('/databases', 'orders', { environment_id, type: 'postgres' });
+    await made('/volumes', 'files', { environment_id });
+    const dialog = await dialogOf('web');
+    for (const name of ['The application web', 'The database orders with its data', 'The volume files with its data'])
+      await dialog.getByText(name, { exact: true }).waitFor();
+    await dialog.getByLabel('Type staging to confirm').fill('staging');
+    await made('/databases', 'users', { environment_id, type: 'redis' });
+    await dialog.getByText('The database users with its data').waitFor();
+    const verb = dialog.getByRole('button', { name: 'Delete environment' });
+    expect(await verb.getAttribute('aria-disabled')).toBe('true');
+    await dialog.getByLabel('Type staging to confirm').fill('');
+    await dialog.getByLabel('Type staging to confirm').fill('staging');
+    expect(await verb.getAttribute('aria-disabled')).not.toBe('true');
+  });
+
+  it('is not to be had while it is not known what goes', async () => {
+    const { page } = browser;
+    await page.route('**/api/v1/databases?*', (route) => route.fulfill({ status: 403, json: { success: false } }));
+    const dialog = await dialogOf();
+    await dialog.getByLabel('Type staging to confirm').fill('staging');
+    expect(await dialog.getByRole('button', { name: 'Delete environment' }).getAttribute('aria-disabled')).toBe('true');
+    await page.unroute('**/api/v1/databases?*');
+  });
+});
+
+describe('variables', () => {
+  const ofVariables = (id: string): string => `projects/${project}/production/applications/${id}/environment`;
+  const stored = async (id: string): Promise<unknown> => (await owner.get(`/applications/${id}/env`)).data.env;
+
+  it('keep the line breaks of their values in the table', async () => {
+    const { page } = browser;
+    const id = await application('keys', { env: { KEY: 'a\nb' } });
+    await open(ofVariables(id), 'keys');
+    await page.getByRole('button', { name: 'Show the value of KEY' }).click();
+    const value = page.getByLabel('Value of KEY', { exact: true });
+    await value.press('Control+End');
+    await value.pressSequentially('c');
+    await page.getByLabel('Name of the new variable').fill('PEM');
+    const fresh = page.getByLabel('Value of the new variable');
+    await fresh.focus();
+    /** Returns whether it is left to the browser. */
+    const paste = (pasted: string): Promise<unknown> =>
+      page.evaluate(`(() => {
+        const clipboardData = new DataTransfer();
+        clipboardData.setData('text/plain', ${JSON.stringify(pasted)});
+        const pasted = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
+        return document.activeElement.dispatchEvent(pasted);
+      })()`);
+    // a line that was copied with its end is one line
+    expect(await paste('token\n')).toBe(true);
+    expect(await paste('begin\r\nend\n')).toBe(false);
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+    expect(await stored(id)).toEqual({ KEY: 'a\nbc', PEM: 'begin\nend\n' });
+  });
+
+  it('as a text stay as they are typed when the application changes otherwise', async () => {
+    const { page } = browser;
+    const id = await application('notes', { env: { A: '1', HALF: '2' } });
+    await open(ofVariables(id), 'notes');
+    await page.getByRole('button', { name: 'Text', exact: true }).click();
+    const text = page.getByLabel('All variables, as a .env file has them');
+    const typed = '# note\nHALF\nA=1\n';
+    await text.fill(typed);
+    const version = async (): Promise<string> => (await owner.get(`/applications/${id}`)).data.resource_version;
+    const before = await version();
+    const read = page.waitForResponse((answer) => answer.url().endsWith(`/applications/${id}/env`));
+    expect((await owner.put(`/applications/${id}`, { drain_seconds: 7 })).status).toBe(200);
+    expect(await version()).not.toBe(before);
+    await (await read).finished();
+    // what another person changes of the variables waits for the line to be whole
+    const again = page.waitForResponse((answer) => answer.url().endsWith(`/applications/${id}/env`));
+    expect((await owner.patch(`/applications/${id}/env`, { B: '3' })).status).toBe(200);
+    await (await again).finished();
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    expect(await text.inputValue()).toBe(typed);
+    await text.fill('HALF=4\nA=1\n');
+    await until('the other change is there', async () => (await text.inputValue()) === 'A=1\nB=3\nHALF=4\n');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+    expect(await stored(id)).toEqual({ A: '1', B: '3', HALF: '4' });
+  });
+});
+
+it('a field that is edited as JSON shows what others have stored, and is cleared by an empty box', async () => {
+  const { page } = browser;
+  const check = (path: string): object => ({ healthcheck: { type: 'http', path } });
+  const id = await application('checked', check('/healthz'));
+  await open(`projects/${project}/production/applications/${id}/settings`, 'checked');
+  await page.getByText('More', { exact: true }).click();
+  const box = page.getByLabel('Healthcheck', { exact: true });
+  expect(await box.inputValue()).toContain('/healthz');
+  expect((await owner.put(`/applications/${id}`, check('/ready'))).status).toBe(200);
+  await until('the box shows it', async () => (await box.inputValue()).includes('/ready'));
+  await box.fill('{"type": "tcp"}');
+  await page.getByRole('button', { name: 'Discard', exact: true }).click();
+  await until('the box shows what is stored', async () => (await box.inputValue()).includes('/ready'));
+  await box.fill('');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+  expect((await owner.get(`/applications/${id}`)).data.healthcheck).toBeNull();
+});
+
+it('a schedule that another person has changed meanwhile is not overwritten', async () => {
+  const { page } = browser;
+  const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
+  const keys = { access_key: 'AKIDOFTHETEST', secret_key: 'sesame' };
+  await owner.post('/settings/backup-destinations', { name: 'nightly', ...bucket, ...keys });
+  const volume_id = await made('/volumes', 'kept');
+  const of = { volume_id, cron_expression: '0 3 * * *', retention_count: 7 };
+  const { id } = (await owner.post('/backup-schedules', of)).data;
+  await open('backups/schedules', 'Backups');
+  const table = page.getByRole('table', { name: 'Backup schedules' });
+  const drawer = page.getByRole('dialog', { name: 'Schedule of kept' });
+  const change = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'Actions of the schedule of kept' }).click();
+    await page.getByRole('menuitem', { name: 'Change', exact: true }).click();
+    await drawer.getByLabel('When').fill('0 4 * * *');
+  };
+  await change();
+  await owner.put(`/backup-schedules/${id}`, { retention_count: 90 });
+  await table.locator('td', { hasText: '90' }).waitFor();
+  await drawer.getByRole('button', { name: 'Save schedule' }).click();
+  await drawer.getByRole('alert').waitFor();
+  const stored = async (): Promise<object> => (await owner.get(`/backup-schedules/${id}`)).data;
+  expect(await stored()).toMatchObject({ retention_count: 90, cron_expression: '0 3 * * *' });
+  await drawer.getByRole('button', { name: 'Cancel' }).click();
+  await change();
+  const bodies = sent('PUT', `/backup-schedules/${id}`);
+  await drawer.getByRole('button', { name: 'Save schedule' }).click();
+  await drawer.waitFor({ state: 'detached' });
+  expect(bodies).toEqual([{ cron_expression: '0 4 * * *' }]);
+  expect(await stored()).toMatchObject({ retention_count: 90, cron_expression: '0 4 * * *' });
+});
+
+describe('a new application', () => {
+  it('with a port that is no number is refused at its field', async () => {
+    const { page } = browser;
+    await open(`projects/${project}/-/new?source=image`, 'New application');
+    await page.getByRole('textbox', { name: 'Image' }).fill('web:1');
+    await page.getByLabel('Name', { exact: true }).fill('typo');
+    await page.getByLabel('Port').fill('8080/tcp');
+    await page.getByRole('button', { name: 'Create and deploy' }).click();
+    await until(
+      'the field says what is wrong',
+      async () => (await page.getByLabel('Port').getAttribute('aria-invalid')) === 'true',
+    );
+    expect((await owner.get('/applications?q=typo')).data).toEqual([]);
+  });
+
+  it('that could not be deployed is shown all the same, with the reason', async () => {
+    const { page } = browser;
+    await open(`projects/${project}/-/new?source=image`, 'New application');
+    await page.getByRole('textbox', { name: 'Image' }).fill('web:1');
+    await page.getByLabel('Name', { exact: true }).fill('late');
+    const error = { code: 'TOO_MANY_REQUESTS', message: 'Too many deployments: try again in a minute', details: [] };
+    await page.route('**/deploy', (route) => route.fulfill({ status: 429, json: { success: false, error } }));
+    await page.getByRole('button', { name: 'Create and deploy' }).click();
+    await page.getByRole('heading', { name: 'late', level: 1 }).waitFor();
+    await page.getByText('Too many deployments').first().waitFor();
+    await page.unroute('**/deploy');
+  });
+});
+
+it('a volume is taken from what was shown, and from nothing that mounts it since', async () => {
+  const { page } = browser;
+  const volume = await made('/volumes', 'shared');
+  await world.observe('volume', volume, { phase: 'available' });
+  const [first, second] = [await application('first'), await application('second')];
+  const mount = (workload_id: string): object => ({ workload_type: 'application', workload_id, mount_path: '/data' });
+  expect((await owner.post(`/volumes/${volume}/bind`, mount(first))).status).toBe(200);
+  await open('volumes', 'Volumes');
+  await page.getByRole('button', { name: 'Actions of shared' }).click();
+  await page.getByRole('menuitem', { name: 'Unmount', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Unmount shared' });
+  await dialog.getByText('/data in first').waitFor();
+  const bodies = sent('POST', `/volumes/${volume}/unbind`);
+  // it is moved between the click and the request
+  await page.route('**/unbind', async (route) => {
+    expect((await owner.post(`/volumes/${volume}/unbind`, {})).status).toBe(200);
+    expect((await owner.post(`/volumes/${volume}/bind`, mount(second))).status).toBe(200);
+    await route.continue();
+  });
+  await dialog.getByRole('button', { name: 'Unmount it' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.unroute('**/unbind');
+  expect(bodies).toEqual([{ workload_id: first }]);
+  expect((await owner.get(`/volumes/${volume}`)).data.bindings).toMatchObject([{ workload_id: second }]);
+});
