@@ -99,7 +99,7 @@ export class Pages {
     const bytes = entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
     if (this.#hasFailed) this.#bytes = Math.min(this.#bytes, Math.max(bytes, limits.leastBytes));
     this.#hasFailed = false;
-    const expected = Math.max(1, Math.floor((entries.length * this.#bytes) / bytes));
+    const expected = Math.max(1, Math.floor((entries.length * this.#bytes) / Math.max(1, bytes)));
     this.#limit = Math.min(this.#options.most, Math.max(this.#limit, 2 * limit), expected);
   }
 }
