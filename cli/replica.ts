@@ -22,6 +22,7 @@ import { deliverToLog, Mailer } from '../controllers/mail/mailer.ts';
 import { deliverBySmtp } from '../controllers/mail/smtp.ts';
 import type { SmtpServer } from '../controllers/mail/smtp.ts';
 import { keyRotation } from '../controllers/key-rotation/key-rotation.ts';
+import { releaseMark } from '../controllers/release-mark/release-mark.ts';
 import { polling } from '../controllers/polling/polling.ts';
 import { webhookRefusals } from '../controllers/webhook-refusals/refusals.ts';
 import type { Controllers } from '../controllers/runtime/manager.ts';
@@ -43,6 +44,7 @@ import { storeMetrics } from '../store/store-metrics.ts';
 import { otherLeader } from '../store/replicas.ts';
 import type { Replica } from '../store/replicas.ts';
 import type { Store } from '../store/store.ts';
+import { refuseLater } from '../store/release-mark.ts';
 import { refoldNames } from '../store/refold-names.ts';
 import { controllersOf } from './controllers.ts';
 import { forMachines } from './for-machines.ts';
@@ -128,10 +130,13 @@ export interface RunningReplica extends AsyncDisposable {
 /**
  * Builds a replica: mirror, gateway, API and controllers, in the order of their dependencies. Disposing stops them in
  * the reverse order: agents and clients are disconnected in order, and the leadership is handed over.
+ *
+ * @throws Error for a store on which a later release has led
  */
 export async function startReplica(options: ReplicaOptions): Promise<RunningReplica> {
   await using starting = new AsyncDisposableStack();
   const { store, keyring, clock, random, uniform, log, registry, replica, strict } = options;
+  await refuseLater(store);
   const mirror = starting.use(
     startMirror({
       store,
@@ -228,6 +233,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       background: [
         garbage,
         compaction,
+        releaseMark(replica.version),
         keyRotation(keyring),
         signingKeys(options),
         tenantDeletion,
