@@ -51,8 +51,9 @@ export const watch = defineStream({
     channel.send({ type: 'ready', cursor: feed.cursor() });
     if (start !== undefined) {
       const { changes, lost } = feed.since(ctx.tenant, start);
-      const missed = lost ? undefined : framesOf(changes.filter(isFor).map((change) => () => frameFor(change)));
-      if (missed === undefined || joinedAfter(start.revision, ctx, query)) channel.send({ type: 'gap', dropped: 1 });
+      const missed = framesOf(changes.filter(isFor).map((change) => () => frameFor(change)));
+      const isCut = lost || missed === undefined || joinedAfter(start.revision, ctx, query);
+      if (isCut) channel.send({ type: 'gap', dropped: 1 });
       // missed changes are sent at once, so that the live changes follow them without a gap
       if (missed !== undefined) channel.sendAll(missed);
     }
