@@ -623,6 +623,17 @@ describe('watch', () => {
     expect(again.all.some(({ type }) => type === 'gap')).toBe(false);
   });
 
+  it('sends what has changed since a position of before it began to remember deletions, after a gap', async () => {
+    const first = await open('/watch');
+    const { cursor } = await first.next('ready');
+    const [history] = String(cursor).split(/-\d+$/);
+    await first[Symbol.asyncDispose]();
+    const again = await open('/watch', owner, `&cursor=${history}-1`);
+    await again.next('gap');
+    const projects = () => again.all.filter(({ kind }) => kind === 'project').map(({ id }) => id);
+    await expect.poll(projects).toContain(place.project);
+  });
+
   it('sends a gap in place of more changes than may wait for a reader', async () => {
     const first = await open('/watch');
     const { cursor } = await first.next('ready');
@@ -640,7 +651,9 @@ describe('watch', () => {
     const again = await open('/watch', owner, `&cursor=${cursor as string}`);
     await again.next('gap');
     const { id } = (await owner.post('/projects', { name: 'live' })).data;
-    expect(await again.next('change')).toMatchObject({ id });
+    // its environment comes with it, in the order of their ids
+    const live = () => again.all.filter(({ type, kind }) => type === 'change' && kind === 'project');
+    await expect.poll(live).toEqual([expect.objectContaining({ id })]);
     const old = await open('/watch', owner, '&cursor=1');
     await old.next('gap');
     await owner.put(`/projects/${id}`, { name: 'later' });
