@@ -11862,6 +11862,7 @@ export interface operations {
                 "application/json": {
                     name: string;
                     display_name?: string | null;
+                    /** @description Such as production; null: staging, which is also the default of a new one */
                     type?: string | null;
                     description?: string | null;
                     color?: string | null;
@@ -11963,6 +11964,7 @@ export interface operations {
                 "application/json": {
                     name?: string;
                     display_name?: string | null;
+                    /** @description Such as production; null: staging, which is also the default of a new one */
                     type?: string | null;
                     description?: string | null;
                     color?: string | null;
