@@ -801,7 +801,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[server: string], { output?: string }>({
     use: 'validate <server>',
-    text: 'log in to the machine of a server by SSH and print whether it can be used; exits with 1 if it cannot',
+    text: 'print whether the machine of a server can be used, by SSH or by its agent; exits with 1 if it cannot',
     inProject: false,
     options: [output],
     run: async (client, [name], options) => (await import('./verbs/machine.ts')).validate(client, name, options),

@@ -1415,7 +1415,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Log in to the machine of a server by SSH and look at whether it can be used; changes nothing on it */
+        /** Look at whether the machine of a server can be used, by SSH, or by its agent where SSH has no key; changes nothing on it */
         post: operations["validateServer"];
         delete?: never;
         options?: never;
@@ -11862,6 +11862,7 @@ export interface operations {
                 "application/json": {
                     name: string;
                     display_name?: string | null;
+                    /** @description Such as production; null: staging, which is also the default of a new one */
                     type?: string | null;
                     description?: string | null;
                     color?: string | null;
@@ -11963,6 +11964,7 @@ export interface operations {
                 "application/json": {
                     name?: string;
                     display_name?: string | null;
+                    /** @description Such as production; null: staging, which is also the default of a new one */
                     type?: string | null;
                     description?: string | null;
                     color?: string | null;
@@ -12760,7 +12762,7 @@ export interface operations {
                              * @enum {string}
                              */
                             status: "pass" | "warn" | "fail";
-                            /** @description The key that the machine showed; null: it showed none */
+                            /** @description The key that the machine showed; null: it showed none, or its agent has answered */
                             host_key: {
                                 type: string;
                                 fingerprint: string;

@@ -41,10 +41,14 @@ export const Environment = z
   .meta({ id: 'Environment' });
 export type Environment = z.infer<typeof Environment>;
 
+const EnvironmentType = Line.min(1).max(50).nullish();
+
 export const EnvironmentCreate = z.strictObject({
   name: shape.name,
   display_name: Line.max(120).nullish(),
-  type: Line.min(1).max(50).nullish(),
+  type: EnvironmentType.meta({
+    description: 'Such as production; null: staging, which is also the default of a new one',
+  }),
   description: FreeText.max(2000).nullish(),
   color: shape.color.nullable(),
   git_branch: GitRef.nullish(),
@@ -56,7 +60,7 @@ export const EnvironmentUpdate = EnvironmentCreate.partial();
 /** A field that is not sent is copied from the source. */
 export const EnvironmentClone = z.strictObject({
   name: shape.name,
-  type: EnvironmentCreate.shape.type,
+  type: EnvironmentType,
   description: EnvironmentCreate.shape.description,
   server_map: z
     .record(Reference, Reference)

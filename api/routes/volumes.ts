@@ -111,6 +111,11 @@ export const bindVolume = defineEndpoint({
     requireOwnVolume(view, it);
     const workload = besideVolume(view, it, { kind, id });
     const unit = ctx.repo.begin();
+    if (isMountedSo(workload, { volume_id: it.meta.id, path, read_only: readOnly })) {
+      unit.require(it);
+      unit.require(workload);
+      return ctx.commit(unit, () => volumes.answerOf(it, view));
+    }
     await requireMountable(ctx, unit, it, workload, { path, readOnly });
     const bound = keepVolume(unit, it);
     const { data_id } = it.desired;
@@ -119,6 +124,17 @@ export const bindVolume = defineEndpoint({
     return ctx.commit(unit, () => volumes.show(bound, seenOf(view, it.meta.id, [changed])));
   },
 });
+
+/** Whether a request to mount a volume was done already, such as by one whose answer was lost. */
+function isMountedSo(
+  { desired }: MountingWorkload,
+  wanted: Pick<MountingWorkload['desired']['mounts'][number], 'volume_id' | 'path' | 'read_only'>,
+): boolean {
+  return desired.mounts.some(
+    ({ volume_id, path, read_only }) =>
+      volume_id === wanted.volume_id && path === wanted.path && read_only === wanted.read_only,
+  );
+}
 
 /** The workload of that id, in the project of the volume. @throws as `referred` */
 function besideVolume(

@@ -1,6 +1,7 @@
 import { maxComposeBytes } from '../../store/kinds/composed-service.ts';
-import type { Source } from '../../store/kinds/application.ts';
+import type { RunConfig, Source } from '../../store/kinds/application.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import { isAllowedRegistry, settingsOf } from '../../store/settings.ts';
 import { badField } from '../ground/api-error.ts';
 import { sealBuildArgs, sealBuildSecrets, sealComposeFile } from './application-env.ts';
@@ -51,7 +52,7 @@ const ofComposeRepositories: readonly (keyof Fields)[] = ['repository_url', 'bra
 /** What clients send with each source as a matter of form. It is not taken where the type has no use for it. */
 const formal: readonly (keyof Fields)[] = ['branch', 'dockerfile_path', 'build_context'];
 /** What each service of a compose file has for itself. */
-const ofServices: readonly (keyof Fields)[] = [
+const ofServices: readonly (keyof Fields & keyof RunConfig)[] = [
   'start_command',
   'restart_policy',
   'memory_limit',
@@ -61,12 +62,24 @@ const ofServices: readonly (keyof Fields)[] = [
   'ulimits',
 ];
 
+/** What an application has before a request. A new one has its defaults, and no source. */
+interface Present {
+  config: DeepReadonly<RunConfig>;
+  source?: DeepReadonly<Source>;
+}
+
 /**
- * The source that the flat fields describe, on top of the source `before`. @throws ApiError BAD_REQUEST for a field
- * that the type needs and that is missing, that belongs to another type, or that names a registry which the tenant does
- * not allow.
+ * The source that the flat fields describe, on top of the one of before. With a compose file, what each service has for
+ * itself is taken as the application shows it, so that an answer can be sent back. @throws ApiError BAD_REQUEST for a
+ * field that the type needs and that is missing, that belongs to another type, or that names a registry which the tenant
+ * does not allow.
  */
-export function sourceFrom(ctx: Context, applicationId: string, fields: Fields, before?: DeepReadonly<Source>): Source {
+export function sourceFrom(
+  ctx: Context,
+  applicationId: string,
+  fields: Fields,
+  { config, source: before }: Present,
+): Source {
   const type = fields.source_type ?? before?.type;
   switch (type) {
     case 'image':
@@ -76,7 +89,11 @@ export function sourceFrom(ctx: Context, applicationId: string, fields: Fields, 
       refuse(fields, type, ['image_url', ...ofComposeFiles]);
       return gitSource(ctx, applicationId, fields, before?.type === 'git' ? before : undefined);
     case 'compose':
-      refuse(fields, type, [...ofBuilds, 'image_url', ...ofServices]);
+      refuse(fields, type, [
+        ...ofBuilds,
+        'image_url',
+        ...ofServices.filter((it) => !jsonEqual(fields[it], config[it])),
+      ]);
       return composeSource(ctx, applicationId, fields, before?.type === 'compose' ? before : undefined);
     default:
       throw badField('source_type', 'required', 'source_type is required: git, image or compose');
@@ -192,7 +209,7 @@ function isFormal({ source_type }: Fields, name: keyof Fields): boolean {
 function refuse(fields: Fields, type: string, names: readonly (keyof Fields)[]): void {
   for (const name of names) {
     if (fields[name] === undefined || fields[name] === null || isFormal(fields, name)) continue;
-    const message = ofServices.includes(name)
+    const message = ofServices.some((it) => it === name)
       ? `${name} belongs to a service of the compose file: write it there`
       : `${name} does not belong to a source of type ${type}`;
     throw badField(name, 'unsupported', message);

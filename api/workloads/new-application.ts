@@ -36,6 +36,7 @@ export function newApplication(
 ): { id: string; desired: Desired } {
   const id = known?.id ?? ctx.random.id();
   const { environment_id: environment } = place;
+  const config: Desired['config'] = { env: {}, restart_policy: 'always' };
   const desired: Desired = {
     ...place,
     name: body.name,
@@ -45,8 +46,8 @@ export function newApplication(
         known === undefined ? newHostName(ctx.view, environment, body.name, hostNames) : known.desired.host_name,
     }),
     app_type: body.app_type ?? 'web',
-    source: sourceFrom(ctx, id, body),
-    config: { env: {}, restart_policy: 'always' },
+    source: sourceFrom(ctx, id, body, { config }),
+    config,
     autodeploy: false,
     replicas: body.replicas ?? 1,
     mounts: [],

@@ -64,7 +64,7 @@ export async function changeApplication(
   // the unit may have changed the object before, and shows what becomes of it
   const { meta, desired: before } = it;
   const targeted = targetOf(it, ctx.view);
-  const source = sourceFrom(ctx, meta.id, body, before.source);
+  const source = sourceFrom(ctx, meta.id, body, before);
   const of = { id: meta.id, projectId: before.project_id, serverId: before.server_id, before: before.domains };
   await holdHosts(ctx, unit, body.domains, of);
   const domains = await domainsFrom(ctx, body.domains, of);

@@ -8,6 +8,9 @@ import type { EnvironmentCreate, EnvironmentUpdate } from '../resources/environm
 import { assign, given } from '../resources/object-fields.ts';
 import { requireEnvironmentRoom } from './cloning.ts';
 
+/** The type of an environment for which none is named. The one that comes with a project is of type `production`. */
+const usualType = 'staging';
+
 /** Adds a new environment of a project to a unit. @throws ApiError CONFLICT without room */
 export function addEnvironment(
   ctx: Pick<RequestContext, 'view' | 'random'>,
@@ -20,14 +23,14 @@ export function addEnvironment(
   return unit.create(
     'environment',
     ctx.random.id(),
-    { type: 'production', ...given(fields), name: fields.name, project_id: project.meta.id },
+    { type: usualType, ...given(fields), name: fields.name, project_id: project.meta.id },
     defined({ labels }),
   );
 }
 
 /** Writes the sent fields, except the name, into a draft. */
 export function writeEnvironment(draft: DesiredOf<'environment'>, body: z.output<typeof EnvironmentUpdate>): void {
-  if (body.type !== undefined) draft.type = body.type ?? 'production';
+  if (body.type !== undefined) draft.type = body.type ?? usualType;
   assign(draft, 'display_name', body.display_name);
   assign(draft, 'description', body.description);
   assign(draft, 'color', body.color);

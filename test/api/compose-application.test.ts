@@ -108,6 +108,50 @@ describe('an application of a compose file', () => {
     ).toContain('belongs to a service of the compose file');
   });
 
+  it('takes back what GET answers, and what its services have for themselves only as it is', async () => {
+    const app = await made({ restart_policy: 'always' });
+    const { data: shown } = await owner.get(`/applications/${app}`);
+    const { status, data, body } = await owner.put(`/applications/${app}`, { ...shown, name: 'renamed' });
+    expect([status, body.error]).toEqual([200, undefined]);
+    const { updated_at, resource_version, generation } = data;
+    expect(data).toEqual({ ...shown, name: 'renamed', updated_at, resource_version, generation });
+    expect((await owner.get(`/applications/${app}/compose`)).data.compose_file).toBe(file);
+    const others = {
+      restart_policy: 'never',
+      memory_limit: '64m',
+      start_command: 'run',
+      ulimits: { core: { soft: 1, hard: 1 } },
+    };
+    for (const [name, value] of Object.entries(others)) {
+      const answer = await owner.put(`/applications/${app}`, { [name]: value });
+      expect([answer.status, answer.body.error?.details?.[0]?.field], name).toEqual([400, name]);
+    }
+    const refused = { ...place, name: 'refused', source_type: 'compose', compose_file: file, restart_policy: 'never' };
+    expect((await owner.post('/applications', refused)).body.error?.details?.[0]?.field).toBe('restart_policy');
+  });
+
+  it('that had an image keeps the limits of that, and takes them back as they are', async () => {
+    const limits = {
+      restart_policy: 'never',
+      start_command: 'run',
+      memory_limit: '64m',
+      cpu_limit: '0.5',
+      shm_size: '32m',
+      pids_limit: 100,
+      ulimits: { nofile: { soft: 1024, hard: 2048 } },
+    };
+    const image = { ...place, name: `app ${++number}`, source_type: 'image', image_url: 'nginx:1.27', ...limits };
+    const { data: before } = await owner.post('/applications', { ...image, env: { PASSWORD: 'x' } });
+    const path = `/applications/${before.id}`;
+    const composed = { ...before, source_type: 'compose', image_url: null, compose_file: file };
+    expect((await owner.put(path, composed)).data).toMatchObject({ source_type: 'compose', ...limits });
+    const { data: shown } = await owner.get(path);
+    const sent = await owner.put(path, { ...shown, name: 'renamed again' });
+    expect([sent.status, sent.body.error]).toEqual([200, undefined]);
+    expect(sent.data).toMatchObject({ name: 'renamed again', ...limits });
+    expect((await owner.put(path, { ...shown, memory_limit: '65m' })).status).toBe(400);
+  });
+
   it('has a text of at most 256 KiB, as the route that checks one says', async () => {
     const most = `${file}#${'x'.repeat(256 * 1024 - Buffer.byteLength(file) - 1)}`;
     const app = await made({ compose_file: most });

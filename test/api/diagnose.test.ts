@@ -289,3 +289,32 @@ describe('healing a server', () => {
     expect([refused.status, refused.body.error?.message]).toEqual([409, expect.stringContaining('at most 20')]);
   });
 });
+
+describe('a validation of a server that has no SSH key', () => {
+  const validate = () => owner.post(`/servers/${server}/validate`, {});
+  const joins = async (): Promise<void> => {
+    await world.repo.change('server', server, (draft) => void (draft.agent_public_key = 'x'));
+    await world.settled();
+  };
+
+  it('is answered by its agent', async () => {
+    await joins();
+    await connect();
+    answers(quiet.map((it) => (it.name === 'disk' ? { ...it, status: 'fail' } : it)));
+    const { status, data } = await validate();
+    expect([status, data?.status, data?.host_key]).toEqual([200, 'fail', null]);
+    expect(data).toEqual({ ...(await diagnose()).data, host_key: null });
+  });
+
+  it('says that the agent is away, or of an earlier release', async () => {
+    await joins();
+    expect(await validate()).toMatchObject({ status: 503, body: { error: { code: 'SERVICE_UNAVAILABLE' } } });
+    await connect({ capabilities: [] });
+    expect((await validate()).body.error?.message).toContain('upgrade the agent');
+  });
+
+  it('is refused until an agent has joined', async () => {
+    const { status, body } = await validate();
+    expect([status, body.error?.message]).toEqual([409, expect.stringContaining('SSH needs an address and a key')]);
+  });
+});

@@ -254,16 +254,26 @@ describe('a transfer', () => {
     const disabled = await aMember('admin');
     await world.repo.change('user', disabled.id, (draft) => void (draft.disabled = true));
     const reasons = [];
-    for (const to of [(await world.user()).id, disabled.id, owner.id, crypto.randomUUID()]) {
+    for (const to of [(await world.user()).id, disabled.id, crypto.randomUUID()]) {
       const { status, body } = await transfer(owner, to);
       reasons.push([status, body.error?.details?.[0]?.field, body.error?.details?.[0]?.reason]);
     }
     expect(reasons).toEqual([
       [409, 'new_owner_id', 'not_a_member'],
       [409, 'new_owner_id', 'disabled'],
-      [409, 'new_owner_id', 'owner'],
       [404, 'new_owner_id', 'not_found'],
     ]);
+  });
+
+  it('to the user who owns the project changes nothing and notifies nobody', async () => {
+    const before = await world.repo.get('project', project);
+    const notified = async () => (await owner.get('/notifications')).body.meta?.total;
+    const count = await notified();
+    for (const by of [owner, root])
+      expect(await transfer(by, owner.id)).toMatchObject({ status: 200, data: { id: project, owner_id: owner.id } });
+    expect(await world.repo.get('project', project)).toEqual(before);
+    expect(await notified()).toBe(count);
+    expect(await roles()).toEqual({ [owner.id]: 'owner' });
   });
 
   it('by an admin of the tenant notifies both', async () => {

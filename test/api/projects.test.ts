@@ -359,11 +359,26 @@ describe('every field of an environment', () => {
       expect((await owner.put(path, { [field]: value })).data[field]).toBe(value);
     const empty = { display_name: null, description: null, color: null, git_branch: null };
     const { data } = await owner.put(path, { ...empty, type: null });
-    expect(data).toMatchObject({ ...empty, name: 'other', type: 'production' });
+    expect(data).toMatchObject({ ...empty, name: 'other', type: 'staging' });
     expect((await owner.put(path, { name: null })).status).toBe(400);
     expect((await owner.put(path, { surprise: 1 })).status).toBe(400);
     const same = await owner.put(path, { clone_of: { environment_id: made.data.id }, is_default: true, status: 'x' });
     expect(same.data).toEqual(data);
+  });
+
+  it('has its default where it is not sent: the type is staging, and production of the one that comes with a project', async () => {
+    const project = (await owner.post('/projects', { name: aName() })).data;
+    const base = `/projects/${project.id}/environments`;
+    const { data: first } = await owner.get(`${base}/${project.default_environment_id}`);
+    const { data: made } = await owner.post(base, { name: 'qa' });
+    const { data: empty } = await owner.post(base, { name: 'next', type: null });
+    const text = 'apiVersion: setpoint/v1\nkind: Environment\nmetadata: {name: declared}\nspec: {}\n';
+    expect((await owner.post('/apply', { project_id: project.id, content: text })).status).toBe(200);
+    const declared = (await owner.get(base)).data.find(({ name }: { name: string }) => name === 'declared');
+    const types = [first, made, empty, declared].map(({ type }) => type);
+    expect(types).toEqual(['production', 'staging', 'staging', 'staging']);
+    const changed = await owner.put(`${base}/${first.id}`, { description: 'as it was' });
+    expect(changed.data.type).toBe('production');
   });
 });
 

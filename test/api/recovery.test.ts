@@ -291,7 +291,9 @@ describe('the way back to a former volume', () => {
     expect((await repo.get('database', id))?.desired.archive?.id).not.toBe(before.archive?.id);
     expect((await repo.get('volume', former))?.desired.expires_at).toBeUndefined();
     expect((await repo.get('volume', before.data_volume_id))?.desired.expires_at).toBeDefined();
-    expect((await owner.post(`/databases/${id}/switch`, { volume_id: former })).status).toBe(409);
+    const after = await repo.get('database', id);
+    expect(await owner.post(`/databases/${id}/switch`, { volume_id: former })).toMatchObject({ status: 200, data });
+    expect(await repo.get('database', id)).toEqual(after);
   });
 
   it.each([

@@ -140,6 +140,20 @@ describe('a volume', () => {
     expect((await owner.delete(`/applications/${other}`)).status).toBe(200);
   });
 
+  it.each(['application', 'function'] as const)('is bound to the same %s again without effect', async (kind) => {
+    const id = await volume();
+    const of = { project_id: project, server_id: server, name: aName(), runtime: 'node20', code: 'export default 1' };
+    const workload = kind === 'application' ? await application() : (await owner.post('/functions', of)).data.id;
+    const wanted = { workload_type: kind, workload_id: workload, mount_path: '/data' };
+    const first = await owner.post(`/volumes/${id}/bind`, wanted);
+    const before = await world.repo.get(kind, workload);
+    for (const same of [wanted, { ...wanted, read_only: false }])
+      expect(await owner.post(`/volumes/${id}/bind`, same)).toMatchObject({ status: 200, data: first.data });
+    expect(await world.repo.get(kind, workload)).toEqual(before);
+    for (const other of [{ mount_path: '/other' }, { read_only: true }])
+      expect((await owner.post(`/volumes/${id}/bind`, { ...wanted, ...other })).status).toBe(409);
+  });
+
   it('is bound by one of two who ask at once', async () => {
     const id = await volume();
     const apps = await Promise.all([application(), application(), application()]);

@@ -123,9 +123,13 @@ export const switchDatabase = defineEndpoint({
   handle: async (ctx, { it, body }) => {
     const { view } = ctx;
     requireItself(ctx, it, body.target_database_id);
+    const unit = ctx.repo.begin();
+    if (body.volume_id === it.desired.data_volume_id) {
+      unit.require(it);
+      return ctx.commit(unit, () => databases.answerOf(it, view));
+    }
     const former = formerVolume(ctx, it, body.volume_id);
     const going = goingOf(view, it.meta.id).restore;
-    const unit = ctx.repo.begin();
     if (former !== undefined) {
       if (going !== undefined)
         throw conflicting(`Restore ${going.meta.id} of the database has not ended: wait for it, or cancel it`);
@@ -169,7 +173,6 @@ function formerVolume({ view }: RequestContext, it: Stored, id: string | null | 
   if (id === undefined || id === null) return undefined;
   const back = referred(view, 'volume', id, 'volume_id');
   if (back.desired.database_id !== it.meta.id) throw notHere('volume_id', 'Volume');
-  if (back.meta.id === it.desired.data_volume_id) throw conflicting('The database serves from this volume already');
   const making = view.by('restore', 'volume', back.meta.id).find((one) => isDrill(one) || !hasServed(one));
   if (making !== undefined) throw conflicting(`Restore ${making.meta.id} makes this volume: it is no former one`);
   // what the database serves no more has an end: others never had its data

@@ -143,12 +143,15 @@ export const transferProject = defineEndpoint({
     const field = 'new_owner_id';
     const heir = activeUser(body.new_owner_id, field, view);
     const member = memberOf(it, heir.meta.id, view);
-    if (member === undefined) throw cannotTransfer('not_a_member', 'A project is transferred to one of its members');
-    if (isOwner(it, member)) throw cannotTransfer('owner', 'The user owns the project already');
+    if (member === undefined) {
+      const message = `A project is transferred to one of its members: ${heir.meta.id}`;
+      throw conflicting(message, [{ field, reason: 'not_a_member', message }]);
+    }
     const former = view.get('user', it.desired.owner_id);
     const unit = ctx.repo.begin();
     guardRole(unit, principal.user, it, view);
     unit.require(heir);
+    if (isOwner(it, member)) return ctx.commit(unit, () => projects.answerOf(it, view));
     unit.requestDelete(member);
     const changed = unit.change(it, (draft) => void (draft.owner_id = heir.meta.id));
     if (former !== undefined) {
@@ -161,10 +164,5 @@ export const transferProject = defineEndpoint({
       if (user !== principal.user.meta.id && view.get('user', user) !== undefined)
         notifyUser(unit, ctx.random, user, it, { ...text, message });
     return ctx.commit(unit, () => projects.answerOf(changed, view));
-
-    function cannotTransfer(reason: string, rule: string) {
-      const text = `${rule}: ${heir.meta.id}`;
-      return conflicting(text, [{ field, reason, message: text }]);
-    }
   },
 });

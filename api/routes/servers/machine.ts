@@ -11,6 +11,7 @@ import { isConflict } from '../../../store/errors.ts';
 import { shellWord } from '../../../store/shell-word.ts';
 import { retention } from '../../../store/retention.ts';
 import { hasAgent } from '../../../rules/server.ts';
+import { examine, requireExaminable, worstOf } from '../../workloads/diagnosis.ts';
 import { beginOperation } from '../../workloads/operations.ts';
 
 /** A machine is given 10 s to answer and 15 s to be looked at. */
@@ -26,14 +27,15 @@ const Report = z.object({
       is_pinned: z.boolean().meta({ description: 'It was known before; the first one is pinned by this request' }),
     })
     .nullable()
-    .meta({ description: 'The key that the machine showed; null: it showed none' }),
+    .meta({ description: 'The key that the machine showed; null: it showed none, or its agent has answered' }),
   checks: z.array(CheckResult),
 });
 
 export const validateServer = defineEndpoint({
   method: 'POST',
   path: '/servers/:id/validate',
-  summary: 'Log in to the machine of a server by SSH and look at whether it can be used; changes nothing on it',
+  summary:
+    'Look at whether the machine of a server can be used, by SSH, or by its agent where SSH has no key; changes nothing on it',
   on: ['server', 'id'],
   heavy: true,
   actsOnce: true,
@@ -41,6 +43,11 @@ export const validateServer = defineEndpoint({
   response: Report,
   handle: async (ctx, { it }) => {
     const { view, tenant } = ctx;
+    if (!isReachable(it) && it.desired.agent_public_key !== undefined) {
+      requireExaminable(ctx, it);
+      const checks = await examine(ctx, it);
+      return { status: worstOf(checks), host_key: null, checks };
+    }
     requireReachable(it);
     const id = await operationFor(ctx, it);
     const observed = () => view.get('operation', id)?.observed;
@@ -54,9 +61,15 @@ export const validateServer = defineEndpoint({
   },
 });
 
+/** Whether SSH has an address and a key for a server. */
+function isReachable({ desired: { ip_address, ssh_key_id } }: ReadonlyResource<'server'>): boolean {
+  return ip_address !== undefined && ssh_key_id !== undefined;
+}
+
 /** @throws ApiError CONFLICT for a server that SSH cannot reach */
-function requireReachable({ desired: { name, ip_address, ssh_key_id } }: ReadonlyResource<'server'>): void {
-  if (ip_address !== undefined && ssh_key_id !== undefined) return;
+function requireReachable(it: ReadonlyResource<'server'>): void {
+  if (isReachable(it)) return;
+  const { name, ip_address } = it.desired;
   const lacks = ip_address === undefined ? 'address of its machine (ip_address)' : 'SSH key (ssh_key_id)';
   throw conflicting(
     `The server has no ${lacks}: SSH needs an address and a key, setpoint set server ${shellWord(name)} --address ADDRESS --ssh-key KEY; or let its agent join by its install command`,
