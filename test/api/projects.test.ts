@@ -80,6 +80,16 @@ describe('a project', () => {
     );
   });
 
+  it('is sent back with a server that it may not be given any more', async () => {
+    const { server } = await world.place(owner);
+    const { id } = (await owner.post('/projects', { name: aName(), default_server_id: server })).data;
+    expect((await owner.put(`/servers/${server}`, { allowed_projects: [] })).status).toBe(200);
+    const shown = (await owner.get(`/projects/${id}`)).data;
+    expect((await owner.put(`/projects/${id}`, { ...shown, description: 'as it was' })).status).toBe(200);
+    const other = (await owner.post('/servers', { name: aName(), allowed_projects: [] })).data.id;
+    expect((await owner.put(`/projects/${id}`, { default_server_id: other })).status).toBe(403);
+  });
+
   it('is deleting after its deletion, refuses verbs, and is gone when its controller is done', async () => {
     const { id } = (await owner.post('/projects', { name: aName() })).data;
     const deleted = await owner.delete(`/projects/${id}`);

@@ -90,7 +90,9 @@ export const updateProject = updateEndpoint(
       assign(draft, 'default_server_id', body.default_server_id);
     },
     async check(ctx, unit, { it, changed, body }) {
-      if (typeof body.default_server_id === 'string')
+      // that of before stays, so that an answer can be sent back
+      const isOther = body.default_server_id !== it.desired.default_server_id;
+      if (typeof body.default_server_id === 'string' && isOther)
         unit.require(usableServer(ctx.view, body.default_server_id, 'default_server_id', it.meta.id));
       await requireSingleServer(ctx, unit, it, changed);
     },
