@@ -14,10 +14,10 @@ import { isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { perform } from '../rollout/actions.ts';
 import { awaitedOf } from '../rollout/waiting.ts';
-import { patienceMs, taskOf } from '../task/task.ts';
+import { hasBegun, patienceMs, taskOf } from '../task/task.ts';
 import { plan } from './plan.ts';
 import type { Deployment, World } from './states.ts';
-import { advance, awaited, noReplicas, servicesIn } from './states.ts';
+import { advance, awaited, buildTasks, isBeingBuilt, noReplicas, servicesIn, waitsForTurn } from './states.ts';
 
 /** What a reference stands for is looked for again after that time, while it is being made. In milliseconds. */
 const referenceLookMs = 1000;
@@ -26,8 +26,9 @@ const referenceLookMs = 1000;
 type Found = Omit<World, 'expired' | 'isUnhealthy'>;
 
 export interface DeploymentSettings {
-  /** How long a deployment may wait for its server. */
+  /** How long a deployment may wait for its server, and there for its turn to be built. */
   queueDeadlineMs: number;
+  /** Longest time of one build, from its begin. */
   buildDeadlineMs: number;
   /** Longest time from the image until an instance is stable, and from one to the next. */
   rolloutDeadlineMs: number;
@@ -35,12 +36,6 @@ export interface DeploymentSettings {
 
 /** Leads a deployment from its request to its end: build, image, success or failure. The application rolls it out. */
 export function deploymentController(settings: DeploymentSettings): Controller<'deployment'> {
-  const deadlines = {
-    queued: settings.queueDeadlineMs,
-    building: patienceMs(settings.buildDeadlineMs),
-    deploying: settings.rolloutDeadlineMs,
-  };
-
   return {
     name: 'deployment',
     kind: 'deployment',
@@ -105,20 +100,46 @@ export function deploymentController(settings: DeploymentSettings): Controller<'
 
   /** Milliseconds until the deadline of its phase; infinite once it has ended, and while it is held. */
   function remaining(found: Found, ctx: Context): number {
-    const phase = found.deployment.observed?.phase ?? 'queued';
-    const left = Object.entries(deadlinesOf(found)).map(([name, deadline]) => {
-      const isOn = name === phase && !(name === 'deploying' && isHeld(found));
+    const left = clocksOf(found).map(({ name, isOn, deadline }) => {
       const lasted = ctx.since(name, isOn);
       return isOn ? deadline - lasted : Number.POSITIVE_INFINITY;
     });
     return Math.min(...left);
   }
 
-  /** The deadline of a rollout counts from its last progress. It is never shorter than what the application asks for. */
-  function deadlinesOf({ application }: Found): Record<string, number> {
+  /**
+   * At most one of them is on. A build has its whole time from its begin, however long its server let it wait for others.
+   * The deadline of a rollout counts from its last progress; it is never shorter than what the application asks for.
+   */
+  function clocksOf(found: Found): Clock[] {
+    const { deployment, application } = found;
+    const phase = deployment.observed?.phase ?? 'queued';
+    const tasks = buildTasks(found);
+    const begun = tasks.filter(hasBegun).length;
+    const isBuilding = phase === 'building' && isBeingBuilt(found);
+    const waits = phase === 'queued' || (phase === 'building' && !isBuilding);
     const asked = (application?.desired.healthy_deadline ?? 0) * 1000;
-    return { ...deadlines, deploying: Math.max(deadlines.deploying, asked) };
+    return [
+      { name: 'queued', isOn: waits, deadline: settings.queueDeadlineMs },
+      ...tasks.map((_, nth) => ({
+        name: `build ${nth + 1}`,
+        isOn: isBuilding && begun === nth + 1,
+        deadline: patienceMs(settings.buildDeadlineMs),
+      })),
+      {
+        name: 'deploying',
+        isOn: phase === 'deploying' && !isHeld(found),
+        deadline: Math.max(settings.rolloutDeadlineMs, asked),
+      },
+    ];
   }
+}
+
+/** A time that a deployment may stay as it is, in milliseconds. */
+interface Clock {
+  name: string;
+  isOn: boolean;
+  deadline: number;
 }
 
 /** The clock of the instances that are becoming stable. */
@@ -265,8 +286,10 @@ function readyCondition(now: ObservedOf<'deployment'>, world: World): ConditionI
       return { type: 'Ready', status: 'false', reason: 'Cancelled', message: 'It was cancelled' };
     case 'superseded':
       return { type: 'Ready', status: 'false', reason: 'Superseded', message: 'A newer deployment took its place' };
-    case 'queued':
-      return { type: 'Ready', status: 'false', reason: 'Queued', message: 'It waits for its server' };
+    case 'queued': {
+      const message = waitsForTurn(world) ? 'Its build waits for others on its server' : 'It waits for its server';
+      return { type: 'Ready', status: 'false', reason: 'Queued', message };
+    }
     case 'building':
       return { type: 'Ready', status: 'false', reason: 'Building', message: 'Its image is being built' };
     case 'deploying': {

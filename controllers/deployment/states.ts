@@ -17,7 +17,7 @@ import { healthOfAll, servicesOf } from '../rollout/services.ts';
 import type { Composed, Service } from '../rollout/services.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { awaitedOf } from '../rollout/waiting.ts';
-import { taskState } from '../task/task.ts';
+import { hasBegun, taskState } from '../task/task.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 
 export type Deployment = ReadonlyResource<'deployment'>;
@@ -139,12 +139,30 @@ function fromQueued(world: World, before: Observed): Observed {
   return toBuilding(world, before);
 }
 
-/** It builds once its server has taken up one of its builds. */
+type Builds = Pick<World, 'build' | 'builds'>;
+
+/** The tasks of its builds, as far as they were asked for. */
+export function buildTasks({ build, builds }: Builds): Assignment[] {
+  const tasks = builds.size > 0 ? [...builds.values()].map(({ task }) => task) : [build];
+  return tasks.filter((task) => task !== undefined);
+}
+
+/** Whether its server is at one of its builds now; it may let all that have not ended wait for those of others. */
+export function isBeingBuilt(world: Builds): boolean {
+  return buildTasks(world).some((task) => hasBegun(task) && taskState('build', task).outcome === 'running');
+}
+
+/** Whether its server has taken up a build of it, and none has begun yet. */
+export function waitsForTurn(world: Builds): boolean {
+  const tasks = buildTasks(world);
+  return tasks.some(({ observed }) => observed !== undefined) && !tasks.some(hasBegun);
+}
+
+/** It builds once its server has begun one of its builds. */
 function toBuilding(world: World, before: Observed): Observed {
-  const tasks = world.builds.size > 0 ? [...world.builds.values()].map(({ task }) => task) : [world.build];
-  const hasBegun = tasks.some((task) => !['absent', 'waiting'].includes(taskState('build', task).outcome));
-  if (hasBegun) return { ...before, phase: 'building', started_at: world.now };
-  return world.expired ? fail(world, before, away[world.serverAway ?? 'offline']) : before;
+  if (buildTasks(world).some(hasBegun)) return { ...before, phase: 'building', started_at: world.now };
+  if (!world.expired) return before;
+  return fail(world, before, late(world, waitsForTurn(world) ? lateTurn : away.offline));
 }
 
 /** Its compose file is read first. */
@@ -209,10 +227,10 @@ function fromBuilding(world: World, before: Observed): Observed {
   }
   if (build.outcome === 'failed') return fail(world, { ...before, ...defined(build.known ?? {}) }, told(build.error));
   if (build.isExhausted) return fail(world, before, lost(build.attempt));
-  return world.expired ? fail(world, before, late(world, lateBuild)) : before;
+  return world.expired ? fail(world, before, tooLate(world)) : before;
 }
 
-/** The builds of services go on side by side, and the first that fails ends the deployment. */
+/** The builds of services go on in any order, and the first that fails ends the deployment. */
 function fromBuildingServices(world: World, before: Observed): Observed {
   const digests: Record<string, string> = {};
   for (const [name, { task }] of world.builds) {
@@ -223,7 +241,7 @@ function fromBuildingServices(world: World, before: Observed): Observed {
     if (build.outcome === 'succeeded') digests[name] = build.result.image_digest;
   }
   if (Object.keys(digests).length < world.builds.size)
-    return world.expired ? fail(world, before, late(world, lateBuild)) : before;
+    return world.expired ? fail(world, before, tooLate(world)) : before;
   const [main] = world.deployment.desired.services ?? [];
   return defined({
     ...before,
@@ -245,6 +263,15 @@ const lateBuild: OwnFailure = {
   message:
     'The build did not end in time: see its log, and ask the operator for a longer --build-deadline-seconds if it needs one',
 };
+
+const lateTurn: OwnFailure = {
+  code: 'build_timeout',
+  message: 'The build did not begin in time, as its server had others before it: deploy again',
+};
+
+function tooLate(world: World): Failure {
+  return late(world, isBeingBuilt(world) ? lateBuild : lateTurn);
+}
 
 /** The failure of a build as its agent reports it; of one that was late, with what to do. */
 function told(error: Failure): Failure {

@@ -7,7 +7,7 @@ import { perform } from '../rollout/actions.ts';
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { patienceMs, taskOf } from '../task/task.ts';
+import { hasBegun, patienceMs, taskOf } from '../task/task.ts';
 import { plan } from './plan.ts';
 import type { RecipeOf } from './plan.ts';
 import { advance, conditionsOf } from './states.ts';
@@ -64,10 +64,10 @@ export function functionVersionController({
   async function step(it: Version, ctx: Context): Promise<Verdict<'function_version'>> {
     const build = taskOf(ctx.view, it.meta.id, 'build');
     const isBuilding = !hasVersionEnded(it.observed?.phase);
-    const hasBegun = build?.observed !== undefined;
-    const queued = queueMs - ctx.since('queued', isBuilding && !hasBegun);
-    const building = patienceMs(buildDeadlineMs) - ctx.since('building', isBuilding && hasBegun);
-    const left = hasBegun ? building : queued;
+    const isBegun = hasBegun(build);
+    const queued = queueMs - ctx.since('queued', isBuilding && !isBegun);
+    const building = patienceMs(buildDeadlineMs) - ctx.since('building', isBuilding && isBegun);
+    const left = isBegun ? building : queued;
     const world = readWorld(it, ctx, left <= 0);
     const now = advance(world);
     await perform(ctx, plan(world, now, { recipe, deadlineMs: buildDeadlineMs }));

@@ -7,7 +7,7 @@ import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { agentTooOld } from '../rollout/failures.ts';
 import type { Failure } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
-import { taskState } from '../task/task.ts';
+import { hasBegun, taskState } from '../task/task.ts';
 
 export type Version = ReadonlyResource<'function_version'>;
 
@@ -66,7 +66,7 @@ export function advance(world: World): Observed {
     });
   if (build.outcome === 'failed') return fail(build.error);
   if (build.isExhausted) return fail(lost);
-  return world.expired ? fail(late) : before;
+  return world.expired ? fail(tooLate(world)) : before;
 }
 
 /** Whether it is still to be built. */
@@ -95,6 +95,16 @@ const late: Failure = {
   message: 'The build did not end in time: see its log, and the conditions of its server, then deploy again',
 };
 
+const lateTurn: Failure = {
+  code: 'build_timeout',
+  message:
+    'The build did not begin in time, as its server was away or had others before it: see the conditions of the server, then deploy again',
+};
+
+function tooLate({ build }: World): Failure {
+  return hasBegun(build) ? late : lateTurn;
+}
+
 export function conditionsOf(world: World, now: Observed): ConditionInput[] {
   return [ready(world, now), ...agentTooOld([world.build?.observed?.error])];
 }
@@ -110,7 +120,8 @@ function ready({ serverAway, build }: World, now: Observed): ConditionInput {
   }
   if (serverAway)
     return { type, status: 'unknown', reason: 'ServerAway', message: 'Its server does not answer, and builds nothing' };
-  return build?.observed === undefined
-    ? { type, status: 'false', reason: 'Queued', message: 'It waits for its server' }
-    : { type, status: 'false', reason: 'Building', message: 'Its image is being built' };
+  if (hasBegun(build)) return { type, status: 'false', reason: 'Building', message: 'Its image is being built' };
+  const message =
+    build?.observed === undefined ? 'It waits for its server' : 'Its build waits for others on its server';
+  return { type, status: 'false', reason: 'Queued', message };
 }

@@ -31,7 +31,7 @@ export type TaskState<Row extends TaskRow> = {
   | { outcome: 'failed'; known: z.infer<Row['known']> | undefined; error: Failure }
   /** Its server does not know what became of the attempt, or, with `error`, that it must not be repeated by itself. */
   | { outcome: 'lost'; error: Failure | undefined }
-  /** `absent`: it was not asked for yet. `waiting`: its server has not taken it up. */
+  /** `absent`: it was not asked for yet. `waiting`: its server has not taken it up. `running`: also before its turn. */
   | { outcome: 'absent' | 'waiting' | 'running' }
 );
 
@@ -53,6 +53,12 @@ export function taskOf(view: Pick<TenantView, 'get'>, owner: string, role: strin
 /** Returns what has become of a task. Pure. */
 export function taskState<T extends TaskType>(type: T, task: Assignment | undefined): TaskState<Rows[T]> {
   return stateOf(taskTypes[type], task);
+}
+
+/** Whether its server has begun the attempt that shall run: one that it only took up waits there for its turn. */
+export function hasBegun(task: Assignment | undefined): boolean {
+  const phase = task && upToDate(task)?.phase;
+  return phase !== undefined && phase !== 'pending';
 }
 
 function stateOf<Row extends TaskRow>(row: Row, task: Assignment | undefined): TaskState<Row> {
@@ -106,7 +112,7 @@ export function planTask<T extends TaskType>(
 }
 
 /**
- * How long an owner waits for a task that its server took up. The agent ends an attempt at its deadline and reports why;
+ * How long an owner waits for a task that its server has begun. The agent ends an attempt at its deadline and reports why;
  * this deadline is for an agent that never comes back.
  */
 export function patienceMs(deadlineMs: number): number {

@@ -3,13 +3,18 @@ import { deploymentController } from '../../../controllers/deployment/reconcile.
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { serverSettings } from '../../harness/server-settings.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { assignmentId } from '../../../store/kinds/assignment-id.ts';
+import { buildRole } from '../../../store/kinds/composed-service.ts';
 import { keys } from '../../../store/keys.ts';
 import { kinds, type ObservedOf } from '../../../store/kinds/kinds.ts';
 import { revision } from '../../../store/revision.ts';
 import { commit } from '../../../store/unit.ts';
+import { composedService } from '../../harness/composed-service.ts';
 import { aDeployment, anApplication, aServer } from '../../harness/objects.ts';
 import { openRig, tenant, type Rig } from '../runtime/rig.ts';
 import { desiredState } from '../../harness/states.ts';
+
+const waitsLong = { queueDeadlineMs: 24 * 3_600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 };
 
 const controllers = [
   deploymentController({ queueDeadlineMs: 600_000, buildDeadlineMs: 600_000, rolloutDeadlineMs: 600_000 }),
@@ -25,12 +30,19 @@ const git = {
   build_args: {},
 };
 
-/** An application on a server of its own, with its first deployment. */
-async function deploy(rig: Rig, source?: typeof git) {
+const composed = {
+  type: 'compose' as const,
+  repository: { repository_url: git.repository_url, branch: 'main', compose_path: 'compose.yaml' },
+};
+
+/** An application on a server of its own, with its first deployment, and services of a compose file that are built. */
+async function deploy(rig: Rig, source?: typeof git | typeof composed, services: readonly string[] = []) {
   const server = aServer();
   const app = anApplication({ server_id: server.meta.id, ...(source !== undefined && { source }) });
-  const deployment = aDeployment(app);
-  const { id } = deployment.meta;
+  const { id } = aDeployment(app).meta;
+  const build = { context: '.', dockerfile_path: 'Dockerfile', args: {} };
+  const built = services.map((name) => composedService(name, id, { image: `setpoint/web:1-${name}`, build }));
+  const deployment = aDeployment(app, built.length === 0 ? {} : { services: built });
   const made = rig.repo.begin();
   made.create('server', server.meta.id, server.desired);
   made.create('application', app.meta.id, desiredState('application', { ...app.desired, deployment_id: id }));
@@ -39,6 +51,20 @@ async function deploy(rig: Rig, source?: typeof git) {
   await rig.rest();
   const phase = () => rig.mirror.tenant(tenant).get('deployment', id)?.observed?.phase;
   return { id, server: server.meta.id, phase };
+}
+
+/** Writes what the server reports of a build of the deployment. */
+async function reportBuild(
+  rig: Rig,
+  deployment: string,
+  role: string,
+  observed: Partial<ObservedOf<'assignment'>>,
+): Promise<void> {
+  const it = await rig.repo.get('assignment', assignmentId.task(deployment, role));
+  if (it === undefined) throw new Error('The deployment has no such build');
+  const report = kinds.assignment.observed.parse({ phase: 'pending', ...observed });
+  await rig.repo.observe(it, { ...report, observedGeneration: it.meta.generation, conditions: [] }, []);
+  await rig.rest();
 }
 
 test('a deployment that waits for a server fails when the server is deleted, and leaves no build to an agent that is gone', async () => {
@@ -59,18 +85,63 @@ test('a deployment that waits for a server fails when the server is deleted, and
   expect(view.by('assignment', 'version', id)).toEqual([]);
 });
 
+test('a build has its whole time once it begins, however long its server built others', async () => {
+  await using rig = await openRig({ controllers: [deploymentController(waitsLong)] });
+  const { id, phase } = await deploy(rig, git);
+  await reportBuild(rig, id, 'build', { phase: 'pending' });
+  await rig.clock.advance(3_600_000);
+  await rig.rest();
+  const { conditions, started_at } = rig.mirror.tenant(tenant).get('deployment', id)!.observed!;
+  expect([phase(), started_at]).toEqual(['queued', undefined]);
+  expect(conditions.find(({ type }) => type === 'Ready')?.message).toBe('Its build waits for others on its server');
+  await reportBuild(rig, id, 'build', { phase: 'running' });
+  await rig.clock.advance(659_000);
+  await rig.rest();
+  expect(phase()).toBe('building');
+  await rig.clock.advance(1_000);
+  await rig.rest();
+  expect(rig.mirror.tenant(tenant).get('deployment', id)?.observed?.error).toMatchObject({
+    code: 'build_timeout',
+    message: expect.stringContaining('did not end in time'),
+  });
+});
+
+test('a build that never has its turn ends when a deployment has waited long enough, and says why', async () => {
+  await using rig = await openRig({ controllers: [deploymentController(waitsLong)] });
+  const { id } = await deploy(rig, git);
+  await reportBuild(rig, id, 'build', { phase: 'pending' });
+  await rig.clock.advance(24 * 3_600_000);
+  await rig.rest();
+  expect(rig.mirror.tenant(tenant).get('deployment', id)?.observed?.error).toMatchObject({
+    code: 'build_timeout',
+    message: expect.stringContaining('had others before it'),
+  });
+});
+
+test('each build of a compose file has its whole time, and what waits between two of them is not of it', async () => {
+  await using rig = await openRig({ controllers: [deploymentController(waitsLong)] });
+  const { id, phase } = await deploy(rig, composed, ['web', 'worker']);
+  const built = { phase: 'succeeded' as const, image_digest: `sha256:${'0'.repeat(64)}` };
+  await reportBuild(rig, id, buildRole('web'), { phase: 'running' });
+  await reportBuild(rig, id, buildRole('worker'), { phase: 'pending' });
+  await rig.clock.advance(600_000);
+  await reportBuild(rig, id, buildRole('web'), built);
+  await rig.clock.advance(3_600_000);
+  await rig.rest();
+  expect(phase()).toBe('building');
+  await reportBuild(rig, id, buildRole('worker'), { phase: 'running' });
+  await rig.clock.advance(659_000);
+  await rig.rest();
+  expect(phase()).toBe('building');
+  await reportBuild(rig, id, buildRole('worker'), built);
+  expect(phase()).toBe('deploying');
+});
+
 test('a rollout has its whole deadline, however long its build took', async () => {
   const deadlines = { queueDeadlineMs: 600_000, buildDeadlineMs: 1_800_000, rolloutDeadlineMs: 600_000 };
   await using rig = await openRig({ controllers: [deploymentController(deadlines)] });
   const { id, phase } = await deploy(rig, git);
-  const [build] = rig.mirror.tenant(tenant).by('assignment', 'version', id);
-  const report = async (observed: Partial<ObservedOf<'assignment'>>): Promise<void> => {
-    const it = await rig.repo.get('assignment', build?.meta.id ?? '');
-    if (it === undefined) throw new Error('The deployment has no build');
-    const report = kinds.assignment.observed.parse({ phase: 'pending', ...observed });
-    await rig.repo.observe(it, { ...report, observedGeneration: it.meta.generation, conditions: [] }, []);
-    await rig.rest();
-  };
+  const report = (observed: Partial<ObservedOf<'assignment'>>) => reportBuild(rig, id, 'build', observed);
   await report({ phase: 'running' });
   expect(phase()).toBe('building');
   await rig.clock.advance(1_200_000);

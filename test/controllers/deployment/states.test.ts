@@ -144,7 +144,8 @@ describe('the phase of a deployment', () => {
   const table: [string, Given, string][] = [
     ['an image needs no build', {}, 'deploying'],
     ['a git source waits for its build to be taken up', { source: git }, 'queued'],
-    ['a build that was reported is under way', { source: git, build: { phase: 'preparing' } }, 'building'],
+    ['a build that has begun is under way', { source: git, build: { phase: 'preparing' } }, 'building'],
+    ['a build that waits for others on its server', { source: git, build: { phase: 'pending' } }, 'queued'],
     ['a server that never came', { source: git, expired: true }, 'failed'],
     [
       'a built image is reused',

@@ -72,3 +72,40 @@ test('a version that takes the image of an earlier one builds nothing, and has w
     references: { '${databases.orders.host}': 'orders-0a1b2c' },
   });
 });
+
+test('a build has its whole time once it begins, and one that never has its turn says so', async () => {
+  for (const [begun, deadline, why] of [
+    [true, 660_000, 'did not end in time'],
+    [false, 3_600_000, 'did not begin in time'],
+  ] as const) {
+    await using rig = await openRig({ controllers });
+    const [server, of, version] = [aServer(), randomUUID(), randomUUID()];
+    const unit = rig.repo.begin();
+    unit.create('server', server.meta.id, server.desired);
+    unit.create('function', of, desiredState('function', { server_id: server.meta.id }));
+    const wanted = desiredState('function_version', { function_id: of, server_id: server.meta.id });
+    unit.create('function_version', version, wanted);
+    await commit(unit);
+    await rig.rest();
+    const report = async (phase: 'pending' | 'running'): Promise<void> => {
+      const [build] = rig.mirror.tenant(tenant).by('assignment', 'version', version);
+      const it = (await rig.repo.get('assignment', build!.meta.id))!;
+      const reported = kinds.assignment.observed.parse({ phase });
+      await rig.repo.observe(it, { ...reported, observedGeneration: it.meta.generation, conditions: [] }, []);
+      await rig.rest();
+    };
+    const observed = () => rig.mirror.tenant(tenant).get('function_version', version)!.observed!;
+    await report('pending');
+    expect(observed().conditions.find(({ type }) => type === 'Ready')?.reason).toBe('Queued');
+    if (begun) {
+      await rig.clock.advance(3_000_000);
+      await report('running');
+    }
+    await rig.clock.advance(deadline - 1_000);
+    await rig.rest();
+    expect(observed().phase).toBe('building');
+    await rig.clock.advance(1_000);
+    await rig.rest();
+    expect(observed().error).toMatchObject({ code: 'build_timeout', message: expect.stringContaining(why) });
+  }
+});
