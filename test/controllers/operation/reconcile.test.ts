@@ -10,7 +10,7 @@ import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { commit } from '../../../store/unit.ts';
-import { anApplication, object } from '../../harness/objects.ts';
+import { anApplication, aServer, object } from '../../harness/objects.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { hang } from '../limits/scenes.ts';
 import { openRig, tenant, type Rig } from '../runtime/rig.ts';
@@ -20,10 +20,16 @@ const newer = 'b'.repeat(40);
 
 async function sync(
   answer: GitHead | Error,
-  { watch_paths, current_commit }: { watch_paths?: string; current_commit?: string | undefined } = {},
+  {
+    watch_paths,
+    current_commit,
+    isServerGone = false,
+  }: { watch_paths?: string; current_commit?: string | undefined; isServerGone?: boolean } = {},
 ) {
+  const server = aServer();
   const app = anApplication(
     {
+      server_id: server.meta.id,
       source: {
         type: 'git',
         repository_url: 'https://example.test/shop.git',
@@ -64,6 +70,7 @@ async function sync(
   });
   await using rig = await openRig({ controllers: [controller] });
   const made = rig.repo.begin();
+  if (!isServerGone) made.create('server', server.meta.id, server.desired);
   made.create('application', app.meta.id, app.desired);
   await commit(made);
   const stored = (await rig.repo.get('application', app.meta.id))!;
@@ -159,6 +166,15 @@ describe('a comparison with the branch', () => {
     const { observed, asked } = await sync({ commit: newer }, { watch_paths: 'lib/**' });
     expect(asked[0]).not.toHaveProperty('since');
     expect(observed?.result).toMatchObject({ up_to_date: false, current_commit: null, matched: true });
+  });
+
+  it('fails at once where the server of the application was deleted, and asks no agent', async () => {
+    const { observed, asked } = await sync(new CallError('away', 'It is not there'), { isServerGone: true });
+    expect(observed).toMatchObject({
+      phase: 'failed',
+      error: { code: 'not_found', message: expect.stringContaining('server of the application was deleted') },
+    });
+    expect(asked).toEqual([]);
   });
 
   it('fails with what the agent says', async () => {
