@@ -1,4 +1,5 @@
 import { noInstallation, noMachines } from '../../harness/no-machines.ts';
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
@@ -188,8 +189,12 @@ describe('a comparison with the branch', () => {
 });
 
 /** An operation that is carried out by `run`, and what is observed of it. */
-async function carryOut(rig: Rig, deadline_seconds: number): Promise<() => ReadonlyResource<'operation'>['observed']> {
-  const { meta, desired } = object('operation', { type: 'sync', requested_at: '', deadline_seconds });
+async function carryOut(
+  rig: Rig,
+  deadline_seconds: number,
+  more: object = {},
+): Promise<() => ReadonlyResource<'operation'>['observed']> {
+  const { meta, desired } = object('operation', { type: 'sync', requested_at: '', deadline_seconds, ...more });
   const asks = rig.repo.begin();
   asks.create('operation', meta.id, desired);
   await commit(asks);
@@ -220,6 +225,23 @@ describe('an operation of any type', () => {
       error: { code: 'timeout', message: 'It did not end within 20 s' },
     });
     expect(observed()?.finished_at).toBe(rig.clock.now().toISOString());
+  });
+
+  it('is tried again for ten minutes where a deployment waits for it, as its server may have others before it', async () => {
+    let times = 0;
+    await using rig = await openWith((_, { signal }) => ((times += 1) < 4 ? hang(signal) : Promise.resolve({})));
+    const of = { deployment_id: randomUUID() };
+    const observed = await carryOut(rig, 40, of);
+    for (let second = 0; second < 180; second += 1) await rig.clock.advance(1000);
+    expect([times, observed()?.phase]).toEqual([4, 'succeeded']);
+
+    times = -100;
+    const late = await carryOut(rig, 40, of);
+    for (let second = 0; second < 700; second += 1) await rig.clock.advance(1000);
+    expect(late()).toMatchObject({
+      phase: 'expired',
+      error: { code: 'timeout', message: expect.stringContaining('was not read within 40 s') },
+    });
   });
 
   it('has no more time than a reconcile', async () => {
