@@ -22,3 +22,12 @@ export function isSameRepository(one: string, other: string): boolean {
   const address = repositoryAddress(one);
   return one === other || (address !== undefined && address === repositoryAddress(other));
 }
+
+/** Protocol and host of the address of a repository, the host as git credentials name it; both empty for another text. */
+export function originOf(url: string): { protocol: string; host: string } {
+  const [, short] = /^[A-Za-z0-9_][\w.-]*@([^:/]+):/.exec(url) ?? [];
+  if (short !== undefined) return { protocol: 'ssh', host: short.toLowerCase() };
+  const { protocol, hostname, port } = URL.parse(url) ?? { protocol: '', hostname: '', port: '' };
+  const isUsual = port === '' || (protocol === 'ssh:' && port === '22');
+  return { protocol: protocol.slice(0, -1), host: `${hostname.toLowerCase()}${isUsual ? '' : `:${port}`}` };
+}

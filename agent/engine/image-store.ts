@@ -17,6 +17,8 @@ export interface WantedImage {
   owner: ImageOwner;
   /** Ids of the images that containers of this assignment were made from: it may go on using them. */
   inUse?: ReadonlySet<string>;
+  /** The tag may have moved: its registry is asked, also for an image that is here and confirmed. */
+  refresh?: boolean;
   /** Takes lines about the pull, if there is one. */
   line?: (text: string) => void;
 }
@@ -28,8 +30,9 @@ export interface WantedImage {
  */
 export interface ImageStore {
   /**
-   * Returns the image that must run: `pinned` if given, else the image that `reference` names now. A tag other than
-   * `latest` is assumed not to change: if its image is on the server and confirmed, the registry is not asked.
+   * Returns the image that must run: `pinned` if given, else the one that containers of the assignment were made from,
+   * else the one that `reference` names. If that is on the server and confirmed, its registry is asked for `refresh` and
+   * for the tag `latest` alone, and it is used where that does not give another one.
    * @throws RuntimeFailure `image_not_allowed`, `image_not_found`, `image_pull_failed`, `no_space`
    */
   resolve(wanted: WantedImage, signal: AbortSignal): Promise<LocalImage>;
@@ -125,15 +128,16 @@ export function imageStore({
   }
 
   async function byName(wanted: WantedImage, signal: AbortSignal): Promise<LocalImage> {
-    const { reference, owner, inUse, line } = wanted;
+    const { reference, owner, inUse, refresh = false, line } = wanted;
     const source = imageSource(reference);
     const local = await runtime.image(source.reference, signal);
     if (local !== undefined && isLocal(source)) return local;
     const isUsed = local !== undefined && inUse?.has(local.id) === true;
     const isOfRegistry = local?.digest.includes('@') === true;
     if (isUsed && isOfRegistry) await confirmedByUse(local, local.digest, owner);
-    const isKnown = isUsed || (isOfRegistry && record.has(owner, local.digest));
-    if (isKnown && !isMoving(source)) return local;
+    if (isUsed) return local;
+    const isKnown = isOfRegistry && record.has(owner, local.digest);
+    if (isKnown && !mayMove(source, refresh)) return local;
     try {
       return await pull(source, wanted, signal);
     } catch (error) {
@@ -216,6 +220,6 @@ function isBuiltForAnother({ labels: given }: LocalImage, owner: ImageOwner): bo
   return given[labels.tenant] !== undefined && !isBuiltFor(given, owner);
 }
 
-function isMoving({ digest, tag }: ImageSource): boolean {
-  return digest === undefined && (tag ?? 'latest') === 'latest';
+function mayMove({ digest, tag }: ImageSource, refresh: boolean): boolean {
+  return digest === undefined && (refresh || (tag ?? 'latest') === 'latest');
 }

@@ -142,7 +142,7 @@ export async function performStep(step: Step, it: StepSubject, deps: StepDeps, s
 
 async function resolveImage(
   it: StepSubject,
-  { images, capture, clock, observer }: StepDeps,
+  { images, capture, clock, observer, server }: StepDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const desired = it.desired();
@@ -153,6 +153,8 @@ async function resolveImage(
     pinned: desired.spec.image_digest,
     owner: { tenant: desired.tenant, project: desired.project_id, workload: desired.workload_id },
     inUse: new Set(observer.of(it.id).map(({ container }) => container.imageId)),
+    // The first instance of a deployment finds what its tag names now. The proxy starts without a registry.
+    refresh: !isProxy(desired, server),
     line,
   };
   try {

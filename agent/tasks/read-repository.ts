@@ -44,9 +44,9 @@ export type ReadRepository = (
 export function repositoryFiles(deps: { git: Git; folder: WorkFolder; disk: DiskGuard; clock: Clock }): ReadRepository {
   const turns = new Turns(parallelReads);
   const what = 'read a repository';
-  return ({ project_id, ...query }, line, signal) =>
+  return (query, line, signal) =>
     turns.take(
-      project_id,
+      query.project_id,
       async () => {
         await deps.disk.check(what);
         using watch = watchDisk(deps.disk, deps.clock, what);
@@ -64,15 +64,16 @@ async function read(
     commit: wanted,
     paths,
     manifests = false,
+    project_id: project,
     credential,
-  }: Omit<Parameters<ReadRepository>[0], 'project_id'>,
+  }: Parameters<ReadRepository>[0],
   line: (text: string) => void,
   signal: AbortSignal,
 ): Promise<RepositoryFiles> {
   await using work = await folder.make();
   line(`Reading ${paths.join(', ')} of ${url}, ${wanted === undefined ? `branch ${branch}` : `commit ${wanted}`}`);
   const { commit, message } = await git.checkout(
-    { url, branch, commit: wanted, credential, withinMs },
+    { project, url, branch, commit: wanted, credential, withinMs },
     work.path,
     signal,
   );

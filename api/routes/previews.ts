@@ -139,6 +139,7 @@ export const approvePreview = defineEndpoint({
     if (isUnapproved(it)) requirePreviewRoom(ctx.view, it.desired.project_id, false);
     const unit = ctx.repo.begin();
     const next = unit.change(it, (draft) => {
+      draft.approvals = (draft.approvals ?? (draft.approved_commit === undefined ? 0 : 1)) + 1;
       draft.approved_commit = commit;
       draft.approved_by = ctx.principal.user.meta.id;
     });

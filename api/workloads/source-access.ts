@@ -4,7 +4,8 @@ import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { credentialsOf } from '../../store/source-credentials.ts';
+import { originOf } from '../../store/repository-address.ts';
+import { credentialsOf, gitProtocols } from '../../store/source-credentials.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import { badField } from '../ground/api-error.ts';
 import { requireGrant } from '../rights/grants.ts';
@@ -80,12 +81,10 @@ export function requireSourceGrants(
     requireGrant(it, desired.project_id, `${it.meta.kind}_id`, word);
 }
 
-const protocols = { token: 'https', ssh: 'ssh' } as const;
-
 /** @throws ApiError BAD_REQUEST */
 function requireHost({ desired }: ReadonlyResource<'git_credential'>, url: string, field: string): void {
   const { host, credential, name } = desired;
-  const protocol = protocols[credential.type];
+  const protocol = gitProtocols[credential.type];
   const at = originOf(url);
   if (at.protocol !== protocol)
     throw badField(
@@ -99,13 +98,4 @@ function requireHost({ desired }: ReadonlyResource<'git_credential'>, url: strin
       'other_host',
       `The git credential ${name} is for ${host} and is sent to no other host: repository_url is of ${at.host}`,
     );
-}
-
-/** Protocol and host of the address of a repository; the host as credentials name it. */
-function originOf(url: string): { protocol: string; host: string } {
-  const [, short] = /^[A-Za-z0-9_][\w.-]*@([^:/]+):/.exec(url) ?? [];
-  if (short !== undefined) return { protocol: 'ssh', host: short.toLowerCase() };
-  const { protocol, hostname, port } = new URL(url);
-  const isUsual = port === '' || (protocol === 'ssh:' && port === '22');
-  return { protocol: protocol.slice(0, -1), host: `${hostname.toLowerCase()}${isUsual ? '' : `:${port}`}` };
 }

@@ -110,12 +110,15 @@ export function commitOf({ desired, observed }: Deployment): string | undefined 
   return observed?.commit ?? desired.commit ?? desired.reuse?.commit;
 }
 
-/** The newest deployment that was built of the branch: none that reuses an image, such as a rollback. */
+/**
+ * The newest deployment that was built of the branch: none that reuses an image, such as a rollback, and none that builds
+ * again what served, as its image was lost.
+ */
 function newestOfBranch({ desired: { source } }: Application, deployments: readonly Deployment[]) {
   const now = repositoryOf(source);
   if (now === undefined) return undefined;
   return deployments
-    .filter(({ desired }) => isBuilt(desired))
+    .filter(({ desired }) => isBuilt(desired) && !(desired.trigger === 'config' && desired.commit !== undefined))
     .filter(({ desired }) => {
       const of = repositoryOf(desired.source);
       return of?.repository_url === now.repository_url && of.branch === now.branch;

@@ -17,6 +17,10 @@ import { runs } from './runs.ts';
 const awayPauseMs = 10_000;
 const awayPatienceMs = 24 * 3_600_000;
 
+/** How long a file that a deployment waits for is read again, and the time between two tries. */
+const readPauseMs = 5_000;
+const readPatienceMs = 10 * 60_000;
+
 type Observed = ObservedOf<'operation'>;
 
 /**
@@ -93,8 +97,10 @@ export function operationController(
       const { cause } = causeOf(error);
       if (ctx.signal.aborted || cause === 'conflict' || cause === 'unavailable') throw error;
       if (mayWait(it, error, ctx)) return new Unfinished(undefined, awayPauseMs, 'the agent of its server to connect');
+      if (signal.aborted && mayRead(it, ctx))
+        return new Unfinished(undefined, readPauseMs, 'its server to read the repository');
       if (signal.aborted)
-        return { phase: 'expired', error: { code: 'timeout', message: `It did not end within ${timeoutMs / 1000} s` } };
+        return { phase: 'expired', error: { code: 'timeout', message: lateMessage(it, timeoutMs / 1000) } };
       const provisioning = error instanceof OperationFailure ? error.provisioning : undefined;
       return { phase: 'failed', error: describe(error, ctx), ...(provisioning !== undefined && { provisioning }) };
     } finally {
@@ -115,6 +121,19 @@ function mayWait({ desired }: Operation, error: unknown, { clock }: Context): bo
   const isPatient = desired.delivery_id !== undefined || desired.deployment_id !== undefined || desired.deploy === true;
   if (!isPatient || !(error instanceof CallError) || error.code !== 'away') return false;
   return clock.now().getTime() - Date.parse(desired.requested_at) < awayPatienceMs;
+}
+
+/** A server reads one repository of a project at a time: what waits for its turn until its time is over is read later. */
+function mayRead({ desired }: Operation, ctx: Context): boolean {
+  return desired.deployment_id !== undefined && ctx.since('late', true) < readPatienceMs;
+}
+
+function lateMessage({ desired }: Operation, seconds: number): string {
+  if (desired.deployment_id === undefined) return `It did not end within ${seconds} s`;
+  return (
+    `The repository was not read within ${seconds} s, in several tries: its server has others of the project to read, or it is ` +
+    'too large. Deploy again later, or put the compose file into a smaller repository'
+  );
 }
 
 function describe(error: unknown, { log }: Context): { code: string; message: string } {

@@ -41,6 +41,9 @@ export const sync: Run = async (it, tools) => {
   const id = uuidv5(namespace, it.meta.id);
   const made = ctx.view.get('deployment', id);
   if (made !== undefined) return { ...resume(app, made), ...deployed(made) };
+  // no agent of it comes back, so that none is waited for
+  if (!isStaying(ctx.view.get('server', app.desired.server_id)))
+    throw new OperationFailure('not_found', 'The server of the application was deleted: create it anew on another one');
   const compared = await compare(app, tools);
   const server = ctx.view.get('server', app.desired.server_id);
   const found = decide(

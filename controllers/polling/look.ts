@@ -34,8 +34,8 @@ export const codesOfAgents: ReadonlySet<string> = new Set([
   'failed',
 ]);
 
-/** What a look found: the head of the branch, or that it cannot be read. */
-export type Found = { head: string } | 'unreadable';
+/** What a look found: the head of the branch, or the code of the failure by which it cannot be read. */
+export type Found = { head: string } | { unreadable: string };
 
 /** Milliseconds between two looks at the branch of an application; `undefined`: it is not looked at. */
 export function intervalOf({ meta, desired }: App): number | undefined {
@@ -66,9 +66,9 @@ export function comparisonOf(
 ): { id: string; desired: DesiredOf<'operation'> } | undefined {
   const [newest] = polledOf(view, app.meta.id);
   if (newest !== undefined && newest.observed?.finished_at === undefined) return undefined;
-  const isKnown = found === 'unreadable' ? isTold(app) : isOld(app, found.head, newest, view, now);
+  const head = 'head' in found ? found.head : undefined;
+  const isKnown = 'head' in found ? isOld(app, found.head, newest, view, now) : isToldOf(app, found.unreadable, newest);
   if (isKnown) return undefined;
-  const head = found === 'unreadable' ? undefined : found.head;
   const { generation } = app.meta;
   return {
     id: uuidv5(namespace, `${app.meta.id} ${generation} ${head ?? ''} ${newest?.meta.id ?? ''}`),
@@ -89,6 +89,12 @@ export function comparisonOf(
 /** Whether users see already that the branch cannot be read. */
 function isTold(app: App): boolean {
   return app.observed?.conditions.some((it) => it.type === branchCondition && it.status === 'false') === true;
+}
+
+/** Whether what users see is why it cannot be read now, as it is wanted now. */
+function isToldOf(app: App, code: string, newest: Operation | undefined): boolean {
+  const { desired, observed } = newest ?? {};
+  return isTold(app) && desired?.polled?.generation === app.meta.generation && observed?.error?.code === code;
 }
 
 function isOld(app: App, head: string, newest: Operation | undefined, view: TenantView, now: Date): boolean {

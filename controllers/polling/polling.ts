@@ -116,7 +116,7 @@ class Polling {
     try {
       const found = await this.#read(app, signal);
       if (found !== undefined) {
-        if (found === 'unreadable') this.#failures.set(key, (this.#failures.get(key) ?? 0) + 1);
+        if ('unreadable' in found) this.#failures.set(key, (this.#failures.get(key) ?? 0) + 1);
         else this.#failures.delete(key);
         await this.#begin(app, found, signal);
       }
@@ -150,8 +150,8 @@ class Polling {
       return { head: answerOf(GitHead, answer).commit };
     } catch (error) {
       if (signal.aborted) throw error;
-      if (error instanceof OperationFailure) return 'unreadable';
-      if (error instanceof CallError) return codesOfAgents.has(error.code) ? undefined : 'unreadable';
+      if (error instanceof OperationFailure) return { unreadable: error.code };
+      if (error instanceof CallError) return codesOfAgents.has(error.code) ? undefined : { unreadable: error.code };
       log.error(
         { err: error, id: app.meta.id },
         'Cannot look at a branch, which is a bug: it is looked at again later',
@@ -176,7 +176,7 @@ class Polling {
     signal.throwIfAborted();
     try {
       committed(await unit.commit());
-      log.info({ id, found: found === 'unreadable' ? found : found.head }, 'A look at a branch leads to a comparison');
+      log.info({ id, ...found }, 'A look at a branch leads to a comparison');
     } catch (error) {
       if (!isConflict(error) && !isUnavailable(error)) throw error;
     }

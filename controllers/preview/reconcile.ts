@@ -4,7 +4,7 @@ import { cloneLack } from '../../store/clone-lack.ts';
 import { copiedKinds } from '../../store/copying.ts';
 import { createDeployment } from '../../store/new-deployment.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { credentialsOf } from '../../store/source-credentials.ts';
+import { credentialsOf, isForRepository } from '../../store/source-credentials.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Context, Controller, Next, Verdict } from '../runtime/controller.ts';
@@ -177,7 +177,12 @@ async function deploy(
         const of = repositoryOf(draft.source);
         if (!isOf || of === undefined) return;
         of.branch = branch;
-        if (fork !== undefined) of.repository_url = fork;
+        if (fork !== undefined) {
+          of.repository_url = fork;
+          const credential = ctx.view.get('git_credential', of.git_credential_id ?? '');
+          // a fork may be read by another protocol or at another host, where the credential is not sent
+          if (credential !== undefined && !isForRepository(credential, fork)) delete of.git_credential_id;
+        }
         // what a fork has later is built only after another approval
         draft.autodeploy = fork === undefined;
       });

@@ -94,14 +94,23 @@ function isToDeploy(app: App, world: World): boolean {
   if (fault(app, world) !== undefined) return false;
   if (app.desired.deployment_id === undefined) return true;
   const { preview } = world;
-  const { approved_commit: approved, fork_url: fork } = preview.desired;
-  if (fork === undefined || preview.observed?.deployed_commit === approved || !isOfBranch(app, preview)) return false;
+  if (preview.desired.fork_url === undefined || isDeployed(preview) || !isOfBranch(app, preview)) return false;
   return world.deployment(deploymentId(preview, app)) === undefined;
 }
 
-/** The id of the deployment that a preview makes of an application: for each approved commit another one. */
+/** Whether the applications of a fork were deployed by its last approval. */
+function isDeployed({ desired, observed }: Preview): boolean {
+  const { approved_commit: approved, approvals = 1 } = desired;
+  return observed?.deployed_commit === approved && (observed?.deployed_approval ?? 1) === approvals;
+}
+
+/**
+ * The id of the deployment that a preview makes of an application: for each approval another one, also of a commit that
+ * was approved before, as another one may serve since.
+ */
 export function deploymentId({ meta, desired }: Preview, app: App): string {
-  return uuidv5(namespace, `${meta.id} ${app.meta.id} ${desired.approved_commit ?? ''}`);
+  const { approved_commit: commit = '', approvals = 1 } = desired;
+  return uuidv5(namespace, `${meta.id} ${app.meta.id} ${commit}${approvals > 1 ? ` ${approvals}` : ''}`);
 }
 
 /** The id of the environment of a preview. */
@@ -150,7 +159,7 @@ export function stateOf(world: World): State {
     phase,
     urls,
     environment_id: environment?.meta.id ?? preview.observed?.environment_id,
-    deployed_commit: deployedCommit(world),
+    ...deployed(world),
   });
   return {
     observed,
@@ -208,15 +217,18 @@ function progress(world: World): Found {
   return { phase: 'failed', reason: 'DeploymentFailed', message };
 }
 
-/** Of a fork: the commit that all its applications were deployed with. */
-function deployedCommit(world: World): string | undefined {
+/** Of a fork: the commit that all its applications were deployed with, and by which approval. */
+function deployed(world: World): Partial<Pick<ObservedOf<'preview'>, 'deployed_commit' | 'deployed_approval'>> {
   const { preview, environment, apps } = world;
-  const isDeployed =
+  const areAll =
     environment !== undefined &&
     !isUnfinishedClone(environment) &&
     !isAwaitingApproval(preview) &&
     !apps.some((app) => isToDeploy(app, world) || (isOfBranch(app, preview) && fault(app, world) !== undefined));
-  return isDeployed ? preview.desired.approved_commit : preview.observed?.deployed_commit;
+  const { approved_commit, approvals } = preview.desired;
+  if (areAll) return defined({ deployed_commit: approved_commit, deployed_approval: approvals });
+  const { deployed_commit, deployed_approval } = preview.observed ?? {};
+  return defined({ deployed_commit, deployed_approval });
 }
 
 function isUp(app: App, world: World): boolean {

@@ -39,6 +39,8 @@ export const preview = defineKind({
     /** Of a fork: the commit that a person has approved. Nothing of another one is built. */
     approved_commit: z.string().max(64).optional(),
     approved_by: Id.optional(),
+    /** Of a fork: how many approvals there were, the same commit again among them. Absent: one at most. */
+    approvals: z.int().optional(),
     requested_by: Id.optional(),
     expires_at: Timestamp,
   }),
@@ -48,6 +50,8 @@ export const preview = defineKind({
     environment_id: Id.optional(),
     /** Of a fork: the commit that its applications were deployed with last. */
     deployed_commit: z.string().optional(),
+    /** Of a fork: by which of its approvals. Absent: by the first. */
+    deployed_approval: z.int().optional(),
     urls: z.array(z.string()).max(1000).default([]),
   }),
   unique: (d) => [{ scope: d.project_id, name: d.name }],

@@ -17,6 +17,7 @@ import { mockRuntime } from '../../agent/runtime/mock/mock-runtime.ts';
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { wireService } from '../harness/wire-items.ts';
+import type { ImageStore, WantedImage } from '../../agent/engine/image-store.ts';
 import { openImages } from '../harness/open-images.ts';
 import { idle } from '../harness/idle.ts';
 import { joinToken } from '../harness/join-token.ts';
@@ -86,6 +87,8 @@ export class AgentWorld implements AsyncDisposable {
   readonly ports = new RecordedPorts();
   readonly server = randomUUID();
   readonly dir: string;
+  /** The images that the agent looked for. */
+  readonly wanted: WantedImage[] = [];
   disk = { freeBytes: 50e9, totalBytes: 100e9 };
   #revision = 0;
   #agent: Agent | undefined;
@@ -99,6 +102,15 @@ export class AgentWorld implements AsyncDisposable {
     const world = new AgentWorld(await mkdtemp(join(tmpdir(), 'setpoint-agent-')));
     world.engine.addImage('web:1', { local: true });
     return world;
+  }
+
+  #noting(images: ImageStore): ImageStore {
+    const resolve: ImageStore['resolve'] = images.resolve.bind(images);
+    images.resolve = (wanted, signal) => {
+      this.wanted.push(wanted);
+      return resolve(wanted, signal);
+    };
+    return images;
   }
 
   get agent(): Agent {
@@ -115,7 +127,7 @@ export class AgentWorld implements AsyncDisposable {
       joinToken: joinToken(this.server),
       dataDir: this.dir,
       engine: { ...(await engineOf({ type: 'mock', clock, engine, ports })), runtime },
-      images: await openImages(runtime, this.dir, () => Promise.resolve(this.disk), clock),
+      images: this.#noting(await openImages(runtime, this.dir, () => Promise.resolve(this.disk), clock)),
       build: () => Promise.reject(new Error('No build is expected')),
       gitHead: () => Promise.reject(new Error('No git is expected')),
       gitTag: () => Promise.reject(new Error('No git is expected')),

@@ -179,6 +179,8 @@ describe('a service', () => {
     await world.until('taken up', () => world.report(item)?.generation === 2);
     await world.pass(1_000);
     expect(done('create')).toBe(1);
+    // What the tag names by now is asked for by each deployment.
+    expect(world.wanted).toMatchObject([{ reference: 'pulled:1', pinned: undefined, refresh: true }]);
   });
 });
 

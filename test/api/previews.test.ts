@@ -5,6 +5,7 @@ import { previewController } from '../../controllers/preview/reconcile.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
 import { lead } from '../harness/leading.ts';
+import { desiredState } from '../harness/states.ts';
 import { until } from '../harness/until.ts';
 
 const running = new AsyncDisposableStack();
@@ -93,6 +94,33 @@ describe('SEC-66: a preview of a fork', () => {
     expect(web).toMatchObject({ repository_url: fork_url, branch: 'patch', autodeploy: false });
     expect((await world.repo.get('deployment', web.deployment_id))?.desired.commit).toBe(one);
     expect((await owner.post(approve, { commit: one })).status).toBe(409);
+  });
+
+  it.each([
+    ['with the git credential where that is for its host and protocol', repository, { type: 'token' }],
+    ['without a git credential that is for another protocol', 'git@git.test:team/shop.git', { type: 'ssh' }],
+  ])('is read %s', async (_, repository_url, { type }) => {
+    const { project, web } = await shop();
+    const id = randomUUID();
+    const sealed = (field: string) => ({ $sealed: 'key.nonce.text', for: `git_credential/${id}/credential.${field}` });
+    const credential =
+      type === 'token'
+        ? { type: 'token' as const, username: 'x', token: sealed('token') }
+        : {
+            type: 'ssh' as const,
+            algorithm: 'ed25519',
+            public_key: 'ssh-ed25519 AAAA',
+            private_key: sealed('private_key'),
+            host_keys: ['ssh-ed25519 AAAA'],
+          };
+    await world.create('git_credential', id, desiredState('git_credential', { host: 'git.test', credential }));
+    await owner.put(`/applications/${web}`, { repository_url, git_credential_id: id });
+    const asked = { project_id: project, name: 'pr-5', branch: 'patch', fork_url, commit: one };
+    const made = await owner.post('/previews', asked);
+    await owner.post(`/previews/${made.data.id}/approve`, { commit: one });
+    const it = await eventually(made.data.id, 'deploying');
+    const [copy] = (await appsOf(it.preview_environment_id)).filter(({ name }: { name: string }) => name === 'web');
+    expect(copy).toMatchObject({ repository_url: fork_url, git_credential_id: type === 'token' ? id : null });
   });
 });
 

@@ -206,6 +206,24 @@ describe('an image of a registry', () => {
     expect(pulls()).toEqual([]);
   });
 
+  test('is asked for anew by a deployment, as any tag may have moved, and the old one runs while its registry is away', async () => {
+    const reference = 'registry.test/web:1';
+    await ask(victim, { reference, refresh: true });
+    const moved = { id: `sha256:${'e'.repeat(64)}`, digest: `registry.test/web@sha256:${'e'.repeat(64)}` };
+    engine.pull = () => Promise.resolve({ ...moved, labels: {}, onBuild: [], program: [] });
+    expect(await ask(victim, { reference })).toMatchObject({ digest });
+    engine.failNext('pull', { ...away });
+    expect(await ask(victim, { reference, refresh: true })).toMatchObject({ digest });
+    expect(await ask(victim, { reference, refresh: true })).toMatchObject(moved);
+    expect(await ask(victim, { reference, pinned: digest, refresh: true })).toMatchObject({ digest });
+  });
+
+  test('that containers of the assignment run on is the one that it resolved', async () => {
+    const { id } = await ask(victim, { reference: 'registry.test/web:1' });
+    await ask(victim, { reference: 'registry.test/web:1', inUse: new Set([id]), refresh: true });
+    expect(pulls()).toEqual(['registry.test/web:1']);
+  });
+
   test('by a tag that moves is asked for each time', async () => {
     engine.addImage('registry.test/web:latest', { digest, local: true });
     for (let nth = 0; nth < 2; nth += 1) await ask(victim, { reference: 'registry.test/web' });

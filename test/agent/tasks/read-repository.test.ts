@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RuntimeFailure } from '../../../agent/runtime/runtime.ts';
+import { CloneCache } from '../../../agent/tasks/git-clones.ts';
 import { git } from '../../../agent/tasks/git.ts';
 import { repositoryFiles } from '../../../agent/tasks/read-repository.ts';
 import { openWorkFolder } from '../../../agent/tasks/work-folder.ts';
 import { repositoryLimits } from '../../../agent-protocol/messages.ts';
 import { systemClock } from '../../../time/clock.ts';
-import { testRepositories } from '../../harness/git-server.ts';
+import { gitHttpServer, testRepositories } from '../../harness/git-server.ts';
 import type { TestRepositories, TestRepository } from '../../harness/git-server.ts';
 
 let repositories: TestRepositories;
@@ -107,4 +108,28 @@ it('reads nothing while the disk is full', async () => {
     throw new RuntimeFailure('no_space', 'The disk is full', { retryable: true });
   };
   await expect(read(['a'], undefined, full)).rejects.toMatchObject({ code: 'no_space' });
+});
+
+it('fetches a commit once, for each project that reads it', async () => {
+  const head = await shop.commit({ a: 'one', b: 'two' });
+  const clones = await CloneCache.open(join(repositories.folder, 'clones'), systemClock);
+  const files = repositoryFiles({
+    git: git({ clock: systemClock, protocols: ['http'], fileRoots: [], loopback: true, clones }),
+    folder: await openWorkFolder(join(repositories.folder, 'work')),
+    disk: { check: async () => undefined },
+    clock: systemClock,
+  });
+  let fetches = 0;
+  await using host = await gitHttpServer(repositories, (body) => {
+    if (body.includes('command=fetch')) fetches += 1;
+    return false;
+  });
+  const query = { repository_url: `${host.url}/shop.git`, branch: 'main', commit: head };
+  const ask = (project_id: string, path: string) =>
+    files({ ...query, project_id, paths: [path] }, () => undefined, AbortSignal.timeout(20_000));
+  expect((await ask('p', 'a')).files).toEqual([{ content: base64('one') }]);
+  expect((await ask('p', 'b')).files).toEqual([{ content: base64('two') }]);
+  expect(fetches).toBe(1);
+  await ask('q', 'b');
+  expect(fetches).toBe(2);
 });

@@ -91,6 +91,23 @@ it.each<[string, ReturnType<typeof decided>, Case]>([
     { had: [{ is: succeeded(a) }, { is: succeeded(b) }, { ...rollback, is: succeeded(a) }] },
   ],
   [
+    'a commit that was rolled back, after what serves was built again',
+    'already_tried',
+    {
+      had: [
+        { is: succeeded(a) },
+        { is: succeeded(b) },
+        { ...rollback, is: succeeded(a) },
+        { trigger: 'config', commit: a, is: succeeded(a) },
+      ],
+    },
+  ],
+  [
+    'a commit that failed in a deployment of another configuration',
+    'already_tried',
+    { had: [{ is: succeeded(a) }, { is: { phase: 'superseded' } }, { trigger: 'config', is: failed(b) }] },
+  ],
+  [
     'a commit after one that was rolled back',
     'would_deploy',
     { latest: c, had: [{ is: succeeded(a) }, { is: succeeded(b) }, { ...rollback, is: succeeded(a) }] },

@@ -1,4 +1,5 @@
 import { noInstallation, noMachines } from '../../harness/no-machines.ts';
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { CallParams, GitHead } from '../../../agent-protocol/messages.ts';
@@ -10,7 +11,7 @@ import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { commit } from '../../../store/unit.ts';
-import { anApplication, object } from '../../harness/objects.ts';
+import { anApplication, aServer, object } from '../../harness/objects.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { hang } from '../limits/scenes.ts';
 import { openRig, tenant, type Rig } from '../runtime/rig.ts';
@@ -20,10 +21,16 @@ const newer = 'b'.repeat(40);
 
 async function sync(
   answer: GitHead | Error,
-  { watch_paths, current_commit }: { watch_paths?: string; current_commit?: string | undefined } = {},
+  {
+    watch_paths,
+    current_commit,
+    isServerGone = false,
+  }: { watch_paths?: string; current_commit?: string | undefined; isServerGone?: boolean } = {},
 ) {
+  const server = aServer();
   const app = anApplication(
     {
+      server_id: server.meta.id,
       source: {
         type: 'git',
         repository_url: 'https://example.test/shop.git',
@@ -64,6 +71,7 @@ async function sync(
   });
   await using rig = await openRig({ controllers: [controller] });
   const made = rig.repo.begin();
+  if (!isServerGone) made.create('server', server.meta.id, server.desired);
   made.create('application', app.meta.id, app.desired);
   await commit(made);
   const stored = (await rig.repo.get('application', app.meta.id))!;
@@ -161,6 +169,15 @@ describe('a comparison with the branch', () => {
     expect(observed?.result).toMatchObject({ up_to_date: false, current_commit: null, matched: true });
   });
 
+  it('fails at once where the server of the application was deleted, and asks no agent', async () => {
+    const { observed, asked } = await sync(new CallError('away', 'It is not there'), { isServerGone: true });
+    expect(observed).toMatchObject({
+      phase: 'failed',
+      error: { code: 'not_found', message: expect.stringContaining('server of the application was deleted') },
+    });
+    expect(asked).toEqual([]);
+  });
+
   it('fails with what the agent says', async () => {
     const error = new CallError('branch_not_found', 'Repository has no branch main');
     const { observed } = await sync(error);
@@ -172,8 +189,12 @@ describe('a comparison with the branch', () => {
 });
 
 /** An operation that is carried out by `run`, and what is observed of it. */
-async function carryOut(rig: Rig, deadline_seconds: number): Promise<() => ReadonlyResource<'operation'>['observed']> {
-  const { meta, desired } = object('operation', { type: 'sync', requested_at: '', deadline_seconds });
+async function carryOut(
+  rig: Rig,
+  deadline_seconds: number,
+  more: object = {},
+): Promise<() => ReadonlyResource<'operation'>['observed']> {
+  const { meta, desired } = object('operation', { type: 'sync', requested_at: '', deadline_seconds, ...more });
   const asks = rig.repo.begin();
   asks.create('operation', meta.id, desired);
   await commit(asks);
@@ -204,6 +225,23 @@ describe('an operation of any type', () => {
       error: { code: 'timeout', message: 'It did not end within 20 s' },
     });
     expect(observed()?.finished_at).toBe(rig.clock.now().toISOString());
+  });
+
+  it('is tried again for ten minutes where a deployment waits for it, as its server may have others before it', async () => {
+    let times = 0;
+    await using rig = await openWith((_, { signal }) => ((times += 1) < 4 ? hang(signal) : Promise.resolve({})));
+    const of = { deployment_id: randomUUID() };
+    const observed = await carryOut(rig, 40, of);
+    for (let second = 0; second < 180; second += 1) await rig.clock.advance(1000);
+    expect([times, observed()?.phase]).toEqual([4, 'succeeded']);
+
+    times = -100;
+    const late = await carryOut(rig, 40, of);
+    for (let second = 0; second < 700; second += 1) await rig.clock.advance(1000);
+    expect(late()).toMatchObject({
+      phase: 'expired',
+      error: { code: 'timeout', message: expect.stringContaining('was not read within 40 s') },
+    });
   });
 
   it('has no more time than a reconcile', async () => {

@@ -268,6 +268,31 @@ describe('a branch that cannot be read', () => {
     expect(world.asked.length).toBeGreaterThanOrEqual(3);
   });
 
+  test('is told with the reason of now, once for each', async () => {
+    await using world = await openWorld();
+    const app = await add(world, await addServer(world));
+    world.agent.head = gone;
+    await pass(world, 3 * interval);
+    expect(conditionOf(world, app)).toMatchObject({ reason: 'Unreadable' });
+    world.agent.head = new CallError('branch_not_found', 'There is no branch main');
+    await pass(world, 48 * interval);
+    expect(conditionOf(world, app)).toMatchObject({
+      status: 'false',
+      reason: 'BranchNotFound',
+      message: expect.stringContaining('There is no branch main'),
+    });
+    expect(comparisons(world)).toHaveLength(2);
+    const unit = world.repo.begin();
+    unit.change((await world.repo.get('application', app))!, (draft) => {
+      draft.source = { ...git, branch: 'other' };
+    });
+    await commit(unit);
+    world.agent.head = new CallError('branch_not_found', 'There is no branch other');
+    await pass(world, 24 * interval);
+    expect(conditionOf(world, app)?.message).toContain('There is no branch other');
+    expect(comparisons(world)).toHaveLength(3);
+  });
+
   test('is told also after its comparison was forgotten', async () => {
     await using world = await openWorld();
     const app = await add(world, await addServer(world));

@@ -85,6 +85,36 @@ describe('SEC-66: the code of a fork', () => {
       apps,
     });
   });
+
+  it('is deployed again where it returns to a commit that was approved before', () => {
+    const approved = { ...fork, approved_commit: one };
+    const before = world(approved);
+    const [app] = before.apps;
+    // ids are of one preview
+    const { id } = before.preview.meta;
+    const of = (more: object, observed: object) => {
+      const { preview } = world({ ...approved, ...more }, {}, observed);
+      return { ...preview, meta: { ...preview.meta, id } };
+    };
+    const at = (approval: number, commit: string) =>
+      deploymentId(of({ approved_commit: commit, approvals: approval }, {}), app!);
+    const serving = anApplication({ source: git(fork.fork_url), deployment_id: at(2, other) }, { id: app!.meta.id });
+    const known = new Set([at(1, one), at(2, other)]);
+    const deployment = (it: string) => (known.has(it) ? aDeployment(serving) : undefined);
+    const again = (observed: object) => ({
+      ...before,
+      apps: [serving],
+      deployment,
+      preview: of({ approvals: 3 }, observed),
+    });
+    expect(stepOf(again({ deployed_commit: other, deployed_approval: 2 }))).toEqual({ do: 'deploy', apps: [serving] });
+    // the second approval had deployed some of the applications alone
+    expect(stepOf(again({ deployed_commit: one }))).toEqual({ do: 'deploy', apps: [serving] });
+    known.add(at(3, one));
+    const after = again({ deployed_commit: other, deployed_approval: 2 });
+    expect(stepOf(after)).toEqual({ do: 'wait' });
+    expect(stateOf(after).observed).toMatchObject({ deployed_commit: one, deployed_approval: 3 });
+  });
 });
 
 describe('a preview', () => {
