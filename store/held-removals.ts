@@ -24,11 +24,6 @@ export function parseHeldRemovals(value: string): HeldRemovals {
   return HeldRemovals.parse(JSON.parse(value));
 }
 
-/** The era of the store's history that began last; `undefined`: the mirror shows none. */
-export function presentEra(mirror: { key(key: string): { value: string } | undefined }): string | undefined {
-  return mirror.key(keys.meta('era'))?.value;
-}
-
 /** The write of the record of a server. */
 export function putHeldRemovals(tenant: string, server: string, value: HeldRemovals): Write {
   return { put: keys.removals(tenant, server), value: JSON.stringify(value) };

@@ -16,7 +16,7 @@ import { PreparedFrame } from './prepared-frame.ts';
 const watched: ReadonlySet<KindName> = new Set(watchedKinds);
 
 const maxTombstones = 10_000;
-/** Most objects of which it is remembered when they last changed without a revision of their own. */
+/** Most objects whose last change without a revision of their own is remembered. */
 const maxShown = 10_000;
 
 /** A change as readers see it. Its frames are built once for all readers. */

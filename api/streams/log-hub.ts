@@ -15,7 +15,7 @@ const limits = {
   /** Workloads of one server that are followed by streams; further ones are polled, as an agent has few streams. */
   streamsPerServer: 24,
   pollEveryMs: 2000,
-  /** A server whose streams are all taken, by other replicas or by what is no log, is asked for one again after this time. */
+  /** After this time the hub asks an agent again that refused a stream, as all of its streams were taken. */
   retryStreamMs: 30_000,
   /** Most lines of one poll. */
   polledLines: 1000,

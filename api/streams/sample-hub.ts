@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { CallError } from '../../agent-protocol/call-error.ts';
+import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { wait } from '../../time/clock.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Mirror } from '../../store/mirror.ts';
@@ -105,16 +106,12 @@ export class SampleHub<T> {
   }
 
   async #newest(of: Sampled, signal: AbortSignal): Promise<{ sample: T } | undefined> {
-    const late = new AbortController();
-    const cancel = this.#deps.clock.timer(limits.readTimeoutMs, () =>
-      late.abort(new CallError('timeout', 'The agent did not send a sample in time')),
-    );
+    const limit = signalAfter(this.#deps.clock, limits.readTimeoutMs, signal);
     try {
-      const options = { signal: AbortSignal.any([signal, late.signal]) };
-      for await (const sample of this.#deps.samples(of, options)) return { sample };
+      for await (const sample of this.#deps.samples(of, { signal: limit.signal })) return { sample };
       return undefined;
     } finally {
-      cancel();
+      limit.cancel();
     }
   }
 }

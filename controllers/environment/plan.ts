@@ -5,6 +5,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import { markersOf } from '../../store/population.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { serverOf } from '../../store/server-of.ts';
 import { limits } from '../runtime/limits.ts';
 
 type Environment = ReadonlyResource<'environment'>;
@@ -109,10 +110,6 @@ function copyAction(clone: Environment, view: TenantView, missing: readonly Read
 function operationsOf({ meta, desired }: ReadonlyResource): number {
   const names = definitionOf(meta.kind).unique?.(desired as DesiredOf<KindName>) ?? []; // only read
   return 2 + 2 * names.length;
-}
-
-function serverOf({ desired }: ReadonlyResource): string | undefined {
-  return 'server_id' in desired ? desired.server_id : undefined;
 }
 
 /** A kind and a name, for people. */

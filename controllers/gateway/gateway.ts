@@ -28,7 +28,7 @@ import { ControlKeys } from './control-keys.ts';
 import { limits } from './limits.ts';
 import { gatewayMetrics } from './metrics.ts';
 import { serverGauges } from './server-gauges.ts';
-import { serverOf } from './server-of.ts';
+import { serverOf } from '../../store/server-of.ts';
 import type { ConnectedServer } from './server-gauges.ts';
 import { AgentRoutes } from './agent-routes.ts';
 import { Paces } from './pace.ts';

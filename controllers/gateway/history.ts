@@ -1,7 +1,5 @@
-import { keys } from '../../store/keys.ts';
+import { eraKey } from '../../store/era.ts';
 import type { Store } from '../../store/store.ts';
-
-const key = keys.meta('era');
 
 /**
  * Begins an era of the store's history; every replica does so at its start, before it accepts agents. `era` must be
@@ -9,7 +7,7 @@ const key = keys.meta('era');
  * eras that began after it, however high its revisions are meanwhile.
  */
 export async function beginEra(store: Store, era: string): Promise<void> {
-  await store.txn({ if: [], then: [{ put: key, value: era }] });
+  await store.txn({ if: [], then: [{ put: eraKey, value: era }] });
 }
 
 /**
@@ -17,6 +15,6 @@ export async function beginEra(store: Store, era: string): Promise<void> {
  * nothing proves that an agent's set is of this history. @throws Unavailable
  */
 export async function presentHistory(store: Store): Promise<string | undefined> {
-  const era = await store.get(key);
+  const era = await store.get(eraKey);
   return era === undefined ? undefined : `${store.incarnation}/${era.value}`;
 }

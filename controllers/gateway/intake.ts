@@ -1,6 +1,5 @@
 import type { WireReport } from '../../agent-protocol/assignment.ts';
 import type { Rejection } from '../../agent-protocol/control-session.ts';
-import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import type { Clock } from '../../time/clock.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import type { Mirror, TenantView } from '../../store/mirror.ts';
@@ -9,6 +8,7 @@ import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { revision } from '../../store/revision.ts';
 import type { Guard } from '../../store/store.ts';
+import { caughtUp } from './caught-up.ts';
 import { limits } from './limits.ts';
 import { observedOf } from './observed.ts';
 
@@ -45,7 +45,7 @@ export class Intake {
 
   /** Stores reports. @returns those that were not stored, and why. */
   async take(items: readonly WireReport[]): Promise<Rejection[]> {
-    if (!(await this.#caughtUp())) return items.map(({ id }) => ({ id, why: 'unavailable' }));
+    if (!(await caughtUp(this.#options, this.#written))) return items.map(({ id }) => ({ id, why: 'unavailable' }));
     const rejected: Rejection[] = [];
     const accepted: { it: Assignment; report: WireReport }[] = [];
     for (const report of items) {
@@ -128,18 +128,6 @@ export class Intake {
     }
     for (const { it, report } of batch) this.#options.stored(it, report);
     return 'stored';
-  }
-
-  async #caughtUp(): Promise<boolean> {
-    const deadline = signalAfter(this.#options.clock, limits.session.catchUpMs);
-    try {
-      await this.#options.mirror.reached(this.#written, deadline.signal);
-      return true;
-    } catch {
-      return false; // the mirror has lost the store: reads would be behind this session's own writes
-    } finally {
-      deadline.cancel();
-    }
   }
 }
 

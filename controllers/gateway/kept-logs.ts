@@ -2,7 +2,7 @@ import type { LogsToKeep } from '../../agent-protocol/logs.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { serverOf } from './server-of.ts';
+import { serverOf } from '../../store/server-of.ts';
 
 /** Workloads per message. */
 const batch = 1000;

@@ -4,7 +4,7 @@ import type { Load } from '../../agent-protocol/messages.ts';
 import type { InstanceValue, WorkloadLoad } from '../../agent-protocol/metrics.ts';
 import { assignment } from '../../store/kinds/assignment.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { serverOf } from './server-of.ts';
+import { serverOf } from '../../store/server-of.ts';
 
 /** A server whose agent is connected to this replica. */
 export interface ConnectedServer {

@@ -18,12 +18,12 @@ import type {
   Position,
   UpdateFailure,
 } from '../../agent-protocol/messages.ts';
-import { signalAfter } from '../../agent-protocol/signal-after.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable, unavailable } from '../../store/errors.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
 import { settingsOf } from '../../store/settings.ts';
+import { caughtUp } from './caught-up.ts';
 import { updateFor } from './agent-update.ts';
 import { identify, join } from './authenticate.ts';
 import type { Identified } from './authenticate.ts';
@@ -242,14 +242,7 @@ export class ServerSession implements ControlHost {
       return this.#refused(busy());
     }
     this.#owner.entered(this);
-    const deadline = signalAfter(this.#deps.clock, limits.session.catchUpMs);
-    try {
-      await this.#deps.mirror.reached(live.epoch, deadline.signal);
-    } catch {
-      return this.#refused(busy()); // the mirror has lost the store, or is too slow for the agent
-    } finally {
-      deadline.cancel();
-    }
+    if (!(await caughtUp(this.#deps, live.epoch))) return this.#refused(busy());
     // Changes before the session was entered did not reach it.
     hold.verify(this.#view.agent(server));
     const present = this.#view.get('server', server);
@@ -276,18 +269,10 @@ export class ServerSession implements ControlHost {
    * server would look connected at each attempt.
    */
   async #canProve(keyHash: string | undefined): Promise<boolean> {
-    const { controlKeys, mirror, store, clock } = this.#deps;
+    const { controlKeys, store } = this.#deps;
     if (keyHash === undefined || controlKeys.knows(keyHash)) return true;
     // The mirror may not show the newest key yet, which the agent learned from another replica.
-    const revision = await store.revision();
-    const deadline = signalAfter(clock, limits.session.catchUpMs);
-    try {
-      await mirror.reached(revision, deadline.signal);
-    } catch (error) {
-      throw unavailable('The mirror is behind the store', error);
-    } finally {
-      deadline.cancel();
-    }
+    if (!(await caughtUp(this.#deps, await store.revision()))) throw unavailable('The mirror is behind the store');
     return controlKeys.knows(keyHash);
   }
 

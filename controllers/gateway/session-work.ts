@@ -4,7 +4,7 @@ import type { Addresses, AskParams, CallParams, EngineState, UpdateFailure } fro
 import { closeCodes } from '../../agent-protocol/wire.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
-import { presentEra } from '../../store/held-removals.ts';
+import { presentEra } from '../../store/era.ts';
 import { keys } from '../../store/keys.ts';
 import type { KeyChange, ObjectChange, TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isLater } from '../../../agent-protocol/release-manifest.ts';
-import { presentEra, putHeldRemovals } from '../../../store/held-removals.ts';
+import { presentEra } from '../../../store/era.ts';
+import { putHeldRemovals } from '../../../store/held-removals.ts';
 import { keys } from '../../../store/keys.ts';
 import { conflicting } from '../../ground/api-error.ts';
 import type { RequestContext } from '../../endpoint/context.ts';

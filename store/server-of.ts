@@ -1,4 +1,4 @@
-import type { ReadonlyResource } from '../../store/resource.ts';
+import type { ReadonlyResource } from './resource.ts';
 
 /** The id of the server that an object is on, whatever its kind; `undefined` for one that is on none. */
 export function serverOf(it: ReadonlyResource | undefined): string | undefined {
