@@ -23,9 +23,7 @@ export function serverCommand(): Command {
     .addOption(
       flag('--allowed-hosts <list>', 'names that are answered beside that of the public address; * for all of them'),
     )
-    .addOption(
-      flag('--metrics-from <list>', 'addresses or CIDR ranges that may read /metrics (this machine, private networks)'),
-    )
+    .addOption(flag('--metrics-from <list>', 'addresses or CIDR ranges that may read /metrics (this machine)'))
     .addOption(flag('--ssh-networks <list>', 'ranges of this machine itself to which SSH may log in (none)'))
     .addOption(flag('--trusted-proxies <list>', 'addresses or CIDR ranges whose X-Forwarded-For is believed'))
     .addOption(flag('--agent-release <dir>', 'release of the agent that servers get from here (dist, by make release)'))

@@ -102,7 +102,7 @@ export const ServerConfig = z
     logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
     /** Host names that are answered, besides that of the public URL; `*`: all. */
     allowedHosts: List.optional(),
-    /** Networks from which the metrics may be read; default: this machine and private networks. */
+    /** Networks from which the metrics may be read; default: this machine. */
     metricsFrom: Networks.optional(),
     trustedProxies: Networks.default([]),
     /** Networks to which servers may be logged in to by SSH although only this machine reaches them: 127.0.0.0/8. */
