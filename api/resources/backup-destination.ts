@@ -6,6 +6,7 @@ import { backupDestinationVerbs } from '../../rules/backup-destination.ts';
 import { Certificates } from './fields.ts';
 import { Backup } from './backup.ts';
 import { Labels, objectFields, objectFieldsOf, orNull, placeFields } from './object-fields.ts';
+import { usedByEach } from './paging.ts';
 import { defineResource } from './resource.ts';
 
 type Destination = ReadonlyResource<'backup_destination'>;
@@ -178,6 +179,7 @@ export const backupDestinations = defineResource({
     // what only admins see is no text to search: the number of hits would tell it
     texts: ({ desired }) => [desired.name, desired.provider],
     status: { values: backupDestinationVerbs.states, of: statusOf },
+    filters: { projectId: usedByEach },
   },
   verbs: backupDestinationVerbs,
   isSettled: ({ meta, observed }) => observed?.phase !== undefined && observed.observedGeneration >= meta.generation,

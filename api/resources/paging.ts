@@ -48,6 +48,12 @@ export interface Listing<K extends KindName> {
   defaultSort?: string;
 }
 
+/** The filter by project of what each project of the tenant may use: all of it, for a project that there is. */
+export function usedByEach(projectId: string, view: TenantView): () => boolean {
+  const isThere = view.get('project', projectId) !== undefined;
+  return () => isThere;
+}
+
 const commonSorts: Readonly<Record<string, (it: Pick<ReadonlyResource, 'meta'>) => SortValue>> = {
   // objects that were created in the same millisecond are ordered by revision
   created_at: ({ meta }) => `${meta.createdAt} ${String(meta.createdRevision ?? 0).padStart(16, '0')}`,

@@ -5,6 +5,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { templateVerbs } from '../../rules/template.ts';
 import { FreeText, Line } from './fields.ts';
 import { Labels, objectFields, objectFieldsOf, orNull, Reference } from './object-fields.ts';
+import { usedByEach } from './paging.ts';
 import { defineResource } from './resource.ts';
 
 const nullableText = z.string().nullable();
@@ -218,6 +219,7 @@ export const templates = defineResource({
       values: templateVerbs.states,
       of: ({ meta }, view) => (view.by('template_instance', 'template', meta.id).length === 0 ? 'unused' : 'used'),
     },
+    filters: { projectId: usedByEach },
   },
   verbs: templateVerbs,
   watch: {

@@ -6,12 +6,12 @@ import { visibleProjects } from '../rights/authorize.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { defineEndpoint, defineList } from '../endpoint/endpoint.ts';
 import type { PageReply, PathOf } from '../endpoint/endpoint.ts';
-import { conflicting } from '../ground/api-error.ts';
+import { badField, conflicting } from '../ground/api-error.ts';
 import type { ApiError } from '../ground/api-error.ts';
 import type { Kept } from '../ground/cached-json.ts';
 import { readOnlyFields } from '../resources/object-fields.ts';
 import { pageOf } from '../resources/paging.ts';
-import type { PageQuery } from '../resources/paging.ts';
+import type { Listing, PageQuery } from '../resources/paging.ts';
 import type { RouteName } from '../rights/permissions.ts';
 import { eventsOf, ObjectEvents } from '../resources/event.ts';
 import { hasIndex } from '../resources/resource.ts';
@@ -190,8 +190,48 @@ export function pageOfResource<K extends ResourceKind, A, S extends Seen, M>(
   candidates: readonly ReadonlyResource<K>[],
   query: PageQuery,
 ): PageReply<A | M> {
-  const { items, meta } = pageOf(candidates, query, resource.listing, ctx.view);
+  const { items, meta } = pageOf(candidates, query, listingFor(ctx, resource, query), ctx.view);
   return { items: items.map((it) => shownTo(ctx, resource, it)), meta };
+}
+
+/**
+ * How the caller may search a list. For one who sees only a part of each object nothing else decides what is found, as hit
+ * or no hit would tell it.
+ *
+ * @throws ApiError BAD_REQUEST for a filter or an order by what the caller does not see
+ */
+function listingFor<K extends ResourceKind, A, S extends Seen, M>(
+  { access }: RequestContext,
+  resource: Resource<K, A, S, M>,
+  query: PageQuery,
+): Listing<K> {
+  const { listing, masked } = resource;
+  if (masked === undefined || access.grant === '+') return listing;
+  requireShown(query, masked.answer.shape);
+  return {
+    ...listing,
+    texts: (it, view) => {
+      const shown: unknown[] = Object.values(Object(masked.show(it, resource.seen(it, view))));
+      return listing.texts(it, view).filter((text) => shown.includes(text));
+    },
+  };
+}
+
+/** @throws ApiError BAD_REQUEST */
+function requireShown({ status, labelSelector, sort }: PageQuery, shown: Readonly<Record<string, unknown>>): void {
+  const used = {
+    status: status && 'status',
+    labelSelector: labelSelector && 'labels',
+    sort: sort?.replace(/^-/, ''),
+  };
+  for (const [parameter, field = 'created_at'] of Object.entries(used)) {
+    if (field === 'created_at' || field in shown) continue; // the usual order of every list is by creation
+    throw badField(
+      parameter,
+      'not_shown',
+      `${parameter} is refused, as you do not see ${field} of these: leave it out`,
+    );
+  }
 }
 
 /** What may be changed may be read, which the type system does not see for any K. */

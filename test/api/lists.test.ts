@@ -50,6 +50,9 @@ const byProject = [
   'GET /databases',
   'GET /functions',
   'GET /functions/:id/versions',
+  'GET /functions/:id/executions',
+  'GET /templates',
+  'GET /settings/backup-destinations',
   'GET /databases/:id/backups',
   'GET /volumes/:id/backups',
   'GET /applications/:id/volume-backups',
@@ -146,6 +149,39 @@ describe('a filter of a list', () => {
     const answer = await read(`/applications?projectId=${stage.project}&projectId=${randomUUID()}`);
     expect(answer.status).toBe(400);
     expect(answer.body.error?.message).toBe('projectId must be sent once');
+  });
+});
+
+describe('a list of objects of which its reader sees a part', () => {
+  const by = async (who: Stage['owner'], path: string) => ask(world, { method: 'GET', path }, who.by.token);
+  const common = ['labelSelector=team', 'sort=-updated_at'];
+  const parts: [path: string, hidden: string[], shown: string[]][] = [
+    ['/servers', common, ['sort=-created_at', 'sort=name', 'status=active']],
+    ['/settings/registries', [...common, 'status=used'], ['sort=-created_at', 'sort=name']],
+    ['/settings/git-credentials', [...common, 'status=used'], ['sort=-created_at', 'sort=name']],
+    ['/settings/backup-destinations', [...common, 'status=pending'], ['sort=-created_at', 'sort=name']],
+  ];
+
+  it.each(parts)('%s: nothing else decides what is found, nor in which order', async (path, hidden, shown) => {
+    for (const query of hidden) {
+      const answer = await by(stage.owner, `${path}?${query}`);
+      expect([answer.status, answer.body.error?.details?.[0]?.reason], query).toEqual([400, 'not_shown']);
+      expect(fields(answer), query).toEqual([query.split('=')[0]]);
+      expect((await read(`${path}?${query}`)).status, query).toBe(200);
+    }
+    for (const query of shown) expect((await by(stage.owner, `${path}?${query}`)).status, query).toBe(200);
+  });
+
+  it.each([
+    ['/settings/registries', () => stage.registry],
+    ['/settings/git-credentials', () => stage.gitCredential],
+  ])('%s: a text that it does not show is not searched', async (path, id) => {
+    const found = async (who: Stage['owner'], text: string) =>
+      (await by(who, `${path}?q=${encodeURIComponent(text)}`)).data.map((one: { id: string }) => one.id);
+    const [{ name }] = (await by(stage.owner, path)).data as [{ name: string }];
+    expect(await found(stage.owner, name)).toEqual([id()]);
+    expect(await found(stage.actor, 'of the finance team')).toEqual([id()]);
+    expect(await found(stage.owner, 'of the finance team')).toEqual([]);
   });
 });
 

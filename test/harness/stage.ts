@@ -223,9 +223,10 @@ export async function setStage(
     );
   await commit(unit);
   const credentials = repo.begin();
-  credentials.create('git_credential', gitCredential, desiredState('git_credential'));
+  const description = 'of the finance team';
+  credentials.create('git_credential', gitCredential, desiredState('git_credential', { description }));
   const password = world.keyring.seal('sesame', { tenant, kind: 'registry', id: registry, path: 'password' });
-  credentials.create('registry', registry, desiredState('registry', { password }));
+  credentials.create('registry', registry, desiredState('registry', { password, description }));
   const sealed = (path: string) =>
     world.keyring.seal('sesame', { tenant, kind: 'backup_destination', id: backupDestination, path });
   const keys = { access_key: sealed('access_key'), secret_key: sealed('secret_key') };
