@@ -35,7 +35,12 @@ export const Execution = z.object({
 export type Execution = z.infer<typeof Execution>;
 
 /** Result of `function.executions`, the newest first. */
-export const Executions = z.object({ items: z.array(Execution).max(callLimits.executions), more: z.boolean() });
+export const Executions = z.object({
+  items: z.array(Execution).max(callLimits.executions),
+  more: z.boolean(),
+  /** How many there are of these states, on whatever page. */
+  total: z.int().min(0).optional(),
+});
 export type Executions = z.infer<typeof Executions>;
 
 const HeaderName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'Must be the name of a header');

@@ -75,19 +75,25 @@ export class ExecutionLog implements AsyncDisposable {
   }
 
   /** The ended ones of a function, those that began last first. */
-  async read({ function_id: of, limit, before, status }: EndedQuery): Promise<Executions> {
+  async read({ function_id: of, limit, before, status = [] }: EndedQuery): Promise<Executions> {
     const database = await this.#written();
     const from = before ?? { at: Number.MAX_SAFE_INTEGER, id: '' };
-    const words = status ?? [];
     const found = database
       .prepare(
-        `SELECT record FROM execution WHERE function = ? AND at >= ? AND (at, id) < (?, ?)${
-          words.length === 0 ? '' : ` AND status IN (${words.map(() => '?').join(', ')})`
-        } ORDER BY at DESC, id DESC LIMIT ?`,
+        `SELECT record FROM execution WHERE function = ? AND at >= ? AND (at, id) < (?, ?)${inStates(status)} ORDER BY at DESC, id DESC LIMIT ?`,
       )
-      .all(of, this.#oldest(), from.at, from.id, ...words, limit + 1);
+      .all(of, this.#oldest(), from.at, from.id, ...status, limit + 1);
     const items = found.slice(0, limit).map(({ record }) => Execution.parse(JSON.parse(String(record))));
     return { items, more: found.length > limit };
+  }
+
+  /** How many of a function have ended, in these states alone if some are given. */
+  async count(of: string, status: readonly string[] = []): Promise<number> {
+    const database = await this.#written();
+    const found = database
+      .prepare(`SELECT count(*) AS n FROM execution WHERE function = ? AND at >= ?${inStates(status)}`)
+      .get(of, this.#oldest(), ...status);
+    return Number(found?.['n']);
   }
 
   /** Removes the records of all functions but these. */
@@ -175,4 +181,9 @@ export class ExecutionLog implements AsyncDisposable {
     database.exec(schema);
     return database;
   }
+}
+
+/** The condition that an execution is in one of the states, which are parameters; none: it may be in any. */
+function inStates(states: readonly string[]): string {
+  return states.length === 0 ? '' : ` AND status IN (${states.map(() => '?').join(', ')})`;
 }

@@ -29,7 +29,7 @@ export interface ExecutionQuery {
 
 /** The functions that are served on this server, by their ids, and what became of their calls. */
 export class Functions {
-  readonly #log: Pick<ExecutionLog, 'add' | 'read' | 'position'>;
+  readonly #log: Pick<ExecutionLog, 'add' | 'count' | 'position' | 'read'>;
   readonly #clock: Clock;
   readonly #served = new Map<string, { activator: Activator; project: string }>();
   /** Who waits for a function to be served. */
@@ -39,7 +39,7 @@ export class Functions {
   /** Executions that have not ended, by the function that they are of. */
   readonly #running = new Map<string, Map<string, Execution>>();
 
-  constructor(deps: { log: Pick<ExecutionLog, 'add' | 'read' | 'position'>; clock: Clock }) {
+  constructor(deps: { log: Pick<ExecutionLog, 'add' | 'count' | 'position' | 'read'>; clock: Clock }) {
     this.#log = deps.log;
     this.#clock = deps.clock;
   }
@@ -78,14 +78,16 @@ export class Functions {
       (it) => isAsked && !known.has(it.id) && (position === undefined || compare(positionIn(it), position) < 0),
     );
     const found = [...running, ...ended.items].toSorted((one, other) => compare(positionIn(other), positionIn(one)));
-    return { items: found.slice(0, limit), more: ended.more || found.length > limit };
+    const countOfEnded = await this.#log.count(function_id, status);
+    const total = countOfEnded + (isAsked ? (this.#running.get(function_id)?.size ?? 0) : 0);
+    return { items: found.slice(0, limit), more: ended.more || found.length > limit, total };
   }
 
   async #positionOf(of: string, id: string | undefined): Promise<Position | undefined> {
     return id === undefined ? undefined : this.#log.position(of, id);
   }
 
-  /** Calls a function for somebody who asked the control plane. @throws CallError `not_running`, `too_many` */
+  /** Calls a function as a user asked the control plane to. @throws CallError `not_running`, `too_many` */
   async ask(
     { function_id: id, request }: { function_id: string; request: FunctionRequest },
     signal: AbortSignal,

@@ -294,7 +294,7 @@ describe('verbs', () => {
     const execution = executionOf(version);
     world.agents.answer = (_, call) => {
       calls.push(call);
-      if (call.method === 'function.executions') return { items: [execution], more: false };
+      if (call.method === 'function.executions') return { items: [execution], more: false, total: 1 };
       return { execution, answer: { status: 201, headers: { a: 'b' }, body: 'SGVsbG8=', truncated: false } };
     };
     const sent = { method: 'PUT', path: '/x?y=1', headers: { 'x-a': 'b' }, body: 'Grüße' };
@@ -321,7 +321,7 @@ describe('verbs', () => {
     });
     const listed = await owner.get(`/functions/${id}/executions?limit=10&status=succeeded,failed`);
     expect(listed.data).toEqual([data.execution]);
-    expect(listed.body.meta).toEqual({ next_cursor: null, limit: 10, total: null });
+    expect(listed.body.meta).toEqual({ next_cursor: null, limit: 10, total: 1 });
     world.agents.answer = () => ({
       items: [{ ...execution, trigger: 'cron', method: 'POST', path: '/', status_code: 204 }],
       more: false,
@@ -329,6 +329,11 @@ describe('verbs', () => {
     const byCron = await owner.get(`/functions/${id}/executions`);
     expect(byCron.data[0]).toMatchObject({ trigger: 'cron', http: { method: 'POST', path: '/', status_code: 204 } });
     expect(calls[1]).toMatchObject({ limit: 10, status: ['succeeded', 'failed'] });
+    expect(byCron.body.meta).toMatchObject({ total: null }); // an agent of an earlier release does not count them
+    for (const query of [`projectId=${data.execution.id}`, 'sort=-created_at', 'sort=-started_at'])
+      expect((await owner.get(`/functions/${id}/executions?${query}`)).data, query).toHaveLength(
+        query.startsWith('sort') ? 1 : 0,
+      );
     const ids = Array.from({ length: 450 }, (): string => crypto.randomUUID());
     world.agents.answer = (_, call) => {
       if (call.method !== 'function.executions') return {};

@@ -18,7 +18,7 @@ import { defineEndpoint, defineList } from '../../endpoint/endpoint.ts';
 import { badField } from '../../ground/api-error.ts';
 import { serialise } from '../../ground/cached-json.ts';
 import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
-import { orNull } from '../../resources/object-fields.ts';
+import { orNull, Reference } from '../../resources/object-fields.ts';
 import { pageBounds } from '../../resources/paging.ts';
 import { requireAgent } from '../../workloads/agent-capability.ts';
 import { versionIn } from '../../workloads/function-versions.ts';
@@ -77,13 +77,20 @@ export const listExecutions = defineList({
   query: z.strictObject({
     ...pageBounds,
     cursor: z.uuid().optional().meta({ description: '`next_cursor` of the page before' }),
-    sort: z.literal('-started_at').optional().meta({ description: 'The only order that there is' }),
+    sort: z
+      .enum(['-created_at', '-started_at'])
+      .optional()
+      .meta({ description: 'The only order that there is: an execution is created when it starts' }),
     status: listOf(executionStatuses).optional(),
+    projectId: Reference.optional(),
   }),
   item: Execution,
-  handle: async (ctx, { it, query: { limit, cursor, status } }) => {
+  handle: async (ctx, { it, query: { limit, cursor, status, projectId } }) => {
+    if (projectId !== undefined && projectId !== it.desired.project_id)
+      return { items: [], meta: { next_cursor: null, limit, total: 0 } };
     const items: Recorded[] = [];
     let next: string | null = cursor ?? null;
+    let total: number | null;
     // a page may be longer than what an agent answers at once
     do {
       const answer: z.infer<typeof Executions> = await askExecutions(ctx, it, {
@@ -92,11 +99,12 @@ export const listExecutions = defineList({
         ...(status !== undefined && { status }),
       });
       items.push(...answer.items);
+      total = answer.total ?? null;
       next = answer.more ? (answer.items.at(-1)?.id ?? null) : null;
     } while (next !== null && items.length < limit);
     return {
       items: items.map((one) => serialise(toExecution(it.meta.id, one))),
-      meta: { next_cursor: next, limit, total: null },
+      meta: { next_cursor: next, limit, total },
     };
   },
 });

@@ -18,6 +18,7 @@ function world(): { functions: Functions; clock: FakeClock; ended: Execution[] }
     add: (_: string, it: Execution) => void ended.push(it),
     read: async () => ({ items: [], more: false }),
     position: async () => undefined,
+    count: async () => 0,
   };
   return { functions: new Functions({ log, clock }), clock, ended };
 }
@@ -154,6 +155,14 @@ describe('functions of a server', () => {
       end(all[20]!);
       expect(new Set(await pages(4))).toEqual(new Set(began));
       expect(await pages(4)).toHaveLength(30);
+      for (const [status, total] of [
+        [undefined, 30],
+        [['running' as const], 20],
+        [['succeeded' as const], 10],
+      ] as const)
+        expect(
+          await functions.executions({ function_id: 'one', limit: 4, before: began[9], status: status && [...status] }),
+        ).toMatchObject({ total });
       // each page ends with a call that has ended by the next one
       const running = all.filter((_, n) => n > 8 && n !== 20).toReversed();
       const found = await pages(4, () => {
