@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { createClientAddress } from '../api/http/client-address.ts';
-import { ApiConfig } from '../api/ground/config.ts';
+import { ApiConfig, defaultSigningKeyLifeMs } from '../api/ground/config.ts';
 import { rotateSigningKeys } from '../api/auth/signing-keys.ts';
 import type { SetupToken } from '../api/auth/setup-token.ts';
 import type { Random } from '../api/ground/random.ts';
@@ -198,6 +198,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
         metricsFrom: options.metricsFrom,
         setupToken: options.setupToken,
         agentRelease: options.agentRelease,
+        signingKeyLifeMs: options.signingKeyLifeMs,
         ownPorts: options.ownPorts,
         engineImages: options.engineImages,
         runtimeImages: options.runtimeImages,
@@ -259,7 +260,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
   };
 }
 
-function signingKeys({ store, keyring, clock, random, signingKeyLifeMs = 90 * 86_400_000 }: ReplicaOptions) {
+function signingKeys({ store, keyring, clock, random, signingKeyLifeMs = defaultSigningKeyLifeMs }: ReplicaOptions) {
   const deps = { store, sealer: keyring, clock, random };
   return signingKeyRotation(async (fence) => {
     const due = { olderThanMs: signingKeyLifeMs, guards: [fence] };

@@ -8,9 +8,9 @@ const pauseMs = 1000;
 /** Attempts without one frame in between. */
 const mostAttempts = 30;
 
-/** What a frame of type `gap` of a log says: how many lines are missing where it stands, if that is known. */
+/** What a frame of type `gap` of a log says: how many lines are missing where it stands; 1 is said also where they were not counted. */
 export function gapLine({ dropped }: Record<string, unknown>): string {
-  return `… ${typeof dropped === 'number' ? dropped : 'some'} lines are missing`;
+  return `… ${typeof dropped === 'number' && dropped > 1 ? dropped : 'some'} lines are missing`;
 }
 
 /**

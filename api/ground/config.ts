@@ -6,6 +6,9 @@ import { FunctionRuntime } from '../../store/kinds/function.ts';
 const Limit = z.strictObject({ perMinute: z.int().min(0), burst: z.int().min(1) });
 export type Limit = z.infer<typeof Limit>;
 
+/** 90 days. */
+export const defaultSigningKeyLifeMs = 90 * 86_400_000;
+
 /** Configuration of the API. */
 export const ApiConfig = z.strictObject({
   /** Sent as `x-service-version`. */
@@ -24,6 +27,8 @@ export const ApiConfig = z.strictObject({
   ownPorts: z.array(z.int()).default([]),
   /** Addresses or CIDR ranges that may read the metrics, which name all tenants; by default this machine. */
   metricsFrom: z.array(z.string()).default(['127.0.0.0/8', '::1']),
+  /** Age at which the key that signs tokens is replaced. */
+  signingKeyLifeMs: z.int().default(defaultSigningKeyLifeMs),
   /** What the first user of a tenant must present: one token for all tenants, or a derived one for each. */
   setupToken: z
     .union([z.strictObject({ value: z.string().min(16) }), z.strictObject({ own: z.literal(true) })])

@@ -10,7 +10,7 @@ export const LiveQuery = z.object({
     .meta({ description: 'Of the stream that was cut; it goes on with what comes' }),
 });
 
-/** The first frame of such a stream. */
+/** The first frame of such a stream, and of one that cannot be resumed. */
 export function readyNow(clock: Clock): { type: 'ready'; cursor: string } {
   return { type: 'ready', cursor: clock.now().toISOString() };
 }

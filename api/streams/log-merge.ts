@@ -156,7 +156,7 @@ class Source implements LogSink {
     return this.#held.length - this.#next;
   }
 
-  lost(count: number | null): void {
+  lost(count: number): void {
     if (!this.#ended) this.#channel.send({ type: 'gap', dropped: count, source: this.#source });
   }
 

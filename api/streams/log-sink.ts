@@ -7,8 +7,8 @@ import type { LogSource } from './log-frames.ts';
 export interface LogSink {
   /** Whether as much waits as may. */
   readonly isFull: boolean;
-  /** Lines that the server lost; `null`: it is not known how many. */
-  lost(count: number | null): void;
+  /** Lines that the server lost, or `uncounted`. */
+  lost(count: number): void;
   /** Whether the tail reads stored lines now, so that further lines follow those that it sent. */
   reading(isReading: boolean): void;
   /** Sends those lines of a chunk that match, at once: a tail that waits for its reader holds no lines. */

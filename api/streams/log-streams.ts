@@ -13,6 +13,7 @@ import { hasRunEnded } from '../../store/kinds/run.ts';
 import { runStatus } from '../resources/run.ts';
 import { deploymentStatus, isUnfinished } from '../resources/status.ts';
 import type { Channel } from './channel.ts';
+import { uncounted } from './gap.ts';
 import { channelSink } from './log-sink.ts';
 import { LogTail } from './log-tail.ts';
 import { defineStream } from './stream.ts';
@@ -171,7 +172,7 @@ async function untilEnd(ctx: StreamContext, channel: Channel, it: Ending): Promi
       const isWhole = await tail.finish(channel.signal);
       // A server that no agent has joined has no lines.
       const hasLines = view.get('server', it.server)?.desired.agent_public_key !== undefined;
-      if (!isWhole && hasLines) channel.send({ type: 'gap', dropped: null });
+      if (!isWhole && hasLines) channel.send({ type: 'gap', dropped: uncounted });
     }
   } finally {
     unsubscribe();

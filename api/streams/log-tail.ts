@@ -4,6 +4,7 @@ import type { LogFollow, LogLine } from '../../agent-protocol/logs.ts';
 import { LogPage } from '../../agent-protocol/logs.ts';
 import type { Mirror } from '../../store/mirror.ts';
 import { agentBack } from './agent-back.ts';
+import { uncounted } from './gap.ts';
 import { SharedLogChunk } from './log-chunk.ts';
 import type { LogReader, LogSubscription } from './log-hub.ts';
 import { createLogMatcher } from './log-matcher.ts';
@@ -246,6 +247,6 @@ export class LogTail implements LogReader {
 }
 
 /** An agent of an earlier release does not tell how many lines are lost, nor lost ones from the limit of a page. */
-function lossOfEarlier({ truncated, next_seq }: LogPage): 0 | null {
-  return truncated && next_seq === undefined ? null : 0;
+function lossOfEarlier({ truncated, next_seq }: LogPage): number {
+  return truncated && next_seq === undefined ? uncounted : 0;
 }

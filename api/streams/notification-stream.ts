@@ -4,6 +4,7 @@ import { asOfNow } from '../auth/authenticate.ts';
 import { visibleNotifications, isVisibleTo } from '../rights/visible-notifications.ts';
 import { notifications as shape } from '../resources/notification.ts';
 import { defineStream } from './stream.ts';
+import { uncounted } from './gap.ts';
 import { cursorOf, isOfHistory, parseCursor } from './position.ts';
 import { untilClosed } from './until-closed.ts';
 
@@ -28,7 +29,7 @@ export const notifications = defineStream({
     if (query.cursor !== undefined) {
       const start = parseCursor(query.cursor);
       const isKnown = isOfHistory(start, store.incarnation);
-      if (!isKnown) channel.send({ type: 'gap', dropped: 1 });
+      if (!isKnown) channel.send({ type: 'gap', dropped: uncounted });
       const missed = visibleNotifications(asOfNow(ctx.principal, view), view).filter(
         (it) => isKnown && it.meta.desiredRevision > start.revision,
       );

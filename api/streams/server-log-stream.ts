@@ -18,6 +18,7 @@ import {
 } from '../workloads/server-logs.ts';
 import { agentBack } from './agent-back.ts';
 import type { Channel } from './channel.ts';
+import { uncounted } from './gap.ts';
 import { displayable } from './log-frames.ts';
 import { PreparedFrame } from './prepared-frame.ts';
 import { defineStream } from './stream.ts';
@@ -121,7 +122,7 @@ class ServerTail {
     this.#cursor = cursor;
     // An agent of an earlier release does not tell a page that is full from lines that are gone.
     const isLost = before !== undefined && (lost ?? (truncated && !more));
-    if (isLost && before !== this.#gapAt) this.#channel.send({ type: 'gap', dropped: null });
+    if (isLost && before !== this.#gapAt) this.#channel.send({ type: 'gap', dropped: uncounted });
     this.#gapAt = isLost ? before : undefined;
     if (cursor === before) return false;
     const frames = serverLines(this.#ctx.view, this.#server, inOwnOrder(lines)).map(

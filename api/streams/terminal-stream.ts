@@ -7,6 +7,7 @@ import type { TerminalInput } from '../../agent-protocol/terminal-stream.ts';
 import { projectIdOf } from '../endpoint/subject.ts';
 import type { Channel, Message } from './channel.ts';
 import { closeCode } from './close-code.ts';
+import { readyNow } from './live.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
 import { placed } from '../workloads/terminal-places.ts';
@@ -51,7 +52,7 @@ export const terminal = defineStream({
       const projectId = projectIdOf(it);
       const asked = { tenant, view, route, request, caller: principal, ...(projectId !== undefined && { projectId }) };
       await audit.opened(asked, about);
-      channel.send({ type: 'ready', ...shown });
+      channel.send({ ...readyNow(clock), ...shown });
       const reason = await converse(ctx, place.server_id, runs, channel, query.output === 'binary', counted);
       const seconds = Math.round((clock.monotonic() - began) / 1000);
       await audit.closed(asked, about, { seconds, bytes_in: counted.in, bytes_out: counted.out, reason });

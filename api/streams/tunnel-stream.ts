@@ -7,6 +7,7 @@ import { requireAgent } from '../workloads/agent-capability.ts';
 import { instanceOf } from '../workloads/database-queries.ts';
 import type { Channel } from './channel.ts';
 import { closeCode } from './close-code.ts';
+import { readyNow } from './live.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
 
@@ -42,7 +43,7 @@ export const databaseTunnel = defineStream({
     const caller = { caller: principal, role: access.column };
     const asked = { tenant, view, route, request, ...caller, ...(projectId !== undefined && { projectId }) };
     await audit.opened(asked, about);
-    channel.send({ type: 'ready', instance_id: assignment });
+    channel.send({ ...readyNow(clock), instance_id: assignment });
     const reason = await relay(ctx, { server: it.desired.server_id, assignment, channel, counted });
     const seconds = Math.round((clock.monotonic() - began) / 1000);
     await audit.closed(asked, about, { seconds, bytes_in: counted.in, bytes_out: counted.out, reason });

@@ -12,6 +12,7 @@ import { parseCursor } from './position.ts';
 import type { PreparedFrame } from './prepared-frame.ts';
 import { defineStream } from './stream.ts';
 import type { StreamContext } from './stream.ts';
+import { uncounted } from './gap.ts';
 import { untilClosed } from './until-closed.ts';
 
 /**
@@ -53,7 +54,7 @@ export const watch = defineStream({
       const { changes, lost } = feed.since(ctx.tenant, start);
       const missed = framesOf(changes.filter(isFor).map((change) => () => frameFor(change)));
       const isCut = lost || missed === undefined || joinedAfter(start.revision, ctx, query);
-      if (isCut) channel.send({ type: 'gap', dropped: 1 });
+      if (isCut) channel.send({ type: 'gap', dropped: uncounted });
       // missed changes are sent at once, so that the live changes follow them without a gap
       if (missed !== undefined) channel.sendAll(missed);
     }
@@ -61,7 +62,7 @@ export const watch = defineStream({
     subscriptions.defer(feed.subscribe({ tenant: ctx.tenant, changed: send }));
     subscriptions.defer(
       ctx.mirror.subscribe((change) => {
-        if (movesReader(ctx, query, change)) channel.send({ type: 'gap', dropped: 1 });
+        if (movesReader(ctx, query, change)) channel.send({ type: 'gap', dropped: uncounted });
       }),
     );
     await untilClosed(channel.signal);

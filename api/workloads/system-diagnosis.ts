@@ -21,7 +21,6 @@ const bounds = {
   history: 2_000_000,
   /** The mirror shows a write after this time. */
   mirror: { warn: 500, fail: 3000 },
-  signingKeyMs: 180 * 86_400_000,
   /** Records of the store that were written later than now. */
   future: 10_000,
 } as const;
@@ -38,6 +37,8 @@ export interface SystemFacts {
   leader: string | undefined;
   /** When the newest key that signs tokens was made. */
   signingKeyAt: string | undefined;
+  /** Age at which the leader replaces it. */
+  signingKeyLifeMs: number;
   version: string;
   now: Date;
 }
@@ -65,6 +66,7 @@ export async function systemFacts(
     mirrorMs: isShown ? clock.monotonic() - begun : undefined,
     ...directoryOf(mirror),
     signingKeyAt: signing.at(-1)?.created_at,
+    signingKeyLifeMs: config.signingKeyLifeMs,
     version: config.version,
     now: clock.now(),
   };
@@ -197,7 +199,14 @@ function mirrorCheck({ mirrorMs }: SystemFacts): CheckResult {
   return result('mirror', rated(mirrorMs, bounds.mirror), message, remedy);
 }
 
-function directoryChecks({ replicas, leader, signingKeyAt, version, now }: SystemFacts): CheckResult[] {
+function directoryChecks({
+  replicas,
+  leader,
+  signingKeyAt,
+  signingKeyLifeMs,
+  version,
+  now,
+}: SystemFacts): CheckResult[] {
   const versions = [...new Set(replicas.map((it) => it.version))];
   const isLed = leader !== undefined;
   const age = signingKeyAt === undefined ? undefined : now.getTime() - Date.parse(signingKeyAt);
@@ -220,7 +229,7 @@ function directoryChecks({ replicas, leader, signingKeyAt, version, now }: Syste
     ),
     result(
       'signing_keys',
-      age === undefined || age > bounds.signingKeyMs ? 'warn' : 'pass',
+      age === undefined || age > 2 * signingKeyLifeMs ? 'warn' : 'pass',
       age === undefined
         ? 'The age of the key that signs tokens is not known'
         : `The key that signs tokens is ${Math.max(0, Math.floor(age / 86_400_000))} days old`,

@@ -74,7 +74,7 @@ describe('a terminal of a server', () => {
       expires_at: expect.any(String),
     });
     const frames = await attach(answer.data.sessionId);
-    expect(await frames.next('ready')).toEqual({ type: 'ready', server_id: place.server });
+    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: expect.any(String), server_id: place.server });
     frames.socket.send(JSON.stringify({ type: 'input', data: 'exit\n' }));
     expect(await frames.next('output')).toEqual({ type: 'output', data: 'exit\n' });
     expect(await frames.next('exit')).toEqual({ type: 'exit', code: 3 });

@@ -456,7 +456,7 @@ describe('logs of a deployment', () => {
   });
 
   it.each([
-    ['says that lines are missing while the agent is away', 'a key', [{ type: 'gap', dropped: null }]],
+    ['says that lines are missing while the agent is away', 'a key', [{ type: 'gap', dropped: 1 }]],
     ['has no line of a server that no agent has joined', undefined, []],
   ])('end at once for one that has ended, which %s', async (_, agent_public_key, gaps) => {
     const deployment = (await owner.post(`/applications/${app}/deploy`)).data.id;

@@ -37,6 +37,7 @@ const good: SystemFacts = {
   replicas: [{ id: 'one', version: '1' }],
   leader: 'one',
   signingKeyAt: '2030-05-01T00:00:00.000Z',
+  signingKeyLifeMs: 90 * 86_400_000,
   version: '1',
   now,
 };
@@ -93,6 +94,7 @@ const rows: readonly (readonly [name: string, status: CheckStatus, changes: Part
     ['replicas', 'warn', { replicas: [] }, /0 replicas/],
     ['signing_keys', 'pass', {}, /31 days old/],
     ['signing_keys', 'warn', { signingKeyAt: '2029-01-01T00:00:00.000Z' }, /516 days old/],
+    ['signing_keys', 'pass', { signingKeyAt: '2029-01-01T00:00:00.000Z', signingKeyLifeMs: 365 * 86_400_000 }, /516/],
     ['signing_keys', 'warn', { signingKeyAt: undefined }, /not known/],
     ['clock', 'pass', {}, /contradicts nothing/],
     ['clock', 'fail', { signingKeyAt: '2030-06-01T00:01:00.000Z' }, /behind/],

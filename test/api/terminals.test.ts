@@ -128,7 +128,7 @@ describe('a terminal', () => {
       expires_at: new Date(clock.now().getTime() + 60_000).toISOString(),
     });
     const frames = await attach(answer.data.sessionId);
-    expect(await frames.next('ready')).toEqual({ type: 'ready', instance_id: instance });
+    expect(await frames.next('ready')).toEqual({ type: 'ready', cursor: expect.any(String), instance_id: instance });
     send(frames, { type: 'input', data: 'grüße' });
     expect(await frames.next('output')).toEqual({ type: 'output', data: 'grüße' });
     send(frames, { type: 'resize', cols: 100, rows: 30 });

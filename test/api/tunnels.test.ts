@@ -91,7 +91,7 @@ function tunnel(by: Client = owner): Tunnel {
 async function ready(): Promise<Tunnel> {
   const it = tunnel();
   await until('it is ready', async () => it.frames.length === 1);
-  expect(it.frames).toEqual([{ type: 'ready', instance_id: instance }]);
+  expect(it.frames).toEqual([{ type: 'ready', cursor: expect.any(String), instance_id: instance }]);
   return it;
 }
 
