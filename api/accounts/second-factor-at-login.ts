@@ -3,10 +3,14 @@ import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { markProven, requireFactorRoom, wrongFactorText } from '../auth/wrong-factors.ts';
 import type { RequestContext } from '../endpoint/context.ts';
+import { mailAfterAnswer } from './mail-after-answer.ts';
 import { isAuthenticatorCode, proveSecondFactor } from './second-factor.ts';
 import type { Proof } from './second-factor.ts';
 
 type User = ReadonlyResource<'user'>;
+
+/** How long a mail of wrong second factors may wait for the mail server. */
+const warningMs = 3_600_000;
 
 /**
  * Judges the second factor of a login whose password or mailed code was right. A wrong code is counted in the record of the user, and
@@ -30,7 +34,7 @@ export async function proveAtLogin(
     if (isGuess) requireFactorRoom(ctx, user);
     const second = proveSecondFactor(ctx, unit, user, given);
     if (second === 'proven') unit.change(user, (draft) => markProven(ctx, draft));
-    if (second === 'wrong' && isGuess && (await ctx.countWrongFactor(user))) setImmediate(() => mail(ctx, user));
+    if (second === 'wrong' && isGuess && (await ctx.countWrongFactor(user))) mail(ctx, user);
     return { second, user };
   });
 }
@@ -42,10 +46,12 @@ function sameAccount({ view }: Pick<RequestContext, 'view'>, { meta: { kind, id 
   throw conflict('Account was changed during its login', { why: 'changed', ref: { kind, id } });
 }
 
-function mail({ mailer, config, log, request }: RequestContext, { desired: { email } }: User): void {
-  const { title, message } = wrongFactorText(request);
-  const text = [`${message}.`, `Setpoint is at ${config.publicUrl}.`, ''].join('\n\n');
-  mailer.send({ to: email, subject: title, text }, new AbortController().signal).catch((error: unknown) => {
-    log.warn({ err: error }, 'Cannot mail that second factors were wrong: the user has a notification');
-  });
+function mail(ctx: RequestContext, { desired: { email } }: User): void {
+  const { title, message } = wrongFactorText(ctx.request);
+  const text = [`${message}.`, `Setpoint is at ${ctx.config.publicUrl}.`, ''].join('\n\n');
+  mailAfterAnswer(
+    ctx,
+    { to: email, subject: title, text },
+    { withinMs: warningMs, lack: 'Cannot mail that second factors were wrong: the user has a notification' },
+  );
 }

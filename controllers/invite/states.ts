@@ -5,11 +5,11 @@ export type Delivery = 'Sending' | 'NotSent' | 'Sent' | 'OnlyLogged' | 'Refused'
 
 const messages: Readonly<Record<Delivery, string>> = {
   Sending: 'The mail is being sent',
-  NotSent: 'The mail server did not take the mail: the control plane tries again',
+  NotSent: 'The mail server did not take the mail: the control plane tries again, and its log says why',
   Sent: 'The mail server took the mail',
   OnlyLogged:
     'No mail server is set: take the link from the log of the control plane and send it to the user, or set --smtp-url',
-  Refused: 'The mail server refused the mail: cancel the invite, and invite the user by another address',
+  Refused: 'The mail server refused the address: cancel the invite, and invite the user by another one',
   GivenUp:
     'The mail server did not take the mail in many attempts: check the mail server, then cancel the invite and make a new one',
 };

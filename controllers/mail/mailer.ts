@@ -27,10 +27,13 @@ export class DeliveryError extends Error {
   }
 }
 
-/** Whether another attempt is useless: the mail server refused the mail, or our credentials. */
+/** Whether another attempt is useless: the mail server refused the address, or the mail. */
 export function isRefused(error: unknown): boolean {
   return error instanceof DeliveryError && error.isFinal;
 }
+
+/** What may become of a mail. */
+const outcomes = ['sent', 'failed', 'dropped'] as const;
 
 type MailLimits = Record<keyof typeof limits.mail, number>;
 
@@ -70,6 +73,8 @@ export class Mailer implements AsyncDisposable {
       labelNames: ['outcome'],
       registers: [options.registry],
     });
+    // an alert by `increase` sees only what was counted before
+    for (const outcome of outcomes) this.#outcomes.inc({ outcome }, 0);
   }
 
   /** Resolves when the mail was handed over. @throws Error if it was given up; the reason of `signal` if that aborts */
@@ -84,7 +89,8 @@ export class Mailer implements AsyncDisposable {
     }
     const either = AbortSignal.any([signal, this.#stop.signal]);
     try {
-      await this.#queue.add(() => this.#deliver({ ...mail, messageId: id() }, either));
+      // a mail whose sender waits no more leaves the queue at once, and does not keep the others from their turn
+      await this.#queue.add(() => this.#deliver({ ...mail, messageId: id() }, either), { signal: either });
       this.#outcomes.inc({ outcome: 'sent' });
     } catch (error) {
       this.#outcomes.inc({ outcome: 'failed' });

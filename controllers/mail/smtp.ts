@@ -84,7 +84,9 @@ export function deliverBySmtp(server: SmtpServer, from: string): Delivery {
 function failure(error: unknown, { host, port, auth }: SmtpServer): DeliveryError {
   const text = error instanceof Error ? error.message : String(error);
   const code = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0;
-  const isFinal = code >= 500 && code < 600;
+  const command = error instanceof Error && 'command' in error ? String(error.command) : '';
+  // what it refuses before is the login or the sender: an operator can change that, and then the same mail is taken
+  const isFinal = code >= 500 && code < 600 && (command === 'RCPT TO' || command === 'DATA');
   return new DeliveryError(`Cannot send mail by ${host}:${port}: ${redacted(text, auth).slice(0, 300)}`, isFinal);
 }
 

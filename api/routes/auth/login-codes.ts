@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { tooMany, unauthorized } from '../../ground/api-error.ts';
+import { mailAfterAnswer } from '../../accounts/mail-after-answer.ts';
 import { createInvited, invitationTo } from '../../accounts/invited.ts';
 import { codeIdOf, codeLifeMs, judgeCode, makeCode, useUp } from '../../auth/login-codes.ts';
 import { accountOf } from '../../auth/login-throttle.ts';
@@ -27,8 +28,7 @@ export const sendCode = defineEndpoint({
       const unit = ctx.repo.begin();
       const code = makeCode(ctx, unit, email);
       const answer = await ctx.commit(unit, () => ({ sent: true as const, expires_in: codeLifeMs / 1000 }));
-      // mail after the answer, so that the time of the answer reveals nothing about the address
-      if (who !== undefined) setImmediate(() => mail(ctx, addressOf(who), code));
+      if (who !== undefined) mail(ctx, addressOf(who), code);
       return answer;
     });
   },
@@ -92,13 +92,15 @@ function addressOf(who: Person): string {
   return 'user' in who ? who.user.desired.email : who.invite.desired.email;
 }
 
-function mail({ mailer, config, log }: RequestContext, to: string, code: string): void {
+function mail(ctx: RequestContext, to: string, code: string): void {
   const text = [
-    `${code} is your code to log in to Setpoint at ${config.publicUrl}.`,
+    `${code} is your code to log in to Setpoint at ${ctx.config.publicUrl}.`,
     `It works once, for ${codeLifeMs / 60_000} minutes. If you did not ask for it, ignore this mail: no login succeeds without it.`,
     '',
   ].join('\n\n');
-  mailer.send({ to, subject: 'Your code to log in', text }, new AbortController().signal).catch((error: unknown) => {
-    log.warn({ err: error }, 'Cannot mail a code to log in: the user has to ask for another');
-  });
+  mailAfterAnswer(
+    ctx,
+    { to, subject: 'Your code to log in', text },
+    { withinMs: codeLifeMs, lack: 'Cannot mail a code to log in: the user has to ask for another' },
+  );
 }

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { deliverToLog, Mailer } from '../../../controllers/mail/mailer.ts';
+import { deliverToLog, isRefused, Mailer } from '../../../controllers/mail/mailer.ts';
 import type { Delivery, MailerOptions } from '../../../controllers/mail/mailer.ts';
 import { deliverBySmtp, parseSmtpUrl } from '../../../controllers/mail/smtp.ts';
 import { systemClock } from '../../../time/clock.ts';
@@ -84,9 +84,9 @@ describe('a mailer', () => {
   it('tries again where the server was busy, with the same id, and not where it refused', async () => {
     let codes = [451, 250];
     const host = await talkingServer((line) => {
-      if (line.startsWith('MAIL')) return `${codes.shift()} no\r\n`;
+      if (line.startsWith('RCPT')) return `${codes.shift()} no\r\n`;
       if (line === 'DATA') return '354 go on\r\n';
-      return /^(EHLO|RCPT|\.$|QUIT)/.test(line) ? '250 ok\r\n' : undefined;
+      return /^(EHLO|MAIL|\.$|QUIT)/.test(line) ? '250 ok\r\n' : undefined;
     });
     const ids: string[] = [];
     const bySmtp = deliverBySmtp(parseSmtpUrl(`smtp://${host}`)!, from);
@@ -124,7 +124,9 @@ describe('a mailer', () => {
       if (line.startsWith('EHLO')) return '250-hello\r\n250 AUTH PLAIN LOGIN\r\n';
       return line.startsWith('AUTH') ? `535 wrong: ${line} s3cret/Word\r\n` : '250 ok\r\n';
     });
-    const mailer = stack.use(open(deliverBySmtp(parseSmtpUrl(`smtp://post:s3cret%2FWord@${host}`)!, from)));
+    const mailer = stack.use(
+      open(deliverBySmtp(parseSmtpUrl(`smtp://post:s3cret%2FWord@${host}`)!, from), { attempts: 1 }),
+    );
     const error = await mailer.send(mail, never).catch((it: unknown) => it);
     const shown = [String(error), JSON.stringify(error), ...lines].join('\n');
     expect(shown).toContain('535 wrong');
@@ -156,6 +158,69 @@ describe('a mailer', () => {
     await mailer.send(mail, never);
     expect(heard).toContain('DATA');
     expect(heard).not.toContain('STARTTLS');
+  });
+
+  it('takes another attempt for useless only where the address or the mail was refused', async () => {
+    const refusing = (at: string, answer: string) =>
+      talkingServer((line) => {
+        if (line.startsWith(at)) return answer;
+        if (line === 'DATA') return '354 go on\r\n';
+        return line.startsWith('EHLO')
+          ? '250-hello\r\n250 AUTH PLAIN\r\n'
+          : /^(AUTH|MAIL|RCPT|QUIT)/.test(line)
+            ? '235 ok\r\n'.replace('235', line.startsWith('AUTH') ? '235' : '250')
+            : undefined;
+      });
+    for (const [at, answer, isFinal] of [
+      ['AUTH', '535 wrong password\r\n', false],
+      ['MAIL', '553 sender not allowed\r\n', false],
+      ['RCPT', '550 no such mailbox\r\n', true],
+      ['.', '554 no spam\r\n', true],
+    ] as const) {
+      const host = await refusing(at, answer);
+      const mailer = stack.use(
+        open(deliverBySmtp(parseSmtpUrl(`smtp://post:secret@${host}`)!, from), { attempts: 2, pauseMs: 1 }),
+      );
+      const error = await mailer.send(mail, never).catch((it: unknown) => it);
+      expect(String(error), at).toContain(answer.slice(0, 3));
+      expect(isRefused(error), at).toBe(isFinal);
+    }
+  });
+
+  it('takes a mail out of the queue when its sender waits no more', async () => {
+    const gate = Promise.withResolvers<void>();
+    const asked: string[] = [];
+    const mailer = stack.use(
+      open(
+        ({ to }) => {
+          asked.push(to);
+          return gate.promise;
+        },
+        { atOnce: 1 },
+      ),
+    );
+    const first = mailer.send(mail, never);
+    const stop = new AbortController();
+    const second = expect(mailer.send({ ...mail, to: 'late@example.test' }, stop.signal)).rejects.toThrow('too late');
+    stop.abort(new Error('too late'));
+    await second;
+    gate.resolve();
+    await first;
+    expect(asked).toEqual([mail.to]);
+  });
+
+  it('counts each outcome from the beginning, so that the first one is an increase', async () => {
+    const registry = new Registry();
+    stack.use(
+      new Mailer({
+        delivery: async () => undefined,
+        clock: systemClock,
+        id: () => 'id',
+        log: pino({ level: 'silent' }),
+        registry,
+      }),
+    );
+    expect(await registry.metrics()).toContain('setpoint_mails_total{outcome="failed"} 0');
   });
 
   it('drops what is one too many, and says so', async () => {
