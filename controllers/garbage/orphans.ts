@@ -8,6 +8,7 @@ import type { Entry, Guard } from '../../store/store.ts';
 import type { Term } from '../runtime/leader.ts';
 import { limits } from '../runtime/limits.ts';
 import type { BackgroundDeps } from '../runtime/manager.ts';
+import type { OrphanArea } from '../runtime/metrics.ts';
 import { holderOf } from '../../store/commit-failure.ts';
 
 /** Since when a key is an orphan, on this leader's monotonic clock, and the revision that it had. */
@@ -17,7 +18,7 @@ type Deps = Pick<BackgroundDeps, 'store' | 'mirror' | 'clock' | 'log' | 'metrics
 
 /** The object that a key belongs to. */
 interface Subject {
-  area: 'observed' | 'events' | 'population' | 'bytes' | 'unique';
+  area: OrphanArea;
   tenant: string;
   kind: KindName;
   id: string;

@@ -45,8 +45,19 @@ export interface ControllerMetrics {
   readonly compactedRevision: Gauge;
 }
 
+/** Areas of the store with keys of objects, whose object may be missing. */
+export const orphanAreas = ['observed', 'events', 'population', 'bytes', 'unique'] as const;
+export type OrphanArea = (typeof orphanAreas)[number];
+
 export function controllerMetrics(registry: Registry): ControllerMetrics {
   const registers = [registry];
+  const orphans = new Counter({
+    name: 'setpoint_orphaned_keys_total',
+    help: 'Keys without their object that were removed: each is a bug',
+    labelNames: ['area'] as const,
+    registers,
+  });
+  for (const area of orphanAreas) orphans.inc({ area }, 0);
   const queues = new Set<KeyedQueue>();
   const duration = new Histogram({
     name: 'setpoint_reconcile_duration_seconds',
@@ -120,6 +131,7 @@ export function controllerMetrics(registry: Registry): ControllerMetrics {
     droppedEvent: () => dropped.inc(),
     observe(queue) {
       queues.add(queue);
+      for (const defects of [laws, wakes]) defects.inc({ controller: queue.name }, 0); // so that the first one is an increase
       return () => queues.delete(queue);
     },
     driftCorrected: new Counter({
@@ -128,12 +140,7 @@ export function controllerMetrics(registry: Registry): ControllerMetrics {
       labelNames: ['kind'] as const,
       registers,
     }),
-    orphans: new Counter({
-      name: 'setpoint_orphaned_keys_total',
-      help: 'Keys without their object that were removed: each is a bug',
-      labelNames: ['area'] as const,
-      registers,
-    }),
+    orphans,
     collected: new Counter({
       name: 'setpoint_garbage_collected_total',
       help: 'Objects whose deletion the garbage controller requested',
