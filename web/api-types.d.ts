@@ -8809,6 +8809,7 @@ export interface operations {
                 status?: ("pending" | "reachable" | "unreachable")[];
                 /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
                 labelSelector?: string;
+                projectId?: string;
             };
             header?: never;
             path?: never;
@@ -16338,6 +16339,11 @@ export interface operations {
                 "application/json": {
                     /** @description A program of the container in place of the client */
                     shell?: string;
+                    /**
+                     * Format: uuid
+                     * @description A database has one instance: it is this one
+                     */
+                    instance_id?: string;
                     /** @default 80 */
                     cols?: number;
                     /** @default 24 */
@@ -17081,9 +17087,10 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before */
                 cursor?: string;
-                /** @description The only order that there is */
-                sort?: "-started_at";
+                /** @description The only order that there is: an execution is created when it starts */
+                sort?: "-created_at" | "-started_at";
                 status?: string;
+                projectId?: string;
             };
             header?: never;
             path: {
@@ -18539,6 +18546,7 @@ export interface operations {
                 status?: ("unused" | "used")[];
                 /** @description Requirements separated by commas, such as team=blue,tier!=web,!old */
                 labelSelector?: string;
+                projectId?: string;
             };
             header?: never;
             path?: never;

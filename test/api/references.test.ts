@@ -89,6 +89,12 @@ const ofVolumeSchedule = {
 };
 /** Fields that point at something else in one route. */
 const kindAt: Readonly<Record<string, (typeof kindOf)[string]>> = {
+  'POST /databases/:id/terminal instance_id': {
+    kind: 'assignment',
+    of: (stage) =>
+      stage.world.mirror.tenant(stage.tenant).by('assignment', 'workload', databaseOf(stage))[0]?.meta.id ??
+      randomUUID(),
+  },
   'POST /databases/:id/switch volume_id': { kind: 'volume', of: formerVolumeOf },
   'POST /volumes backup_destination_id': ofVolumeSchedule,
   'PUT /volumes/:id backup_destination_id': ofVolumeSchedule,
