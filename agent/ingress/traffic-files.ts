@@ -79,6 +79,12 @@ export class TrafficFiles {
     this.#current = { ...next, bytes: next.bytes + line.length };
   }
 
+  /** Removes what is stored. */
+  async clear(): Promise<void> {
+    this.#current = undefined;
+    for (const name of await this.#segments()) await rm(join(this.#folder, name), { force: true });
+  }
+
   async #begin(now: number): Promise<{ path: string; begun: number; bytes: number }> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const names = await this.#segments();

@@ -44,6 +44,13 @@ export class TrafficWindows {
     for (const window of this.#partial) if (window < least) this.#partial.delete(window);
   }
 
+  /** Nothing is known any more of the windows after this one, and this one is not over. */
+  goBackTo(window: number): void {
+    for (const one of this.#pieces.keys()) if (one > window) this.#forget(one);
+    for (const one of this.#partial) if (one > window) this.#partial.delete(one);
+    this.#known = { from: Math.min(this.#known.from, window), before: Math.min(this.#known.before, window) };
+  }
+
   /** Requests of these windows may be missing. */
   mark(first: number, last: number): void {
     for (let window = Math.max(first, last - mostTrafficPoints); window <= last; window++) this.#partial.add(window);

@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import { encodeTraffic } from '../../agent-protocol/traffic.ts';
+import { encodeTraffic, mostTrafficPoints } from '../../agent-protocol/traffic.ts';
 import type { TrafficPage, TrafficQuery } from '../../agent-protocol/traffic.ts';
 import type { Clock } from '../../time/clock.ts';
 import { every } from '../../time/every.ts';
@@ -133,6 +133,7 @@ export class Traffic implements AsyncDisposable {
     const { clock, logFolder } = this.#deps;
     this.#tail ??= await this.#load();
     const begun = clock.now().getTime();
+    if (windowOf(begun) < this.#windows.known.before - 1) await this.#goBackTo(begun);
     const { bavail, bsize } = await statfs(logFolder);
     if (bavail * bsize < leastFreeBytes) this.#isGap = true;
     const reader = { take: (line: string) => this.#take(line), lost: () => void (this.#isGap = true) };
@@ -150,6 +151,25 @@ export class Traffic implements AsyncDisposable {
     }
     await this.#store(begun);
     if (isOver) for (const notify of this.#listeners) notify();
+  }
+
+  /**
+   * Goes on at an instant before what is known, as the wall clock went back: what was counted from there on is of another
+   * time, and so is what is stored. Of the window of the instant requests may be missing.
+   */
+  async #goBackTo(at: number): Promise<void> {
+    const window = windowOf(at);
+    this.#deps.log.warn('The clock went back: the traffic of applications that was counted ahead of it is forgotten');
+    this.#drain(); // lines of the present time may be among them
+    const pieces = this.#unstored.pieces.filter(([of]) => of <= window);
+    this.#unstored = { ...blank(), pieces };
+    this.#windows.goBackTo(window);
+    const book = new AddressBook();
+    for (const tenure of this.#book.all) book.enter({ ...tenure, from: Math.min(tenure.from, at) });
+    this.#book.replace(book);
+    this.#isGap = true;
+    this.#last = window;
+    await this.#files.clear(); // the next record begins with all that is to be kept
   }
 
   /** Goes on with what was counted before, or begins with the next window. */
@@ -203,7 +223,8 @@ export class Traffic implements AsyncDisposable {
   }
 
   #markUpTo(window: number): void {
-    const first = Math.min(this.#last ?? this.#windows.known.before, window);
+    const last = Math.min(this.#last ?? this.#windows.known.before, window);
+    const first = Math.max(last, window - mostTrafficPoints); // older ones are forgotten
     for (let one = first; one <= window; one++) this.#mark(one);
   }
 

@@ -120,6 +120,53 @@ it('has zeros for a time without requests, and nothing for a time of which nothi
   expect(page(traffic, { until: clock.now().getTime() - 60_000 }).rows).toEqual([]);
 });
 
+it('goes on when the clock was ahead and went back, also after another start, and stores no endless gap', async () => {
+  const hours = 8 * 3_600_000;
+  const traffic = await reading();
+  await writeFile(log, line());
+  await passes(traffic, counts(1));
+  clock.jump(hours);
+  await appendFile(log, line());
+  await passes(traffic, counts(1)); // the hour before it is that of the wrong time
+  clock.jump(-hours);
+  await passes(traffic, ({ rows }) => rows.length > 0);
+  await appendFile(log, line() + line());
+  const { instances } = await passes(traffic, counts(2));
+  await passes(traffic, ({ rows }) => rows.at(-1)?.complete === true);
+  expect(instances.map(({ instance_id }) => instance_id)).toEqual(['a']);
+  clock.jump(hours);
+  await appendFile(log, line());
+  await passes(traffic, counts(1));
+  await traffic[Symbol.asyncDispose]();
+  clock.jump(-hours);
+  await using again = open();
+  again.start();
+  await passes(again, ({ rows }) => rows.length > 0);
+  await appendFile(log, line());
+  await passes(again, counts(1));
+  expect(page(again, { until: clock.now().getTime() + hours }).rows.at(-1)!.at).toBeLessThanOrEqual(
+    clock.now().getTime(),
+  );
+});
+
+it('marks no more windows of a gap than an hour has, however long it was', async () => {
+  {
+    await using traffic = await reading();
+    await writeFile(log, line());
+    await passes(traffic, counts(1));
+  }
+  await rm(log);
+  clock.jump(3 * 365 * 86_400_000);
+  await using traffic = open();
+  traffic.start();
+  await writeFile(log, line());
+  await passes(traffic, counts(1));
+  const [name] = (await readdir(join(folder, 'traffic'))).toSorted().slice(-1);
+  const stored = (await readFile(join(folder, 'traffic', name!), 'utf8')).trim().split('\n');
+  const partial = stored.map((text) => (JSON.parse(text) as { partial: number[] }).partial.length);
+  expect(Math.max(...partial)).toBeLessThanOrEqual(mostTrafficPoints + 1);
+});
+
 it('reads on in files that were rolled, and says where lines are missing', async () => {
   await using traffic = await reading();
   await writeFile(log, line());
