@@ -5237,6 +5237,8 @@ export interface components {
             memory_used_bytes: number | null;
             memory_limit_bytes: number | null;
             connections: number | null;
+            /** @description Why its engine does not tell of connections */
+            connections_error: string | null;
             max_connections: number | null;
             uptime_seconds: number | null;
             /** Format: date-time */

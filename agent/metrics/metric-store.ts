@@ -14,6 +14,7 @@ import type {
 import type { Clock } from '../../time/clock.ts';
 import { answerable, Total } from './points.ts';
 import { readSeries, Series } from './series.ts';
+import type { Rings } from './series.ts';
 
 /** One measurement of an instance. */
 export interface InstanceSample {
@@ -93,16 +94,21 @@ export class MetricStore implements AsyncDisposable {
         : [...this.#files.keys()].filter((it) =>
             instance === undefined ? it.startsWith(`${workload}.`) : it === fileOf({ workload, instance }),
           );
-    const total = new Total(asked);
+    const isSum = workload !== undefined && instance === undefined;
+    const total = new Total(asked, isSum ? await this.#rings(serverFile) : undefined);
     for (const name of names) {
       signal.throwIfAborted();
-      const rings = (await this.#live.get(name)?.series.read()) ?? (await readSeries(join(this.#folder, name)));
+      const rings = await this.#rings(name);
       if (rings !== undefined) total.add(rings);
       // Each of many series is added in a turn of its own, and only one is in memory.
       await setImmediate();
     }
     const rows = total.rows(workload === undefined ? serverValues : instanceValues);
     return { ...asked, rows, ...(workload === undefined && { latest: this.#latest() }) };
+  }
+
+  async #rings(name: string): Promise<Rings | undefined> {
+    return (await this.#live.get(name)?.series.read()) ?? (await readSeries(join(this.#folder, name)));
   }
 
   /** What each workload uses now. A value that is not known of all of its instances is left out. */

@@ -28,7 +28,14 @@ export class Total {
   /** The slots of that form from the first step on. */
   readonly #slots: (Slot | undefined)[];
 
-  constructor({ since, until, step_ms }: Asked) {
+  readonly #ticks: Rings | undefined;
+
+  /**
+   * @param ticks the series that has each sample of the time: a mean of another one counts in a step for as many of them
+   *   as it is of, since instances that follow each other are not there at the same time. Absent: it counts for the step.
+   */
+  constructor({ since, until, step_ms }: Asked, ticks?: Rings) {
+    this.#ticks = ticks;
     this.#stepMs = step_ms;
     this.#kept = step_ms % meanMs === 0 ? meanMs : sampleMs;
     const last = Math.ceil(until / step_ms);
@@ -39,10 +46,18 @@ export class Total {
   add(series: Rings): void {
     const first = (this.#first * this.#stepMs) / this.#kept;
     for (let n = 0; n < this.#slots.length; n++) {
-      const slot = this.#kept === meanMs ? meanOf(series, first + n) : series.samples.get(first + n);
+      const slot = this.#kept === meanMs ? this.#meanOf(series, first + n) : series.samples.get(first + n);
       const sum = this.#slots[n];
       if (slot !== undefined) this.#slots[n] = sum === undefined ? slot : added(sum, slot);
     }
+  }
+
+  #meanOf(series: Rings, step: number): Slot | undefined {
+    const slot = meanOf(series, step);
+    const ticks = this.#ticks && meanOf(this.#ticks, step)?.count;
+    if (slot === undefined || ticks === undefined || ticks <= slot.count) return slot;
+    const share = slot.count / ticks;
+    return { ...slot, count: ticks, means: slot.means.map((value) => value * share) };
   }
 
   /** One row per step of which anything is known. */

@@ -1,3 +1,4 @@
+import { instanceValues } from '../../agent-protocol/metrics.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentCapabilities } from '../../agent-protocol/messages.ts';
 import { Projection } from '../../controllers/gateway/projection.ts';
@@ -376,9 +377,10 @@ describe('the verbs of a database', () => {
         if (call.method === 'volume.usage') asked.push(call.volume);
         if (call.method === 'instance.command') return command;
         if (call.method === 'volume.usage') return { bytes: 65_536 };
-        return { since: 0, until: 3_600_000, step_ms: 5000, rows: [], latest: [] };
+        return { since: 0, until: 3_600_000, step_ms: 5000, rows, latest: [] };
       };
     };
+    const rows: number[][] = [];
     answers({ exit_code: 0, output: '8192,app\n4096,a,b\n' });
     expect((await owner.get(`/databases/${id}/storage`)).data).toEqual({
       used_bytes: 12_288,
@@ -398,12 +400,23 @@ describe('the verbs of a database', () => {
       memory_limit_bytes: null,
     });
     answers({ exit_code: 2, output: 'connection refused' });
-    expect(message(await owner.get(`/databases/${id}/metrics`))).toEqual([
-      409,
-      'The database does not answer queries at the moment: its log shows why',
-    ]);
+    const at = (ageMs: number): number[] => [
+      world.clock.now().getTime() - ageMs,
+      ...instanceValues.flatMap(() => [7, 7]),
+    ];
+    for (const [age, shown] of [
+      [40 * 60_000, null],
+      [5000, 7],
+    ] as const) {
+      rows.splice(0, 1, at(age));
+      const { data } = await owner.get(`/databases/${id}/metrics`);
+      expect([data.cpu_percent, data.memory_used_bytes, data.series.points.length]).toEqual([shown, shown, 1]);
+    }
+    rows.length = 0;
+    const measured = { connections: null, connections_error: expect.stringContaining('does not answer queries') };
+    expect((await owner.get(`/databases/${id}/metrics`)).data).toMatchObject({ ...measured, series: { points: [] } });
     answers({ output: '' });
-    expect((await owner.get(`/databases/${id}/metrics`)).status).toBe(503);
+    expect((await owner.get(`/databases/${id}/metrics`)).data.connections_error).toContain('did not answer within');
     world.agents.answer = undefined;
   });
 });

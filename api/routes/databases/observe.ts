@@ -1,9 +1,13 @@
 import { z } from 'zod';
+import { CallError } from '../../../agent-protocol/call-error.ts';
 import type { Usage } from '../../../databases/engine.ts';
 import { engines } from '../../../databases/engines.ts';
 import { parseMemory } from '../../../store/kinds/quantity.ts';
 import { applicationsReferringTo, functionsReferringTo } from '../../../store/referring.ts';
+import type { ReadonlyResource } from '../../../store/resource.ts';
+import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
+import { ApiError } from '../../ground/api-error.ts';
 import { instanceLinks, Linked, linkTo } from '../../resources/linked.ts';
 import { databaseLogOf } from '../../workloads/database-log.ts';
 import { askDatabase, isRunning, volumeBytes } from '../../workloads/database-queries.ts';
@@ -88,7 +92,21 @@ export const readDatabaseLogs = defineEndpoint({
   handle: (ctx, { it, query }) => readLogs(ctx, it.desired.server_id, query, databaseLogOf(it)),
 });
 
-const notAsked: Usage = {};
+/** What the engine tells of its connections, or why it does not. */
+type Asked = Usage & { lack?: string };
+const notAsked: Asked = {};
+/** Steps after which a measurement is not of now any more. */
+const stepsOfNow = 3;
+
+async function usageOf(ctx: RequestContext, it: ReadonlyResource<'database'>): Promise<Asked> {
+  try {
+    return await askDatabase(ctx, it, engines[it.desired.type].usage);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'CONFLICT') return { lack: error.message };
+    if (error instanceof CallError) return { lack: `The agent could not ask the database: ${error.message}` };
+    throw error;
+  }
+}
 
 export const getDatabaseMetrics = defineEndpoint({
   method: 'GET',
@@ -102,6 +120,7 @@ export const getDatabaseMetrics = defineEndpoint({
       memory_used_bytes: z.number().nullable(),
       memory_limit_bytes: z.number().nullable(),
       connections: z.int().nullable(),
+      connections_error: z.string().nullable().meta({ description: 'Why its engine does not tell of connections' }),
       max_connections: z.int().nullable(),
       uptime_seconds: z.int().nullable(),
       collected_at: z.iso.datetime(),
@@ -110,21 +129,25 @@ export const getDatabaseMetrics = defineEndpoint({
     .meta({ id: 'DatabaseMetrics' }),
   handle: async (ctx, { it, query }) => {
     const { desired, meta } = it;
+    const runs = isRunning(ctx.view, it);
     const [usage, series] = await Promise.all([
       // what does not run has its history all the same
-      isRunning(ctx.view, it) ? askDatabase(ctx, it, engines[desired.type].usage) : notAsked,
+      runs ? usageOf(ctx, it) : notAsked,
       readWorkloadMetrics(ctx, { id: meta.id, server: desired.server_id }, query),
     ]);
-    const newest = series.points.at(-1);
+    const now = ctx.clock.now();
+    const since = now.getTime() - stepsOfNow * series.step_seconds * 1000;
+    const newest = series.points.findLast(({ timestamp }) => runs && Date.parse(timestamp) >= since);
     const limit = desired.memory_limit === undefined ? undefined : parseMemory(desired.memory_limit);
     return {
       cpu_percent: newest?.cpu.percent ?? null,
       memory_used_bytes: newest?.memory.used_bytes ?? null,
       memory_limit_bytes: limit !== undefined && 'bytes' in limit ? limit.bytes : null,
       connections: usage.connections ?? null,
+      connections_error: usage.lack ?? null,
       max_connections: usage.maxConnections ?? null,
       uptime_seconds: usage.uptimeSeconds ?? null,
-      collected_at: ctx.clock.now().toISOString(),
+      collected_at: now.toISOString(),
       series,
     };
   },

@@ -127,9 +127,10 @@ function Load({ it, query }: TabProps): VNode {
 
 function connectionsText(of: {
   readonly connections: number | null;
+  readonly connections_error: string | null;
   readonly max_connections: number | null;
 }): string | undefined {
-  if (of.connections === null) return undefined;
+  if (of.connections === null) return of.connections_error ?? undefined;
   return of.max_connections === null ? String(of.connections) : `${of.connections} of ${of.max_connections}`;
 }
 
