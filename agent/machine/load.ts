@@ -33,6 +33,8 @@ export class LoadMeter {
   readonly #cores = availableParallelism();
   readonly #listeners = new Set<(sample: ServerSample) => void>();
   #last: Counters | undefined;
+  /** The question to the disk that has no answer yet. */
+  #asked: Promise<DiskSpace | undefined> | undefined;
   #sample: ServerSample;
   #cancel: () => void = () => undefined;
   #isOver = false;
@@ -108,12 +110,17 @@ export class LoadMeter {
     if (!this.#isOver) for (const listener of this.#listeners) listener(this.#sample);
   }
 
-  /** Returns `undefined` if the disk cannot be measured, or not in time. */
+  /** Returns `undefined` if the disk cannot be measured, or not in time. One that does not answer is not asked again. */
   async #space(): Promise<DiskSpace | undefined> {
+    if (this.#asked !== undefined) return undefined; // each question keeps a thread of this process until its answer
+    const asked = this.#disk()
+      .catch(() => undefined)
+      .finally(() => (this.#asked = undefined));
+    this.#asked = asked;
     const late = Promise.withResolvers<undefined>();
     const cancel = this.#clock.timer(diskMs, () => late.resolve(undefined));
     try {
-      return await Promise.race([this.#disk().catch(() => undefined), late.promise]);
+      return await Promise.race([asked, late.promise]);
     } finally {
       cancel();
     }

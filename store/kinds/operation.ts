@@ -107,6 +107,10 @@ export const operation = defineKind({
 
 export const Severity = z.enum(['info', 'warning', 'error']);
 
+function isUnreadWarning({ desired }: { desired: { read: boolean; severity: z.infer<typeof Severity> } }): boolean {
+  return !desired.read && desired.severity !== 'info';
+}
+
 /** One in-app notification of one user. */
 export const notification = defineKind({
   kind: 'notification',
@@ -125,7 +129,13 @@ export const notification = defineKind({
   observed: z.object({}),
   owners: (d) => [{ kind: 'user', id: d.user_id, blocks: true }],
   keep: {
-    newest: { count: retention.notificationsPerUser, under: 'user' },
+    newest: {
+      count: retention.notificationsPerUser,
+      under: 'user',
+      // news of what went well pushes no warning out unread: of these as many are kept beside them
+      unless: (it, _user, newestFirst) =>
+        isUnreadWarning(it) && newestFirst.filter(isUnreadWarning).indexOf(it) < retention.notificationsPerUser,
+    },
     until: ({ meta }) => Date.parse(meta.createdAt) + retention.notificationsKeepMs,
   },
   indexes: { user: (d) => d.user_id },

@@ -29,14 +29,27 @@ test('an interface that comes, goes or begins anew does not hide what passed the
 
 test('a disk that does not answer is not known, and delays the other values by 2 s at most', async () => {
   const clock = new FakeClock();
+  let asked = 0;
   const hangs = new Promise<DiskSpace>(() => undefined);
-  using meter = new LoadMeter({ clock, disk: () => hangs });
+  const disk = (): Promise<DiskSpace> => {
+    asked += 1;
+    return hangs;
+  };
+  using meter = new LoadMeter({ clock, disk });
   const started = meter.start();
   await clock.advance(2000);
   await started;
   expect(meter.sample.values).not.toHaveProperty('disk_used_bytes');
   expect(meter.sample.values.memory_total_bytes).toBeGreaterThan(0);
   expect(meter.load).toMatchObject({ disk_used_bytes: 0, disk_total_bytes: 0 });
+  let samples = 0;
+  meter.onSample(() => (samples += 1));
+  for (let n = 0; n < 40; n++) {
+    await clock.advance(1000);
+    await idle();
+  }
+  expect(samples).toBeGreaterThan(5);
+  expect(asked).toBe(1); // each question keeps a thread of the agent
 });
 
 test('samples lie in the middle of each 5 s, and no rate is of a short time', async () => {

@@ -205,6 +205,52 @@ test('a user keeps the newest 200 notifications', async () => {
   expect(Math.min(...titles)).toBe(5);
 });
 
+test('an unread warning is not pushed out by news, and goes once it is read', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'ann'));
+  const most = limits.notifications.perUser;
+  const send = async (names: string[], severity: 'info' | 'error') => {
+    for (let n = 0; n < names.length; n += 20) {
+      await rig.clock.advance(1);
+      await create(rig, (unit) => {
+        for (const name of names.slice(n, n + 20))
+          unit.create('notification', id(name), {
+            user_id: id('ann'),
+            type: 'x',
+            severity,
+            title: name,
+            message: '',
+            read: false,
+          });
+      });
+    }
+    await rig.clock.advance(1000);
+  };
+  const titles = () =>
+    rig.mirror
+      .tenant(tenant)
+      .list('notification')
+      .map(({ desired }) => desired.title);
+  const many = (of: string) => Array.from({ length: most + 20 }, (_, n) => `${of}${n}`);
+  await send(['warned'], 'error');
+  await send(many('news'), 'info');
+  expect([titles().length, titles().includes('warned')]).toEqual([most + 1, true]);
+  await send(many('trouble'), 'error');
+  expect([titles().length, titles().includes('warned')]).toEqual([most, false]);
+  await send(many('later'), 'info');
+  expect(titles()).toHaveLength(2 * most);
+  const unit = rig.repo.begin();
+  for (const it of rig.mirror
+    .tenant(tenant)
+    .list('notification')
+    .filter(({ desired }) => desired.severity === 'error')
+    .slice(0, 20))
+    unit.change((await rig.repo.get('notification', it.meta.id))!, (draft) => void (draft.read = true));
+  await unit.commit();
+  await rig.clock.advance(1000);
+  expect(titles()).toHaveLength(2 * most - 20);
+});
+
 test('a user who is sent many notifications at once keeps the newest 200', async () => {
   await using rig = await openRig({ background: [garbage] });
   await create(rig, (unit) => user(unit, 'u'));
