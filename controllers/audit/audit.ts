@@ -128,17 +128,18 @@ async function forgetIn(
   before: number,
   { maxRecords }: AuditRetention,
   term: Term,
-  { store, log, mirror }: BackgroundDeps,
+  { store, log, mirror, metrics }: BackgroundDeps,
 ): Promise<void> {
   const guards = guardsOf(tenant, term, mirror);
   if (guards === undefined) return;
   try {
     const done = await forgetOld(store, tenant, { before, maxRecords }, guards, term.signal);
-    if (done !== undefined && done.early > 0)
-      log.warn(
-        { tenant, records: done.early, maxRecords },
-        'Audit records were removed before their time, as there are too many',
-      );
+    if (done === undefined || done.early === 0) return;
+    metrics.auditForgottenEarly.inc(done.early);
+    log.warn(
+      { tenant, records: done.early, maxRecords },
+      'Audit records were removed before their time, as there are too many',
+    );
   } catch (error) {
     if (term.signal.aborted) throw error;
     log.warn({ tenant, err: error }, 'Cannot remove all old audit records: the next pass tries again');

@@ -43,6 +43,7 @@ export interface ControllerMetrics {
   readonly collected: Counter<'kind' | 'cause'>;
   readonly resealed: Counter;
   readonly compactedRevision: Gauge;
+  readonly auditForgottenEarly: Counter;
 }
 
 /** Areas of the store with keys of objects, whose object may be missing. */
@@ -155,6 +156,11 @@ export function controllerMetrics(registry: Registry): ControllerMetrics {
     compactedRevision: new Gauge({
       name: 'setpoint_compacted_revision',
       help: 'Revision up to which history was forgotten',
+      registers,
+    }),
+    auditForgottenEarly: new Counter({
+      name: 'setpoint_audit_forgotten_early_total',
+      help: 'Audit records that were removed before their time, as a tenant has too many',
       registers,
     }),
   };

@@ -61,6 +61,7 @@ test('what is too old or too much is forgotten by itself', async () => {
   await record(rig.store, tenant, 25, now(rig));
   await rig.clock.advance(2 * limits.audit.sweepMs);
   expect(await verify(rig)).toMatchObject({ ok: true, count: 10, anchor: { seq: 15 } });
+  expect(await rig.metric('setpoint_audit_forgotten_early_total')).toBe(15);
   await rig.clock.advance(2 * day);
   expect(await verify(rig)).toMatchObject({ ok: true, count: 0, head: { seq: 25 }, anchor: { seq: 25 } });
 });
