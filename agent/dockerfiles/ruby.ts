@@ -1,4 +1,16 @@
-import { argLines, copy, from, header, homeLine, lacking, portLines, run, user, type Language } from './recipe.ts';
+import {
+  argLines,
+  copy,
+  exec,
+  from,
+  header,
+  homeLine,
+  lacking,
+  portLines,
+  run,
+  user,
+  type Language,
+} from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 import { procfileStart, shellStart, type Started } from './start.ts';
 import { pinned } from './version.ts';
@@ -11,6 +23,12 @@ const libraries: Readonly<Record<string, string>> = {
   'ruby-vips': 'libvips42',
   nokogiri: '',
 };
+
+/**
+ * Rails does not start while its pid file names a process. A kill leaves the file behind, and the container that starts
+ * again mostly gives Rails the same pid as before.
+ */
+const railsEntrypoint = exec('ENTRYPOINT', ['sh', '-c', 'rm -f tmp/pids/server.pid && exec "$@"', 'sh']);
 
 /** Applications of Ruby with a Gemfile: Rails, and others by Rack. */
 export const ruby: Language = async (files, settings) => {
@@ -29,6 +47,9 @@ export const ruby: Language = async (files, settings) => {
       'it is not clear how this Ruby application starts: add the gem puma and config.ru, or a Procfile with the line web, or set start_command',
     );
   const needed = Object.entries(libraries).flatMap(([gem, name]) => (gems.has(gem) && name !== '' ? name : []));
+  const hasOwnGems = /^PATH$/m.test(lock);
+  const listed = copy(['Gemfile', 'Gemfile.lock', ...(saysVersion ? ['.ruby-version'] : [])], './');
+  const install = run([['bundle', 'install']]);
   const buildsAssets = isRails && (gems.has('sprockets-rails') || gems.has('propshaft'));
   return {
     language: 'ruby',
@@ -37,17 +58,24 @@ export const ruby: Language = async (files, settings) => {
       ...(typeof declared === 'string' ? [declared] : []),
       start?.reason ?? 'It starts by the start_command of the application',
       ...(needed.length > 0 ? [`Gemfile.lock: its gems need ${needed.join(' and ')}`] : []),
+      ...(hasOwnGems
+        ? ['Gemfile.lock: some gems are in the repository, so that all files are there before gems are installed']
+        : []),
     ],
     lines: [
       ...header,
       from(`ruby:${version}`, 'build'),
       'ENV BUNDLE_DEPLOYMENT=1 BUNDLE_PATH=/gems BUNDLE_WITHOUT=development:test',
       'WORKDIR /app',
-      '# Gems first: this layer stays as long as their list does',
-      copy(['Gemfile', 'Gemfile.lock', ...(saysVersion ? ['.ruby-version'] : [])], './'),
-      run([['bundle', 'install']]),
-      ...argLines(settings),
-      'COPY . .',
+      ...(hasOwnGems
+        ? [...argLines(settings), 'COPY . .', install]
+        : [
+            '# Gems first: this layer stays as long as their list does',
+            listed,
+            install,
+            ...argLines(settings),
+            'COPY . .',
+          ]),
       ...(buildsAssets ? ['RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile'] : []),
       '',
       '# What runs: no rights, no files of root',
@@ -65,6 +93,7 @@ export const ruby: Language = async (files, settings) => {
       'WORKDIR /app',
       ...portLines(settings.port),
       `USER ${user}`,
+      ...(isRails ? [railsEntrypoint] : []),
       ...(start === undefined ? [] : [start.line]),
       '',
     ],

@@ -192,6 +192,26 @@ describe('the start', () => {
     expect(made.reasons.join()).toContain('needs a shell');
   });
 
+  test.each(['bundle exec rails server -p $PORT', 'bin/rails s'])(
+    'Rails forgets the pid of the process before, also with the line web: %s',
+    async (web) => {
+      const files = { ...repositories['ruby-rails']?.files, Procfile: `web: ${web}\n` };
+      expect((await generated(files)).text).toContain(
+        'ENTRYPOINT ["sh", "-c", "rm -f tmp/pids/server.pid && exec \\"$@\\"", "sh"]\nCMD [',
+      );
+    },
+  );
+
+  test('gems of the repository are there before they are installed', async () => {
+    const Gemfile = 'gem "shop", path: "engines/shop"\n';
+    const made = await generated(
+      { Gemfile, 'Gemfile.lock': 'PATH\n  remote: engines/shop\n  specs:\n    shop (1.0.0)\n' },
+      { hasCommand: true },
+    );
+    expect(made.text).toContain('COPY . .\nRUN bundle install\n');
+    expect(made.reasons.join()).toContain('some gems are in the repository');
+  });
+
   test('with a start command of the application none is needed', async () => {
     const made = await generated({ 'package.json': '{}' }, { hasCommand: true });
     expect(cmdOf(made)).toBeUndefined();

@@ -21,4 +21,5 @@ WORKDIR /app
 ENV PORT=3000
 EXPOSE 3000
 USER 10001:10001
+ENTRYPOINT ["sh", "-c", "rm -f tmp/pids/server.pid && exec \"$@\"", "sh"]
 CMD ["sh", "-c", "exec bundle exec rails server --binding 0.0.0.0 --port \"${PORT:-3000}\""]
