@@ -11,7 +11,7 @@ import {
   type DockerfileSettings,
   type Language,
 } from './recipe.ts';
-import { jsonIn } from './repository-files.ts';
+import { jsonIn, type RepositoryFiles } from './repository-files.ts';
 import { pinned, within } from './version.ts';
 
 const usual = '8.4';
@@ -34,6 +34,9 @@ const included =
 /** Extensions that are built without another library. */
 const buildable = ['bcmath', 'calendar', 'exif', 'mysqli', 'pcntl', 'pdo_mysql', 'sockets'];
 
+/** Packages of Symfony that read `.env`, which its applications keep in the repository, without secrets. */
+const readsEnvFile = ['symfony/runtime', 'symfony/dotenv', 'symfony/framework-bundle', 'symfony/symfony'];
+
 /** Applications of PHP, served by Apache. */
 export const php: Language = async (files, settings) => {
   const composer = await jsonIn(files, 'composer.json', Composer);
@@ -50,6 +53,7 @@ export const php: Language = async (files, settings) => {
   }
   const version = versionOf(composer);
   const extensions = extensionsOf(composer);
+  const isSymfony = readsEnvFile.some((name) => Object.hasOwn(composer?.require ?? {}, name));
   const lock = (await files.has('composer.lock')) ? ['composer.lock'] : [];
   return {
     language: 'php',
@@ -59,6 +63,7 @@ export const php: Language = async (files, settings) => {
       ...(composer !== undefined && lock.length === 0
         ? ['There is no composer.lock, so that composer decides the versions anew with each build. Commit it']
         : []),
+      ...(await envReasons(files, isSymfony)),
     ],
     lines: [
       ...header,
@@ -79,8 +84,11 @@ export const php: Language = async (files, settings) => {
       from(`php:${version}-apache`),
       ...(extensions.length > 0 ? [run([['docker-php-ext-install', ...extensions]])] : []),
       'RUN a2enmod rewrite && mv /usr/local/etc/php/php.ini-production /usr/local/etc/php/php.ini',
+      '# $_ENV has the variables of the application',
+      'RUN echo variables_order=EGPCS > /usr/local/etc/php/conf.d/variables.ini',
       ...server(root),
       homeLine,
+      ...(isSymfony ? ['ENV APP_ENV=prod'] : []),
       composer === undefined ? `COPY --chown=${user} . /app` : `COPY --from=build --chown=${user} /app /app`,
       'WORKDIR /app',
       ...port(settings),
@@ -88,9 +96,18 @@ export const php: Language = async (files, settings) => {
       'CMD ["apache2-foreground"]',
       '',
     ],
-    ignore: ['.git', 'vendor', '**/node_modules', '.env'],
+    ignore: ['.git', 'vendor', '**/node_modules', '.env.local', '.env.*.local', ...(isSymfony ? [] : ['.env'])],
   };
 };
+
+async function envReasons(files: RepositoryFiles, isSymfony: boolean): Promise<string[]> {
+  const hasFile = await files.has('.env');
+  if (isSymfony)
+    return [
+      `composer.json: an application of Symfony runs with APP_ENV=prod${hasFile ? ' and with .env, which variables of the application come before' : ''}`,
+    ];
+  return hasFile ? ['.env stays out of the image: give what it sets as variables of the application'] : [];
+}
 
 const install = [
   'composer',

@@ -25,6 +25,8 @@ interface Example {
   bases: readonly string[];
   /** Paths that are asked for, with a part of the answer, or its status. */
   answers: Readonly<Record<string, string | number>>;
+  /** Its variables. */
+  env?: Readonly<Record<string, string>>;
   /** Its program is killed, and answers again. */
   isKilled?: boolean;
 }
@@ -151,11 +153,16 @@ const examples: Readonly<Record<string, Example>> = {
       }),
       'src/Greeting.php': "<?php\nnamespace Shop;\nclass Greeting { const TEXT = 'Hello from PHP'; }\n",
       'public/index.php':
-        "<?php\nrequire __DIR__ . '/../vendor/autoload.php';\necho Shop\\Greeting::TEXT, ' at ', $_SERVER['REQUEST_URI'];\n",
+        "<?php\nrequire __DIR__ . '/../vendor/autoload.php';\necho Shop\\Greeting::TEXT, ' at ', $_SERVER['REQUEST_URI'], ' in ', $_ENV['TOWN'] ?? 'no town';\n",
       'public/.htsecret': 'secret',
     },
     bases: ['composer:2', 'php:8.2-apache'],
-    answers: { '/': 'Hello from PHP at /', '/a/route?x=1': 'Hello from PHP at /a/route?x=1', '/.htsecret': 403 },
+    env: { TOWN: 'Bern' },
+    answers: {
+      '/': 'Hello from PHP at / in Bern',
+      '/a/route?x=1': 'Hello from PHP at /a/route?x=1',
+      '/.htsecret': 403,
+    },
   },
   'Ruby with a Procfile': {
     files: {
@@ -296,7 +303,7 @@ describe('a generated Dockerfile', () => {
 
   it.each(Object.entries(examples))(
     'of %s is built, answers its users, and runs without rights',
-    async (_, { files, bases, answers, isKilled = false }) => {
+    async (_, { files, bases, answers, env = {}, isKilled = false }) => {
       for (const base of bases) await images.ensure(base);
       const repository = await git.repository(files);
       const port = await freePort();
@@ -307,6 +314,7 @@ describe('a generated Dockerfile', () => {
         dockerfile_path: 'auto',
         build_args: { BASE_REGISTRY: registry },
         exposed_port: port,
+        env,
         healthcheck: { type: 'tcp', interval_seconds: 1 },
         min_healthy_seconds: 1,
         drain_seconds: 0,

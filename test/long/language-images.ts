@@ -36,7 +36,7 @@ const images: Readonly<Record<string, () => LanguageImage | Promise<LanguageImag
     lines: [
       'RUN a2dismod mpm_event; a2enmod mpm_prefork php8.2',
       "RUN sed -ri 's/^export ([^=]+)=(.*)$/: ${\\1:=\\2}\\nexport \\1/' /etc/apache2/envvars && . /etc/apache2/envvars && for dir in $APACHE_LOCK_DIR $APACHE_RUN_DIR $APACHE_LOG_DIR; do rm -rf $dir && mkdir -p $dir && chown $APACHE_RUN_USER:$APACHE_RUN_GROUP $dir && chmod 1777 $dir; done && ln -sfT /dev/stderr $APACHE_LOG_DIR/error.log && ln -sfT /dev/stdout $APACHE_LOG_DIR/access.log && ln -sfT /dev/stdout $APACHE_LOG_DIR/other_vhosts_access.log",
-      'RUN mkdir -p /usr/local/etc/php && cp /usr/lib/php/8.2/php.ini-production /usr/lib/php/8.2/php.ini-development /usr/local/etc/php/',
+      'RUN mkdir -p /usr/local/etc/php && cp /usr/lib/php/8.2/php.ini-production /usr/lib/php/8.2/php.ini-development /usr/local/etc/php/ && ln -sf /usr/local/etc/php/php.ini /etc/php/8.2/apache2/php.ini && ln -s /etc/php/8.2/apache2/conf.d /usr/local/etc/php/conf.d',
       'COPY apache2-foreground /usr/local/bin/',
       'STOPSIGNAL SIGWINCH',
       'WORKDIR /var/www/html',

@@ -133,6 +133,14 @@ const repositories: Readonly<Record<string, { files: Files; settings?: Partial<D
       'public/index.php': '<?php echo 1;',
     },
   },
+  'php-symfony': {
+    files: {
+      'composer.json': json({ require: { php: '>=8.2', 'symfony/runtime': '7.3.*' } }),
+      'composer.lock': '{}',
+      'public/index.php': '<?php',
+      '.env': 'APP_ENV=dev',
+    },
+  },
   static: { files: { 'index.html': '<h1>Hello</h1>' } },
 };
 
@@ -226,6 +234,16 @@ describe('the start', () => {
     };
     expect((await generated(files)).text).toContain('COPY --from=build /app/build /srv');
   });
+});
+
+test.each([
+  ['of Symfony goes with it', { 'symfony/dotenv': '7' }, false, 'variables of the application come before'],
+  ['of others stays out', { 'laravel/framework': '12' }, true, '.env stays out'],
+])('the .env %s', async (_, require, isIgnored, reason) => {
+  const made = await generated({ 'composer.json': json({ require }), 'public/index.php': '', '.env': 'A=1' });
+  expect(made.ignore.includes('.env')).toBe(isIgnored);
+  expect(made.ignore).toContain('.env.local');
+  expect(made.reasons.join()).toContain(reason);
 });
 
 test('a lock file may be larger than what else is read', async () => {
