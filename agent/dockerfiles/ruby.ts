@@ -76,7 +76,11 @@ export const ruby: Language = async (files, settings) => {
             ...argLines(settings),
             'COPY . .',
           ]),
-      ...(buildsAssets ? ['RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile'] : []),
+      ...(buildsAssets
+        ? [
+            'RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile',
+          ]
+        : []),
       '',
       '# What runs: no rights, no files of root',
       from(`ruby:${version}-slim`),
@@ -102,12 +106,23 @@ export const ruby: Language = async (files, settings) => {
 };
 
 async function rubyVersion(files: RepositoryFiles, gemfile: string, lock: string): Promise<string> {
+  const file = (await files.text('.ruby-version'))?.slice(0, 100);
+  const required = exactIn(gemfile, file);
+  if (required !== undefined) return required;
   const texts = [
-    (await files.text('.ruby-version'))?.slice(0, 100),
+    file,
     /^RUBY VERSION\n {3}ruby ([\d.]{1,20})/m.exec(lock)?.[1],
     /^ruby ["']~?>? ?([\d.]{1,20})["']/m.exec(gemfile)?.[1],
   ];
   return texts.map((text) => pinned(text ?? '')).find((it) => it !== undefined) ?? usual;
+}
+
+/** The version with all its numbers that Bundler asks for: it takes no other one. */
+function exactIn(gemfile: string, file: string | undefined): string | undefined {
+  const line = /^ruby[ (]+["'](\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)["']/m.exec(gemfile)?.[1];
+  if (line !== undefined) return line.split('.').length === 2 ? `${line}.0` : line;
+  const saysFile = /^ruby[ (].{0,40}["']\.ruby-version["']/m.test(gemfile);
+  return saysFile ? /^(?:ruby-)?(\d{1,2}\.\d{1,2}\.\d{1,2})\s*$/.exec(file ?? '')?.[1] : undefined;
 }
 
 async function startOf(

@@ -287,6 +287,21 @@ describe('versions', () => {
     const files = { 'pyproject.toml': `[project]\nname = "x"\nrequires-python = "${range}"\n`, 'main.py': '' };
     expect((await generated(files)).text).toContain(`/python:${version}-slim`);
   });
+
+  test.each([
+    ['ruby "3.2.2"', '3.3.5', '3.2.2'],
+    ["ruby '3.2'", '3.2.9', '3.2.0'],
+    ['ruby file: ".ruby-version"', 'ruby-3.3.5', '3.3.5'],
+    ['ruby File.read(".ruby-version").strip', '3.3.5', '3.3.5'],
+    ['ruby file: ".ruby-version"', '3.4', '3.4'],
+    ['ruby "~> 3.2.2"', '3.2.9', '3.2'],
+    ['gem "puma"', '3.3.5', '3.3'],
+  ])('of Ruby by the line %s of the Gemfile and .ruby-version %s: %s', async (line, said, version) => {
+    const files = { Gemfile: `${line}\n`, 'Gemfile.lock': 'GEM\n', '.ruby-version': `${said}\n` };
+    const { text } = await generated(files, { hasCommand: true });
+    expect(text).toContain(`/ruby:${version} AS build`);
+    expect(text).toContain(`/ruby:${version}-slim`);
+  });
 });
 
 describe('what is lacking is named with what to add', () => {
