@@ -76,9 +76,10 @@ export const ruby: Language = async (files, settings) => {
             ...argLines(settings),
             'COPY . .',
           ]),
+      // Rails before 7.1 knows no SECRET_KEY_BASE_DUMMY.
       ...(buildsAssets
         ? [
-            'RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile',
+            'RUN SECRET_KEY_BASE_DUMMY=1 SECRET_KEY_BASE=unused RAILS_ENV=production bundle exec rails assets:precompile',
           ]
         : []),
       '',

@@ -7,7 +7,7 @@ WORKDIR /app
 COPY Gemfile Gemfile.lock .ruby-version ./
 RUN bundle install
 COPY . .
-RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile
+RUN SECRET_KEY_BASE_DUMMY=1 SECRET_KEY_BASE=unused RAILS_ENV=production bundle exec rails assets:precompile
 
 # What runs: no rights, no files of root
 FROM ${BASE_REGISTRY}/ruby:3.3-slim
