@@ -236,6 +236,31 @@ describe('the start', () => {
   });
 });
 
+describe('PHP', () => {
+  const composer = { 'composer.json': json({ require: { 'ext-bcmath': '*' } }), 'index.php': '' };
+
+  test('has the extensions of locked packages, but for those that another package stands for', async () => {
+    const packages = [
+      { name: 'a/b', require: { 'ext-pcntl': '*', 'ext-mcrypt': '*', 'ext-json': '*' } },
+      { name: 'a/c', provide: { 'ext-mcrypt': '1' } },
+    ];
+    const development = [{ name: 'a/d', require: { 'ext-xdebug': '*' } }];
+    const locked = { 'composer.lock': json({ packages, 'packages-dev': development }) };
+    const { text } = await generated({ ...composer, ...locked });
+    expect(text).toContain('RUN docker-php-ext-install bcmath pcntl\n');
+  });
+
+  test('with a lock that is too long says what is not looked at', async () => {
+    const { reasons } = await generated({ ...composer, 'composer.lock': `{"x":"${'x'.repeat(1_200_000)}"}` });
+    expect(reasons.join()).toContain('composer.lock is too long');
+  });
+
+  test('with a script build says that it is not run', async () => {
+    const { reasons } = await generated({ ...composer, 'package.json': json({ scripts: { build: 'encore' } }) });
+    expect(reasons.join()).toContain('its script build is not run');
+  });
+});
+
 test.each([
   ['of Symfony goes with it', { 'symfony/dotenv': '7' }, false, 'variables of the application come before'],
   ['of others stays out', { 'laravel/framework': '12' }, true, '.env stays out'],
@@ -259,6 +284,9 @@ describe('versions', () => {
     ['20.x', '20'],
     ['>=18 <21', '20'],
     ['18 || 20 || 22', '22'],
+    ['18 - 22', '22'],
+    ['>=18 <=22', '22'],
+    ['18 - 26', '24'],
     ['*', '24'],
     ['latest', '24'],
     ['>=24.5', '24'],
@@ -286,6 +314,23 @@ describe('versions', () => {
   ])('of Python by the range %s: %s', async (range, version) => {
     const files = { 'pyproject.toml': `[project]\nname = "x"\nrequires-python = "${range}"\n`, 'main.py': '' };
     expect((await generated(files)).text).toContain(`/python:${version}-slim`);
+  });
+
+  test.each<[string, object, string]>([
+    ['^7.3|^8.0', {}, '8.4'],
+    ['^7.3|~8.1.0', {}, '8.1'],
+    ['>=7.4 <=8.2', {}, '8.2'],
+    ['^8.1', { packages: [{ name: 'a/b', require: { php: '~8.1.0 || ~8.2.0 || ~8.3.0' } }] }, '8.3'],
+    ['^8.1', { packages: [{ name: 'a/b', require: { php: '~8.0.0' } }] }, '8.4'],
+    ['^8.5', {}, '8.5'],
+    ['~8.1.0', { packages: [{ name: 'a/b', require: { php: '^8.2' } }] }, '8.1'],
+  ])('of PHP by the range %s and a lock %j: %s', async (php, locked, version) => {
+    const files = {
+      'composer.json': json({ require: { php } }),
+      'composer.lock': json(locked),
+      'index.php': '',
+    };
+    expect((await generated(files)).text).toContain(`/php:${version}-apache`);
   });
 
   test.each([
@@ -326,6 +371,24 @@ describe('what is lacking is named with what to add', () => {
       'an extension with libraries',
       { 'composer.json': json({ require: { 'ext-gd\n"': '*' } }), 'index.php': '' },
       /gd\?\?/,
+    ],
+    [
+      'an extension with libraries that a locked package needs',
+      {
+        'composer.json': '{}',
+        'composer.lock': json({ packages: [{ name: 'filament/support', require: { 'ext-intl': '*' } }] }),
+        'index.php': '',
+      },
+      /filament\/support needs the extension intl/,
+    ],
+    [
+      'pages of Laravel that vite builds',
+      {
+        'composer.json': json({ require: { 'laravel/framework': '^12' } }),
+        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { 'laravel-vite-plugin': '2' } }),
+        'public/index.php': '',
+      },
+      /commit public\/build/,
     ],
     [
       'a package of a workspace alone',
