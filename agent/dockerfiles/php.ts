@@ -73,9 +73,9 @@ export const php: Language = async (files, settings) => {
     );
   }
   const locked = await lockedIn(files);
-  const requirements = [{ by: 'composer.json', require: composer?.require ?? {} }, ...(locked?.requirements ?? [])];
+  const { requirements, provided } = requiredBy(composer, locked);
   const version = versionOf(composer, requirements);
-  const extensions = extensionsOf(requirements, locked?.provided ?? new Set());
+  const extensions = extensionsOf(requirements, provided);
   const unbuilt = await unbuiltAssets(files, composer);
   const isSymfony = readsEnvFile.some((name) => Object.hasOwn(composer?.require ?? {}, name));
   const lock = (await files.has('composer.lock')) ? ['composer.lock'] : [];
@@ -86,30 +86,13 @@ export const php: Language = async (files, settings) => {
       ...(extensions.length > 0
         ? [`composer.json, composer.lock: they need the extensions ${extensions.join(', ')}`]
         : []),
-      ...(composer !== undefined && lock.length === 0
-        ? ['There is no composer.lock, so that composer decides the versions anew with each build. Commit it']
-        : []),
-      ...(lock.length > 0 && locked === undefined
-        ? ['composer.lock is too long: the versions and extensions of PHP that its packages need are not looked at']
-        : []),
+      ...(composer === undefined ? [] : lockReasons(lock, locked)),
       ...unbuilt,
       ...(await envReasons(files, isSymfony)),
     ],
     lines: [
       ...header,
-      ...(composer === undefined
-        ? []
-        : [
-            from('composer:2', 'build'),
-            'WORKDIR /app',
-            '# Packages first: this layer stays as long as their list does',
-            copy(['composer.json', ...lock], './'),
-            run([[...install, '--no-autoloader']]),
-            ...argLines(settings),
-            'COPY . .',
-            run([[...install, '--optimize-autoloader']]),
-            '',
-          ]),
+      ...(composer === undefined ? [] : packageLines(lock, settings)),
       '# What runs: no rights, no files of root',
       from(`php:${version}-apache`),
       ...(extensions.length > 0 ? [run([['docker-php-ext-install', ...extensions]])] : []),
@@ -129,6 +112,28 @@ export const php: Language = async (files, settings) => {
     ignore: ['.git', 'vendor', '**/node_modules', '.env.local', '.env.*.local', ...(isSymfony ? [] : ['.env'])],
   };
 };
+
+/** The stage that installs the packages. */
+function packageLines(lock: readonly string[], settings: DockerfileSettings): string[] {
+  return [
+    from('composer:2', 'build'),
+    'WORKDIR /app',
+    '# Packages first: this layer stays as long as their list does',
+    copy(['composer.json', ...lock], './'),
+    run([[...install, '--no-autoloader']]),
+    ...argLines(settings),
+    'COPY . .',
+    run([[...install, '--optimize-autoloader']]),
+    '',
+  ];
+}
+
+function lockReasons(lock: readonly string[], locked: Locked | undefined): string[] {
+  if (lock.length === 0)
+    return ['There is no composer.lock, so that composer decides the versions anew with each build. Commit it'];
+  if (locked !== undefined) return [];
+  return ['composer.lock is too long: the versions and extensions of PHP that its packages need are not looked at'];
+}
 
 async function envReasons(files: RepositoryFiles, isSymfony: boolean): Promise<string[]> {
   const hasFile = await files.has('.env');
@@ -195,6 +200,11 @@ async function lockedIn(files: RepositoryFiles): Promise<Locked | undefined> {
     requirements: packages.map(({ name, require }) => ({ by: `composer.lock: the package ${shown(name)}`, require })),
     provided: new Set(packages.flatMap(({ provide, replace }) => Object.keys({ ...provide, ...replace }))),
   };
+}
+
+function requiredBy(composer: Composer | undefined, locked: Locked | undefined): Locked {
+  const { requirements = [], provided = new Set<string>() } = locked ?? {};
+  return { requirements: [{ by: 'composer.json', require: composer?.require ?? {} }, ...requirements], provided };
 }
 
 function parsed(text: string): unknown {

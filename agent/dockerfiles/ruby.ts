@@ -9,6 +9,7 @@ import {
   portLines,
   run,
   user,
+  type DockerfileSettings,
   type Language,
 } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
@@ -48,8 +49,6 @@ export const ruby: Language = async (files, settings) => {
     );
   const needed = Object.entries(libraries).flatMap(([gem, name]) => (gems.has(gem) && name !== '' ? name : []));
   const hasOwnGems = /^PATH$/m.test(lock);
-  const listed = copy(['Gemfile', 'Gemfile.lock', ...(saysVersion ? ['.ruby-version'] : [])], './');
-  const install = run([['bundle', 'install']]);
   const buildsAssets = isRails && (gems.has('sprockets-rails') || gems.has('propshaft'));
   return {
     language: 'ruby',
@@ -67,15 +66,7 @@ export const ruby: Language = async (files, settings) => {
       from(`ruby:${version}`, 'build'),
       'ENV BUNDLE_DEPLOYMENT=1 BUNDLE_PATH=/gems BUNDLE_WITHOUT=development:test',
       'WORKDIR /app',
-      ...(hasOwnGems
-        ? [...argLines(settings), 'COPY . .', install]
-        : [
-            '# Gems first: this layer stays as long as their list does',
-            listed,
-            install,
-            ...argLines(settings),
-            'COPY . .',
-          ]),
+      ...gemLines(saysVersion, hasOwnGems, settings),
       // Rails before 7.1 knows no SECRET_KEY_BASE_DUMMY.
       ...(buildsAssets
         ? [
@@ -105,6 +96,19 @@ export const ruby: Language = async (files, settings) => {
     ignore: ['.git', 'log/*', 'tmp/*', '**/node_modules', 'vendor/bundle'],
   };
 };
+
+/** The lines that install the gems, and copy all files. */
+function gemLines(saysVersion: boolean, hasOwnGems: boolean, settings: DockerfileSettings): string[] {
+  const install = run([['bundle', 'install']]);
+  if (hasOwnGems) return [...argLines(settings), 'COPY . .', install];
+  return [
+    '# Gems first: this layer stays as long as their list does',
+    copy(['Gemfile', 'Gemfile.lock', ...(saysVersion ? ['.ruby-version'] : [])], './'),
+    install,
+    ...argLines(settings),
+    'COPY . .',
+  ];
+}
 
 async function rubyVersion(files: RepositoryFiles, gemfile: string, lock: string): Promise<string> {
   const file = (await files.text('.ruby-version'))?.slice(0, 100);
