@@ -84,7 +84,7 @@ export const php: Language = async (files, settings) => {
     reasons: [
       `${composer === undefined ? 'index.php' : 'composer.json'}: an application of PHP ${version}, served by Apache from ${root}`,
       ...(extensions.length > 0
-        ? [`composer.json, composer.lock: they need the extensions ${extensions.join(', ')}`]
+        ? [`composer.json: it and its packages need the extensions ${extensions.join(', ')}`]
         : []),
       ...(composer === undefined ? [] : lockReasons(lock, locked)),
       ...unbuilt,

@@ -226,7 +226,9 @@ const examples: Readonly<Record<string, Example>> = {
   },
   Rust: {
     files: {
-      'Cargo.toml': '[package]\nname = "shop"\nversion = "1.0.0"\nedition = "2021"\n',
+      'Cargo.toml':
+        '[package]\nname = "shop"\nversion = "1.0.0"\nedition = "2021"\n\n[[bin]]\nname = "server"\npath = "src/main.rs"\n\n[[bench]]\nname = "speed"\nharness = false\n',
+      'benches/speed.rs': 'fn main() {}',
       'Cargo.lock': 'version = 3\n\n[[package]]\nname = "shop"\nversion = "1.0.0"\n',
       'rust-toolchain.toml': '[toolchain]\nchannel = "1.63.0"\n',
       'src/main.rs': [

@@ -236,6 +236,50 @@ describe('the start', () => {
   });
 });
 
+describe('Rust', () => {
+  const main = '[package]\nname = "shop"\nversion = "1.0.0"\n';
+  const emptyProgram = "echo 'fn main() {}'";
+
+  test.each([
+    '[[bench]]\nname = "x"\nharness = false',
+    '[[test]]\nname = "x"',
+    '[[example]]\nname = "x"',
+    'build = "make.rs"',
+    '[dev-dependencies]\nx = { path = "x" }',
+    '[build-dependencies.x]\npath = "x"',
+    "[target.'cfg(unix)'.dependencies]\nx = { path = 'x' }",
+    '[patch.crates-io]\nx = { path = "x" }',
+  ])('is built with all files if its manifest names some: %s', async (more) => {
+    const { text } = await generated({ 'Cargo.toml': `${main}${more}\n`, 'src/main.rs': '' });
+    expect(text).not.toContain(emptyProgram);
+  });
+
+  test('is built for an empty program first if it names none', async () => {
+    const more = '[dev-dependencies]\nx = "1"\n[patch.crates-io]\nx = { git = "https://x.test/x" }\n';
+    expect((await generated({ 'Cargo.toml': main + more, 'src/main.rs': '' })).text).toContain(emptyProgram);
+  });
+
+  test.each<[string, string, Files]>([
+    ['server', '[[bin]]\nname = "server"\npath = "src/main.rs"', {}],
+    [
+      'server',
+      '[[bin]]\nname = "server"\npath = "./src/bin/s.rs"',
+      { 'src/bin/s.rs': '', 'src/main.rs': { link: 'x' } },
+    ],
+    ['server', 'autobins = false\n[[bin]]\nname = "server"\npath = "src/server.rs"', { 'src/bin/other.rs': '' }],
+  ])('has the program %s by %j', async (name, more, files) => {
+    const { text } = await generated({ 'Cargo.toml': `${main}${more}\n`, 'src/main.rs': '', ...files });
+    expect(text).toContain(`target/release/${name} `);
+  });
+
+  test('has the libraries that its packages link', async () => {
+    const lock = '[[package]]\nname = "pq-sys"\n[[package]]\nname = "openssl-sys"\n';
+    const made = await generated({ 'Cargo.toml': main, 'Cargo.lock': lock, 'src/main.rs': '' });
+    expect(made.text).toContain('--no-install-recommends libssl3 libpq5 ');
+    expect(made.reasons.join()).toContain('its packages need libssl3 and libpq5');
+  });
+});
+
 describe('PHP', () => {
   const composer = { 'composer.json': json({ require: { 'ext-bcmath': '*' } }), 'index.php': '' };
 
