@@ -20,8 +20,13 @@ const images: Readonly<Record<string, () => LanguageImage | Promise<LanguageImag
     lines: ['RUN ln -s /usr/bin/python3 /usr/local/bin/python', 'CMD ["python3"]'],
   }),
   'golang:1.19': () => ({
-    packages: ['golang-go', 'git'],
-    lines: ['ENV GOPATH=/go', 'WORKDIR /go', 'CMD ["bash"]'],
+    packages: ['golang-go', 'git', 'zip'],
+    lines: [
+      'RUN mkdir -p /usr/local/go/lib/time && cd /usr/share/zoneinfo && zip -0 -q -r /usr/local/go/lib/time/zoneinfo.zip .',
+      'ENV GOPATH=/go',
+      'WORKDIR /go',
+      'CMD ["bash"]',
+    ],
   }),
   'composer:2': () => ({
     packages: ['composer', 'unzip', 'git'],

@@ -236,6 +236,34 @@ describe('the start', () => {
   });
 });
 
+describe('Go', () => {
+  const mod = { 'go.mod': 'module x\n', 'cmd/shop/main.go': 'package main' };
+
+  test.each([
+    ['ignore', './cmd/shop'],
+    ['mage', './cmd/shop'],
+    ['tools && linux', './cmd/shop'],
+    ['windows || darwin', './cmd/shop'],
+    ['!linux', './cmd/shop'],
+    ['linux', '.'],
+    ['!windows', '.'],
+    ['darwin || linux && go1.20', '.'],
+    ['(linux || darwin) && !cgo', '.'],
+  ])('by a file with the constraint %s is built from %s', async (constraint, folder) => {
+    const { text } = await generated({ ...mod, 'main.go': `//go:build ${constraint}\n\npackage main\n` });
+    expect(text).toContain(`/out/app/program ${folder}\n`);
+  });
+
+  test.each([
+    ['require github.com/mattn/go-sqlite3 v1.14.22', true],
+    ['require (\n\tgorm.io/driver/sqlite v1.5.5\n)', true],
+    ['require (\n\tgithub.com/mattn/go-sqlite3 v1.14.22 // indirect\n)', false],
+  ])('says of a package that needs C that it does not work: %j', async (line, isSaid) => {
+    const { reasons } = await generated({ ...mod, 'go.mod': `module x\n${line}\n` });
+    expect(reasons.join().includes('without C')).toBe(isSaid);
+  });
+});
+
 describe('Rust', () => {
   const main = '[package]\nname = "shop"\nversion = "1.0.0"\n';
   const emptyProgram = "echo 'fn main() {}'";
