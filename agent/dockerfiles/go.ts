@@ -1,10 +1,25 @@
-import { argLines, copy, exec, from, header, isPlain, lacking, portLines, run, user, type Language } from './recipe.ts';
+import {
+  argLines,
+  copy,
+  exec,
+  from,
+  header,
+  homeLine,
+  isPlain,
+  lacking,
+  portLines,
+  run,
+  user,
+  type Language,
+} from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 import { pinned } from './version.ts';
 
 const usual = '1.24';
 /** Folders that programs read when they run, as far as they are not part of the program. */
 const readFolders = ['templates', 'views', 'static', 'public', 'assets', 'web', 'migrations', 'locales'];
+/** Packages that are nothing without C, which no program here is built with. */
+const needC = /^(?:require )?[ \t]*(github\.com\/mattn\/go-sqlite3|gorm\.io\/driver\/sqlite) v[^/\n]*$/m;
 const maxFolders = 100;
 const maxFilesOfFolder = 50;
 
@@ -19,6 +34,7 @@ export const go: Language = async (files, settings) => {
   const sums = there.includes('go.sum') ? ['go.sum'] : [];
   const read = readFolders.filter((name) => there.includes(`${name}/`));
   const caches = settings.cacheMounts ? ['/go/pkg/mod', '/root/.cache/go-build'] : [];
+  const withoutC = needC.exec(module)?.[1];
   const needsDownload = sums.length > 0 && !isLocal && !there.includes('vendor/');
   return {
     language: 'go',
@@ -26,6 +42,11 @@ export const go: Language = async (files, settings) => {
       `go.mod: a program of Go ${version}`,
       main === '.' ? 'The package main is in the folder itself' : `The package main is in ${main}`,
       ...(read.length > 0 ? [`It may read ${read.join(', ')} when it runs: these folders go with it`] : []),
+      ...(withoutC === undefined
+        ? []
+        : [
+            `go.mod: ${withoutC} is built without C, so that it opens no database. Use a driver without C, or add a Dockerfile`,
+          ]),
     ],
     lines: [
       ...header,
@@ -41,13 +62,17 @@ export const go: Language = async (files, settings) => {
         : []),
       ...argLines(settings),
       'COPY . .',
-      run([['go', 'build', '-trimpath', '-ldflags=-s', '-o', '/out/program', main]], caches),
+      run([['go', 'build', '-trimpath', '-ldflags=-s', '-o', '/out/app/program', main]], caches),
+      '# What programs expect of a system: a folder for temporary files, and the time zones',
+      'RUN mkdir -m 1777 /out/tmp && cp /usr/local/go/lib/time/zoneinfo.zip /out/',
       '',
       '# What runs: the program alone, no rights',
       'FROM scratch',
       'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/',
-      'COPY --from=build /out/program /app/program',
+      'COPY --from=build /out /',
       ...read.map((name) => `COPY ${name} /app/${name}`),
+      'ENV ZONEINFO=/zoneinfo.zip',
+      homeLine,
       'WORKDIR /app',
       ...portLines(settings.port),
       `USER ${user}`,
@@ -79,9 +104,18 @@ async function mainPackage(files: RepositoryFiles): Promise<string> {
 async function isMain(files: RepositoryFiles, folder: string): Promise<boolean> {
   const names = (await files.names(folder)).filter((name) => name.endsWith('.go') && !name.endsWith('_test.go'));
   for (const name of names.slice(0, maxFilesOfFolder)) {
-    const text = (await files.head(folder === '.' ? name : `${folder}/${name}`)) ?? '';
-    if (/^package main\b/m.test(text.slice(0, 100_000)) && !/^\/\/go:build ignore/m.test(text.slice(0, 100_000)))
-      return true;
+    const text = ((await files.head(folder === '.' ? name : `${folder}/${name}`)) ?? '').slice(0, 100_000);
+    if (/^package main\b/m.test(text) && isBuilt(/^\/\/go:build ([^\n]*)/m.exec(text)?.[1] ?? '')) return true;
   }
   return false;
+}
+
+/** Tags that a build of a program here may have. */
+const tag = /^(?:linux|unix|gc|amd64|arm64|go1\.\d+)$/;
+
+/** Whether a build without tags of its own takes a file of that constraint. What has parentheses counts as taken. */
+function isBuilt(constraint: string): boolean {
+  if (constraint.trim() === '' || constraint.includes('(')) return true;
+  const isMet = (word: string): boolean => (word.startsWith('!') ? !tag.test(word.slice(1)) : tag.test(word));
+  return constraint.split('||').some((part) => part.split('&&').every((word) => isMet(word.trim())));
 }

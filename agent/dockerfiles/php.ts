@@ -11,7 +11,7 @@ import {
   type DockerfileSettings,
   type Language,
 } from './recipe.ts';
-import { jsonIn } from './repository-files.ts';
+import { jsonIn, type RepositoryFiles } from './repository-files.ts';
 import { pinned, within } from './version.ts';
 
 const usual = '8.4';
@@ -26,13 +26,37 @@ const Composer = z.object({
 });
 type Composer = z.infer<typeof Composer>;
 
+const texts = z.record(z.string(), z.unknown()).catch({}).default({});
+const Lock = z.object({
+  packages: z
+    .array(z.object({ name: z.string().catch(''), require: texts, provide: texts, replace: texts }))
+    .catch([])
+    .default([]),
+});
+/** What a package requires, by the file that says so. */
+interface Requirement {
+  by: string;
+  require: Readonly<Record<string, unknown>>;
+}
+
+const Package = z.object({
+  scripts: texts,
+  dependencies: texts,
+  devDependencies: texts,
+});
+
 /** Extensions that the official image has. */
 const included =
-  'ctype curl dom fileinfo filter hash iconv json libxml mbstring openssl pcre pdo pdo_sqlite phar posix random readline reflection session simplexml sodium spl sqlite3 standard tokenizer xml xmlreader xmlwriter zlib opcache'.split(
+  'core ctype curl date dom fileinfo filter hash iconv json libxml mbstring mysqlnd openssl pcre pdo pdo_sqlite phar posix random readline reflection session simplexml sodium spl sqlite3 standard tokenizer xml xmlreader xmlwriter zlib opcache zend-opcache'.split(
     ' ',
   );
 /** Extensions that are built without another library. */
-const buildable = ['bcmath', 'calendar', 'exif', 'mysqli', 'pcntl', 'pdo_mysql', 'sockets'];
+const buildable = 'bcmath calendar exif gettext mysqli pcntl pdo_mysql shmop sockets sysvmsg sysvsem sysvshm'.split(
+  ' ',
+);
+
+/** Packages of Symfony that read `.env`, which its applications keep in the repository, without secrets. */
+const readsEnvFile = ['symfony/runtime', 'symfony/dotenv', 'symfony/framework-bundle', 'symfony/symfony'];
 
 /** Applications of PHP, served by Apache. */
 export const php: Language = async (files, settings) => {
@@ -48,39 +72,36 @@ export const php: Language = async (files, settings) => {
       'composer.json is there, but neither public/index.php nor index.php, which answer requests: add one, or a Dockerfile',
     );
   }
-  const version = versionOf(composer);
-  const extensions = extensionsOf(composer);
+  const locked = await lockedIn(files);
+  const { requirements, provided } = requiredBy(composer, locked);
+  const version = versionOf(composer, requirements);
+  const extensions = extensionsOf(requirements, provided);
+  const unbuilt = await unbuiltAssets(files, composer);
+  const isSymfony = readsEnvFile.some((name) => Object.hasOwn(composer?.require ?? {}, name));
   const lock = (await files.has('composer.lock')) ? ['composer.lock'] : [];
   return {
     language: 'php',
     reasons: [
       `${composer === undefined ? 'index.php' : 'composer.json'}: an application of PHP ${version}, served by Apache from ${root}`,
-      ...(extensions.length > 0 ? [`composer.json: it needs the extensions ${extensions.join(', ')}`] : []),
-      ...(composer !== undefined && lock.length === 0
-        ? ['There is no composer.lock, so that composer decides the versions anew with each build. Commit it']
+      ...(extensions.length > 0
+        ? [`composer.json: it and its packages need the extensions ${extensions.join(', ')}`]
         : []),
+      ...(composer === undefined ? [] : lockReasons(lock, locked)),
+      ...unbuilt,
+      ...(await envReasons(files, isSymfony)),
     ],
     lines: [
       ...header,
-      ...(composer === undefined
-        ? []
-        : [
-            from('composer:2', 'build'),
-            'WORKDIR /app',
-            '# Packages first: this layer stays as long as their list does',
-            copy(['composer.json', ...lock], './'),
-            run([[...install, '--no-autoloader']]),
-            ...argLines(settings),
-            'COPY . .',
-            run([[...install, '--optimize-autoloader']]),
-            '',
-          ]),
+      ...(composer === undefined ? [] : packageLines(lock, settings)),
       '# What runs: no rights, no files of root',
       from(`php:${version}-apache`),
       ...(extensions.length > 0 ? [run([['docker-php-ext-install', ...extensions]])] : []),
       'RUN a2enmod rewrite && mv /usr/local/etc/php/php.ini-production /usr/local/etc/php/php.ini',
+      '# $_ENV has the variables of the application',
+      'RUN echo variables_order=EGPCS > /usr/local/etc/php/conf.d/variables.ini',
       ...server(root),
       homeLine,
+      ...(isSymfony ? ['ENV APP_ENV=prod'] : []),
       composer === undefined ? `COPY --chown=${user} . /app` : `COPY --from=build --chown=${user} /app /app`,
       'WORKDIR /app',
       ...port(settings),
@@ -88,9 +109,40 @@ export const php: Language = async (files, settings) => {
       'CMD ["apache2-foreground"]',
       '',
     ],
-    ignore: ['.git', 'vendor', '**/node_modules', '.env'],
+    ignore: ['.git', 'vendor', '**/node_modules', '.env.local', '.env.*.local', ...(isSymfony ? [] : ['.env'])],
   };
 };
+
+/** The stage that installs the packages. */
+function packageLines(lock: readonly string[], settings: DockerfileSettings): string[] {
+  return [
+    from('composer:2', 'build'),
+    'WORKDIR /app',
+    '# Packages first: this layer stays as long as their list does',
+    copy(['composer.json', ...lock], './'),
+    run([[...install, '--no-autoloader']]),
+    ...argLines(settings),
+    'COPY . .',
+    run([[...install, '--optimize-autoloader']]),
+    '',
+  ];
+}
+
+function lockReasons(lock: readonly string[], locked: Locked | undefined): string[] {
+  if (lock.length === 0)
+    return ['There is no composer.lock, so that composer decides the versions anew with each build. Commit it'];
+  if (locked !== undefined) return [];
+  return ['composer.lock is too long: the versions and extensions of PHP that its packages need are not looked at'];
+}
+
+async function envReasons(files: RepositoryFiles, isSymfony: boolean): Promise<string[]> {
+  const hasFile = await files.has('.env');
+  if (isSymfony)
+    return [
+      `composer.json: an application of Symfony runs with APP_ENV=prod${hasFile ? ' and with .env, which variables of the application come before' : ''}`,
+    ];
+  return hasFile ? ['.env stays out of the image: give what it sets as variables of the application'] : [];
+}
 
 const install = [
   'composer',
@@ -132,22 +184,79 @@ function port({ port: given = defaultPort }: DockerfileSettings): string[] {
   return [`ENV PORT=${given}`, `EXPOSE ${given}`];
 }
 
-function versionOf(composer: Composer | undefined): string {
-  const platform = pinned(composer?.config?.platform?.php ?? '');
-  if (platform !== undefined && /^\d\.\d+$/.test(platform)) return platform;
-  const range = composer?.require['php'];
-  return typeof range === 'string' ? within(range, usual) : usual;
+interface Locked {
+  requirements: readonly Requirement[];
+  /** Names that its packages stand for, such as `ext-mbstring`. */
+  provided: ReadonlySet<string>;
 }
 
-function extensionsOf(composer: Composer | undefined): string[] {
-  const named = Object.keys(composer?.require ?? {})
-    .filter((name) => name.startsWith('ext-'))
-    .map((name) => name.slice(4).toLowerCase())
-    .filter((name) => !included.includes(name));
-  const unknown = named.find((name) => !buildable.includes(name));
-  if (unknown !== undefined)
+/** What composer.lock installs; `undefined` if it cannot be read as a whole. */
+async function lockedIn(files: RepositoryFiles): Promise<Locked | undefined> {
+  const text = (await files.head('composer.lock')) ?? '{}';
+  const read = Lock.safeParse(parsed(text));
+  if (!read.success) return undefined;
+  const { packages } = read.data;
+  return {
+    requirements: packages.map(({ name, require }) => ({ by: `composer.lock: the package ${shown(name)}`, require })),
+    provided: new Set(packages.flatMap(({ provide, replace }) => Object.keys({ ...provide, ...replace }))),
+  };
+}
+
+function requiredBy(composer: Composer | undefined, locked: Locked | undefined): Locked {
+  const { requirements = [], provided = new Set<string>() } = locked ?? {};
+  return { requirements: [{ by: 'composer.json', require: composer?.require ?? {} }, ...requirements], provided };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const shown = (name: string): string => name.replaceAll(/[^A-Za-z0-9_./-]/g, '?').slice(0, 100);
+
+/** What pages need that this Dockerfile does not build, as a reason. */
+async function unbuiltAssets(files: RepositoryFiles, composer: Composer | undefined): Promise<string[]> {
+  if (composer === undefined || !(await files.has('package.json'))) return [];
+  const { scripts, dependencies, devDependencies } = (await jsonIn(files, 'package.json', Package)) ?? {};
+  if (!Object.hasOwn(scripts ?? {}, 'build')) return [];
+  const usesVite = Object.hasOwn({ ...dependencies, ...devDependencies }, 'laravel-vite-plugin');
+  if (usesVite && !(await files.has('public/build/manifest.json')))
     throw lacking(
-      `composer.json needs the extension ${unknown.replaceAll(/[^a-z0-9_-]/g, '?').slice(0, 40)}, which needs libraries: add a Dockerfile that installs it`,
+      'package.json builds files for the pages of Laravel, which a Dockerfile for PHP does not run: commit public/build, add a Dockerfile that runs it, or take package.json away if no page needs it',
     );
-  return named;
+  return usesVite
+    ? []
+    : ['package.json: its script build is not run. Commit what it makes, or add a Dockerfile that runs it'];
+}
+
+/** Versions that official images are of, newest first. */
+const versions = ['8.5', '8.4', '8.3', '8.2', '8.1', '8.0', '7.4', '7.3', '7.2', '7.1'];
+
+/** The version of composer.json; of several, the newest that the locked packages admit, too. */
+function versionOf(composer: Composer | undefined, requirements: readonly Requirement[]): string {
+  const platform = pinned(composer?.config?.platform?.php ?? '');
+  if (platform !== undefined && /^\d\.\d+$/.test(platform)) return platform;
+  const ranges = requirements.map(({ require }) => require['php']).filter((it) => typeof it === 'string');
+  const wanted = composer?.require['php'];
+  const newest = typeof wanted === 'string' ? within(wanted, usual) : usual;
+  const older = versions.slice(versions.indexOf(newest) + 1);
+  return [newest, ...older].find((one) => ranges.every((range) => within(range, one) === one)) ?? newest;
+}
+
+function extensionsOf(requirements: readonly Requirement[], provided: ReadonlySet<string>): string[] {
+  const named = new Set<string>();
+  for (const { by, require } of requirements)
+    for (const key of Object.keys(require)) {
+      const name = key.startsWith('ext-') && !provided.has(key) ? key.slice(4).toLowerCase() : undefined;
+      if (name === undefined || included.includes(name)) continue;
+      if (!buildable.includes(name))
+        throw lacking(
+          `${by} needs the extension ${shown(name).slice(0, 40)}, which needs libraries: add a Dockerfile that installs it`,
+        );
+      named.add(name);
+    }
+  return [...named].toSorted();
 }

@@ -1,4 +1,17 @@
-import { argLines, copy, from, header, homeLine, lacking, portLines, run, user, type Language } from './recipe.ts';
+import {
+  argLines,
+  copy,
+  exec,
+  from,
+  header,
+  homeLine,
+  lacking,
+  portLines,
+  run,
+  user,
+  type DockerfileSettings,
+  type Language,
+} from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 import { procfileStart, shellStart, type Started } from './start.ts';
 import { pinned } from './version.ts';
@@ -11,6 +24,12 @@ const libraries: Readonly<Record<string, string>> = {
   'ruby-vips': 'libvips42',
   nokogiri: '',
 };
+
+/**
+ * Rails does not start while its pid file names a process. A kill leaves the file behind, and the container that starts
+ * again mostly gives Rails the same pid as before.
+ */
+const railsEntrypoint = exec('ENTRYPOINT', ['sh', '-c', 'rm -f tmp/pids/server.pid && exec "$@"', 'sh']);
 
 /** Applications of Ruby with a Gemfile: Rails, and others by Rack. */
 export const ruby: Language = async (files, settings) => {
@@ -29,6 +48,7 @@ export const ruby: Language = async (files, settings) => {
       'it is not clear how this Ruby application starts: add the gem puma and config.ru, or a Procfile with the line web, or set start_command',
     );
   const needed = Object.entries(libraries).flatMap(([gem, name]) => (gems.has(gem) && name !== '' ? name : []));
+  const hasOwnGems = /^PATH$/m.test(lock);
   const buildsAssets = isRails && (gems.has('sprockets-rails') || gems.has('propshaft'));
   return {
     language: 'ruby',
@@ -37,18 +57,22 @@ export const ruby: Language = async (files, settings) => {
       ...(typeof declared === 'string' ? [declared] : []),
       start?.reason ?? 'It starts by the start_command of the application',
       ...(needed.length > 0 ? [`Gemfile.lock: its gems need ${needed.join(' and ')}`] : []),
+      ...(hasOwnGems
+        ? ['Gemfile.lock: some gems are in the repository, so that all files are there before gems are installed']
+        : []),
     ],
     lines: [
       ...header,
       from(`ruby:${version}`, 'build'),
       'ENV BUNDLE_DEPLOYMENT=1 BUNDLE_PATH=/gems BUNDLE_WITHOUT=development:test',
       'WORKDIR /app',
-      '# Gems first: this layer stays as long as their list does',
-      copy(['Gemfile', 'Gemfile.lock', ...(saysVersion ? ['.ruby-version'] : [])], './'),
-      run([['bundle', 'install']]),
-      ...argLines(settings),
-      'COPY . .',
-      ...(buildsAssets ? ['RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile'] : []),
+      ...gemLines(saysVersion, hasOwnGems, settings),
+      // Rails before 7.1 knows no SECRET_KEY_BASE_DUMMY.
+      ...(buildsAssets
+        ? [
+            'RUN SECRET_KEY_BASE_DUMMY=1 SECRET_KEY_BASE=unused RAILS_ENV=production bundle exec rails assets:precompile',
+          ]
+        : []),
       '',
       '# What runs: no rights, no files of root',
       from(`ruby:${version}-slim`),
@@ -65,6 +89,7 @@ export const ruby: Language = async (files, settings) => {
       'WORKDIR /app',
       ...portLines(settings.port),
       `USER ${user}`,
+      ...(isRails ? [railsEntrypoint] : []),
       ...(start === undefined ? [] : [start.line]),
       '',
     ],
@@ -72,13 +97,37 @@ export const ruby: Language = async (files, settings) => {
   };
 };
 
+/** The lines that install the gems, and copy all files. */
+function gemLines(saysVersion: boolean, hasOwnGems: boolean, settings: DockerfileSettings): string[] {
+  const install = run([['bundle', 'install']]);
+  if (hasOwnGems) return [...argLines(settings), 'COPY . .', install];
+  return [
+    '# Gems first: this layer stays as long as their list does',
+    copy(['Gemfile', 'Gemfile.lock', ...(saysVersion ? ['.ruby-version'] : [])], './'),
+    install,
+    ...argLines(settings),
+    'COPY . .',
+  ];
+}
+
 async function rubyVersion(files: RepositoryFiles, gemfile: string, lock: string): Promise<string> {
+  const file = (await files.text('.ruby-version'))?.slice(0, 100);
+  const required = exactIn(gemfile, file);
+  if (required !== undefined) return required;
   const texts = [
-    (await files.text('.ruby-version'))?.slice(0, 100),
+    file,
     /^RUBY VERSION\n {3}ruby ([\d.]{1,20})/m.exec(lock)?.[1],
     /^ruby ["']~?>? ?([\d.]{1,20})["']/m.exec(gemfile)?.[1],
   ];
   return texts.map((text) => pinned(text ?? '')).find((it) => it !== undefined) ?? usual;
+}
+
+/** The version with all its numbers that Bundler asks for: it takes no other one. */
+function exactIn(gemfile: string, file: string | undefined): string | undefined {
+  const line = /^ruby[ (]+["'](\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)["']/m.exec(gemfile)?.[1];
+  if (line !== undefined) return line.split('.').length === 2 ? `${line}.0` : line;
+  const saysFile = /^ruby[ (].{0,40}["']\.ruby-version["']/m.test(gemfile);
+  return saysFile ? /^(?:ruby-)?(\d{1,2}\.\d{1,2}\.\d{1,2})\s*$/.exec(file ?? '')?.[1] : undefined;
 }
 
 async function startOf(

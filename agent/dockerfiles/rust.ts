@@ -3,21 +3,39 @@ import { argLines, copy, exec, from, header, lacking, portLines, run, user, type
 import { tomlIn, type RepositoryFiles } from './repository-files.ts';
 import { pinned } from './version.ts';
 
+const table = z.unknown().optional();
 const Manifest = z.object({
   package: z
     .object({
       name: z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_-]{0,100}$/),
       'default-run': z.string().optional(),
+      autobins: z.unknown().optional(),
+      build: z.unknown().optional(),
     })
     .optional(),
-  bin: z.array(z.object({ name: z.string().optional() })).optional(),
-  lib: z.unknown().optional(),
-  workspace: z.unknown().optional(),
-  dependencies: z.record(z.string(), z.unknown()).optional(),
+  bin: z.array(z.object({ name: z.string().optional(), path: z.string().optional() })).optional(),
+  lib: table,
+  bench: table,
+  test: table,
+  example: table,
+  workspace: table,
+  dependencies: table,
+  'build-dependencies': table,
+  'dev-dependencies': table,
+  target: table,
+  patch: table,
+  replace: table,
 });
 type Manifest = z.infer<typeof Manifest>;
 
 const Toolchain = z.object({ toolchain: z.object({ channel: z.string().max(100).optional() }).optional() });
+/** Packages that link a library of the system when they are built, and the package of Debian that has it. */
+const libraries: Readonly<Record<string, string>> = {
+  'openssl-sys': 'libssl3',
+  'pq-sys': 'libpq5',
+  'mysqlclient-sys': 'libmariadb3',
+  'libsqlite3-sys': 'libsqlite3-0',
+};
 const program = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,100}$/;
 
 /** Programs of Rust. */
@@ -32,7 +50,10 @@ export const rust: Language = async (files, settings) => {
   const name = await binary(files, manifest);
   const version = await channel(files);
   const isLocked = there.includes('Cargo.lock');
-  const usesOpenssl = ((await files.head('Cargo.lock')) ?? '').includes('name = "openssl-sys"');
+  const lock = (await files.head('Cargo.lock')) ?? '';
+  const needed = Object.entries(libraries).flatMap(([name, library]) =>
+    lock.includes(`name = "${name}"`) ? library : [],
+  );
   const build = ['cargo', 'build', '--release', ...(isLocked ? ['--locked'] : [])];
   const caches = settings.cacheMounts ? ['/usr/local/cargo/registry'] : [];
   const listed = copy(['Cargo.toml', ...(isLocked ? ['Cargo.lock'] : [])], './');
@@ -43,7 +64,7 @@ export const rust: Language = async (files, settings) => {
       ...(isLocked
         ? []
         : ['There is no Cargo.lock, so that cargo decides the versions anew with each build. Commit it']),
-      ...(usesOpenssl ? ['Cargo.lock: it uses OpenSSL, which is there when it is built and when it runs'] : []),
+      ...(needed.length > 0 ? [`Cargo.lock: its packages need ${needed.join(' and ')}`] : []),
     ],
     lines: [
       ...header,
@@ -63,8 +84,10 @@ export const rust: Language = async (files, settings) => {
       '',
       '# What runs: the program alone, no rights',
       from('debian:bookworm-slim'),
-      ...(usesOpenssl
-        ? ['RUN apt-get update && apt-get install --yes --no-install-recommends libssl3 && rm -rf /var/lib/apt/lists/*']
+      ...(needed.length > 0
+        ? [
+            `RUN apt-get update && apt-get install --yes --no-install-recommends ${needed.join(' ')} && rm -rf /var/lib/apt/lists/*`,
+          ]
         : []),
       'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/',
       'COPY --from=build /out/program /app/program',
@@ -80,12 +103,19 @@ export const rust: Language = async (files, settings) => {
 
 async function binary(files: RepositoryFiles, { package: it, bin = [] }: Manifest): Promise<string> {
   const chosen = it?.['default-run'];
-  const named = [
-    ...bin.flatMap(({ name }) => name ?? []),
-    ...((await files.has('src/main.rs')) ? [it?.name ?? ''] : []),
-    ...(await files.names('src/bin')).filter((name) => name.endsWith('.rs')).map((name) => name.slice(0, -3)),
-  ].filter((name) => program.test(name));
-  const all = [...new Set(named)];
+  const taken = new Set(bin.map(({ path }) => path?.replace(/^\.\//, '')));
+  const found =
+    it?.autobins === false
+      ? []
+      : [
+          ...((await files.has('src/main.rs')) ? [{ name: it?.name ?? '', path: 'src/main.rs' }] : []),
+          ...(await files.names('src/bin'))
+            .filter((name) => name.endsWith('.rs'))
+            .map((name) => ({ name: name.slice(0, -3), path: `src/bin/${name}` })),
+        ];
+  // Of a file that the manifest names, cargo infers no further program.
+  const named = [...bin, ...found.filter(({ path }) => !taken.has(path))].flatMap(({ name }) => name ?? []);
+  const all = [...new Set(named.filter((name) => program.test(name)))];
   const [only] = all;
   if (chosen !== undefined && program.test(chosen)) return chosen;
   if (only !== undefined && all.length === 1) return only;
@@ -98,13 +128,25 @@ async function binary(files: RepositoryFiles, { package: it, bin = [] }: Manifes
 
 /** Whether its packages can be built before its files are there. */
 async function isSimple(files: RepositoryFiles, it: Manifest, there: readonly string[]): Promise<boolean> {
-  const usesPaths = Object.values(it.dependencies ?? {}).some(
-    (one) => typeof one === 'object' && one !== null && 'path' in one,
+  const namesFiles = [it.bin, it.lib, it.bench, it.test, it.example, it.package?.build, it.workspace].some(
+    (one) => one !== undefined,
   );
-  const isPlain = it.bin === undefined && it.lib === undefined && it.workspace === undefined && !usesPaths;
+  const usesPaths = [
+    it.dependencies,
+    it['build-dependencies'],
+    it['dev-dependencies'],
+    it.target,
+    it.patch,
+    it.replace,
+  ].some(hasPath);
   const hasMore = there.includes('build.rs') || there.includes('.cargo/') || (await files.has('src/lib.rs'));
   const hasBins = (await files.names('src/bin')).length > 0;
-  return isPlain && !hasMore && !hasBins && (await files.has('src/main.rs'));
+  return !namesFiles && !usesPaths && !hasMore && !hasBins && (await files.has('src/main.rs'));
+}
+
+/** Whether a table, or one within it, has a `path`. */
+function hasPath(table: unknown): boolean {
+  return typeof table === 'object' && table !== null && ('path' in table || Object.values(table).some(hasPath));
 }
 
 async function channel(files: RepositoryFiles): Promise<string> {

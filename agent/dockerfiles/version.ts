@@ -13,7 +13,7 @@ export function pinned(text: string): string | undefined {
  * `MAJOR.MINOR` like `usual`. What cannot be read counts as no range.
  */
 export function within(range: string, usual: string): string {
-  const parts = range.slice(0, 500).split('||');
+  const parts = range.slice(0, 500).split(/\|\|?/);
   const each = parts.map((part) => newestOf(part, usual)).filter((it) => it !== undefined);
   if (each.length === 0 || each.includes(usual)) return usual;
   return each.toSorted((a, b) => compare(b, a))[0] ?? usual;
@@ -26,19 +26,22 @@ interface Bound {
   given: number;
 }
 
+/** `18 - 22`, with both. */
+const hyphen = /^\s*v?(\d[\d.x*]*)\s+-\s+v?(\d[\d.x*]*)\s*$/;
+
 function newestOf(part: string, usual: string): string | undefined {
-  const bounds = [...part.matchAll(/(>=|<=|==|~=|~>|<|>|\^|~|=|!=)?\s*v?(\d[\d.x*]*)/g)].map(
-    ([, operator = '', text = '']): Bound => {
-      const words = text.split('.').filter((one) => /^\d{1,6}$/.test(one));
-      return { operator, version: shaped(words, usual), given: words.length };
-    },
-  );
+  const bounds = [
+    ...part.replace(hyphen, '>=$1 <=$2').matchAll(/(>=|<=|==|~=|~>|<|>|\^|~|=|!=)?\s*v?(\d[\d.x*]*)/g),
+  ].map(([, operator = '', text = '']): Bound => {
+    const words = text.split('.').filter((one) => /^\d{1,6}$/.test(one));
+    return { operator, version: shaped(words, usual), given: words.length };
+  });
   const needed = bounds.filter(({ operator, given }) => given > 0 && operator !== '!=');
   if (needed.length === 0) return undefined;
   if (needed.every((bound) => admits(bound, usual))) return usual;
-  const upper = needed.find(({ operator }) => operator === '<');
+  const upper = needed.find(({ operator }) => operator === '<' || operator === '<=');
   const lower = needed.find(({ operator }) => operator !== '<' && operator !== '<=');
-  const last = upper === undefined ? undefined : before(upper.version);
+  const last = upper?.operator === '<' ? before(upper.version) : upper?.version;
   if (last !== undefined) return lower === undefined || compare(last, lower.version) >= 0 ? last : lower.version;
   return (lower ?? needed[0])?.version;
 }

@@ -94,6 +94,7 @@ export async function runBuild(
     item,
     commit,
     written: written.text,
+    isGenerated: generated !== undefined,
     context: {
       folder: context,
       ignore: await readIgnoreFile(context, written.ignore, generated?.ignore),
@@ -135,6 +136,7 @@ async function buildOfFiles(
     item,
     commit,
     written: Buffer.from(dockerfile, 'utf8'),
+    isGenerated: false,
     context: { folder: await realpath(folder), ignore: ignoreFile(''), modifiedAt: noTime },
   };
   const builder = await deps.runtime.builder(signal);

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { imageSource } from '../runtime/image-reference.ts';
 import type { DockerfileSource, SourceStep } from '../runtime/dockerfile-source.ts';
 import { argumentsOf, expanded, platformArguments, tryExpand } from './dockerfile-arguments.ts';
@@ -259,31 +260,38 @@ function judgedCopy(one: Instruction, stages: Place['stages'], use: Place['use']
   return { ...one, flags: flags.map((other) => (other === flag ? `--from=${use(value)}` : other)) };
 }
 
-/** Refuses an ADD of an address: the engine would fetch it itself, from outside of the build's network. */
+/**
+ * Refuses an ADD of an address: the engine would fetch it itself, from outside of the build's network. To BuildKit a
+ * source `HOST:PATH` with any user or none is a repository of git, unless a `/` is before the colon.
+ */
 function judgeAddresses(rest: string): void {
-  for (const word of wordsOf(rest)) {
+  for (const word of sourcesOf(rest)) {
     const plain = word.replaceAll(/["'\\`]/g, '');
-    const variable = plain.indexOf('$');
-    const start = (variable === -1 ? plain : plain.slice(0, variable)).toLowerCase();
-    const couldBecome =
-      variable !== -1 &&
-      ['http://', 'https://', 'git@', 'git://', 'ssh://', 'ftp://'].some((it) => it.startsWith(start));
-    if (couldBecome || /^(?:[a-z]+:\/\/|git@)/.test(start))
+    if (/^[^/]*[:$]/.test(plain))
       throw unreadable(
         `an ADD of an address, or of a variable that may be one: ${word.slice(0, 100)}. Fetch it in a RUN, and begin paths with ./`,
       );
   }
 }
 
-function wordsOf(rest: string): string[] {
-  const split = rest.split(/[ \t]+/);
-  if (!rest.startsWith('[')) return split;
+/** What begins a list, by any builder: some take further characters of Unicode for spaces. */
+const couldBeList = /^[\u0080-\u00ff]*\[/;
+
+/** All words but the last one, which is the target. */
+function sourcesOf(rest: string): string[] {
+  if (!couldBeList.test(rest)) return rest.split(/[ \t]+/).slice(0, -1);
+  const list = listIn(rest);
+  if (list === undefined)
+    throw unreadable(`an ADD of a list that cannot be read: ${rest.slice(0, 100)}`, 'Begin paths with ./');
+  return list.slice(0, -1);
+}
+
+/** The texts of a list in JSON; `undefined` if it is none. */
+function listIn(rest: string): string[] | undefined {
   try {
-    const parsed: unknown = JSON.parse(rest);
-    // A builder takes a list of texts alone.
-    return Array.isArray(parsed) ? split.concat(parsed.filter((it) => typeof it === 'string')) : split;
+    return z.array(z.string()).safeParse(JSON.parse(rest)).data;
   } catch {
-    return split;
+    return undefined;
   }
 }
 

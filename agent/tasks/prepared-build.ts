@@ -11,8 +11,10 @@ import type { TaskItem } from './task.ts';
 export interface Prepared {
   item: TaskItem<'build'>;
   commit: string;
-  /** The Dockerfile as it is in the repository. */
+  /** The Dockerfile as it is in the repository, or as it was generated. */
   written: Buffer;
+  /** Its registries are asked for the images that it begins with, as no author can name a later tag. */
+  isGenerated: boolean;
   context: Omit<BuildContext, 'dockerfile'>;
 }
 
@@ -64,7 +66,8 @@ export async function judgedDockerfile(
   for (const [done, [reference, places]] of uses.entries()) {
     at({ step: 'resolving', done, total: uses.length, unit: 'images' });
     line(`Looks for image ${reference}`);
-    const found = await images.resolve({ reference, owner: ownerOf(prepared), line }, signal);
+    const wanted = { reference, owner: ownerOf(prepared), refresh: prepared.isGenerated, line };
+    const found = await images.resolve(wanted, signal);
     if (reader.everyStage !== true && found.onBuild.some((one) => usesStage.test(one)))
       return judgedDockerfile(prepared, { ...reader, everyStage: true }, images, { line, at }, signal);
     for (const used of places) if (used.before !== undefined) judgeTriggers(used, found.onBuild, reader.kit);

@@ -30,6 +30,8 @@ export interface PrivateRegistry extends AsyncDisposable {
   push(image: string, name: string): Promise<string>;
   /** Lets a tag of an image lead to what the registry has by that digest, past the engine. */
   move(name: string, digest: string): Promise<void>;
+  /** Ends the registry: it does not answer any more. */
+  stop(): Promise<void>;
 }
 
 export async function privateRegistry(): Promise<PrivateRegistry> {
@@ -59,6 +61,10 @@ export async function privateRegistry(): Promise<PrivateRegistry> {
   const auth = Buffer.from(`${username}:${password}`).toString('base64');
   await run('mkdir', ['-p', join(folder, 'docker')]);
   await writeFile(join(folder, 'docker', 'config.json'), JSON.stringify({ auths: { [address]: { auth } } }));
+  const stop = async (): Promise<void> => {
+    server.kill('SIGKILL');
+    if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
+  };
   return {
     address,
     username,
@@ -83,10 +89,10 @@ export async function privateRegistry(): Promise<PrivateRegistry> {
       const put = await fetch(`${manifests}/${tag}`, { method: 'PUT', headers, body });
       if (put.status !== 201) throw new Error(`The registry does not move ${name}: ${await put.text()}`);
     },
+    stop,
     async [Symbol.asyncDispose]() {
       await forgetImagesOf(address);
-      server.kill('SIGKILL');
-      if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
+      await stop();
       await rm(folder, { recursive: true, force: true });
     },
   };

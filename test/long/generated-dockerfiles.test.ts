@@ -25,6 +25,10 @@ interface Example {
   bases: readonly string[];
   /** Paths that are asked for, with a part of the answer, or its status. */
   answers: Readonly<Record<string, string | number>>;
+  /** Its variables. */
+  env?: Readonly<Record<string, string>>;
+  /** Its program is killed, and answers again. */
+  isKilled?: boolean;
 }
 
 const examples: Readonly<Record<string, Example>> = {
@@ -120,9 +124,18 @@ const examples: Readonly<Record<string, Example>> = {
       'go.mod': 'module example.com/shop\n\ngo 1.19\n',
       'cmd/shop/main.go': [
         'package main',
-        'import ("fmt"; "net/http"; "os"; "example.com/shop/greeting")',
+        'import ("fmt"; "net/http"; "os"; "time"; "example.com/shop/greeting")',
         'func main() {',
-        '  http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, greeting.Text) })',
+        '  http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {',
+        '    file, err := os.CreateTemp("", "upload")',
+        '    zone, missing := time.LoadLocation("Europe/Berlin")',
+        '    if err != nil || missing != nil {',
+        '      http.Error(w, fmt.Sprint(err, missing), 500)',
+        '      return',
+        '    }',
+        '    os.Remove(file.Name())',
+        '    fmt.Fprint(w, greeting.Text, " in ", zone)',
+        '  })',
         '  panic(http.ListenAndServe(":"+os.Getenv("PORT"), nil))',
         '}',
         '',
@@ -130,7 +143,7 @@ const examples: Readonly<Record<string, Example>> = {
       'greeting/greeting.go': 'package greeting\n\nconst Text = "Hello from Go"\n',
     },
     bases: ['golang:1.19'],
-    answers: { '/': 'Hello from Go' },
+    answers: { '/': 'Hello from Go in Europe/Berlin' },
   },
   'PHP with composer': {
     files: {
@@ -149,11 +162,16 @@ const examples: Readonly<Record<string, Example>> = {
       }),
       'src/Greeting.php': "<?php\nnamespace Shop;\nclass Greeting { const TEXT = 'Hello from PHP'; }\n",
       'public/index.php':
-        "<?php\nrequire __DIR__ . '/../vendor/autoload.php';\necho Shop\\Greeting::TEXT, ' at ', $_SERVER['REQUEST_URI'];\n",
+        "<?php\nrequire __DIR__ . '/../vendor/autoload.php';\necho Shop\\Greeting::TEXT, ' at ', $_SERVER['REQUEST_URI'], ' in ', $_ENV['TOWN'] ?? 'no town';\n",
       'public/.htsecret': 'secret',
     },
     bases: ['composer:2', 'php:8.2-apache'],
-    answers: { '/': 'Hello from PHP at /', '/a/route?x=1': 'Hello from PHP at /a/route?x=1', '/.htsecret': 403 },
+    env: { TOWN: 'Bern' },
+    answers: {
+      '/': 'Hello from PHP at / in Bern',
+      '/a/route?x=1': 'Hello from PHP at /a/route?x=1',
+      '/.htsecret': 403,
+    },
   },
   'Ruby with a Procfile': {
     files: {
@@ -177,9 +195,49 @@ const examples: Readonly<Record<string, Example>> = {
     bases: ['ruby:3.1', 'ruby:3.1-slim'],
     answers: { '/': 'Hello from Ruby' },
   },
+  'Ruby with a program called rails, which keeps its pid in a file': {
+    files: {
+      Gemfile: 'source "https://rubygems.org"\ngem "rails", path: "rails"\n',
+      'Gemfile.lock':
+        'PATH\n  remote: rails\n  specs:\n    rails (1.0.0)\n\nGEM\n  remote: https://rubygems.org/\n  specs:\n\nPLATFORMS\n  ruby\n  x86_64-linux\n\nDEPENDENCIES\n  rails!\n\nBUNDLED WITH\n   2.3.15\n',
+      '.ruby-version': '3.1\n',
+      'config/application.rb': '',
+      'rails/rails.gemspec':
+        "Gem::Specification.new do |it|\n  it.name = 'rails'\n  it.version = '1.0.0'\n  it.summary = 'rails'\n  it.authors = ['shop']\n  it.files = ['exe/rails']\n  it.bindir = 'exe'\n  it.executables = ['rails']\nend\n",
+      'rails/exe/rails': [
+        "require 'socket'",
+        "require 'fileutils'",
+        "path = 'tmp/pids/server.pid'",
+        'FileUtils.mkdir_p(File.dirname(path))',
+        'if File.exist?(path)',
+        '  begin',
+        '    Process.kill(0, File.read(path).to_i)',
+        "    abort 'A server is already running'",
+        '  rescue Errno::ESRCH',
+        '    File.delete(path)',
+        '  end',
+        'end',
+        '# Its own pid may be another after the next start; that of the first process never is',
+        'File.write(path, 1)',
+        "server = TCPServer.new('0.0.0.0', ARGV.last.to_i)",
+        'loop do',
+        '  client = server.accept',
+        '  while (line = client.gets) && line != "\\r\\n"; end',
+        '  client.write "HTTP/1.1 200 OK\\r\\nContent-Length: 16\\r\\nConnection: close\\r\\n\\r\\nHello from rails"',
+        '  client.close',
+        'end',
+        '',
+      ].join('\n'),
+    },
+    bases: ['ruby:3.1', 'ruby:3.1-slim'],
+    answers: { '/': 'Hello from rails' },
+    isKilled: true,
+  },
   Rust: {
     files: {
-      'Cargo.toml': '[package]\nname = "shop"\nversion = "1.0.0"\nedition = "2021"\n',
+      'Cargo.toml':
+        '[package]\nname = "shop"\nversion = "1.0.0"\nedition = "2021"\n\n[[bin]]\nname = "server"\npath = "src/main.rs"\n\n[[bench]]\nname = "speed"\nharness = false\n',
+      'benches/speed.rs': 'fn main() {}',
       'Cargo.lock': 'version = 3\n\n[[package]]\nname = "shop"\nversion = "1.0.0"\n',
       'rust-toolchain.toml': '[toolchain]\nchannel = "1.63.0"\n',
       'src/main.rs': [
@@ -256,7 +314,7 @@ describe('a generated Dockerfile', () => {
 
   it.each(Object.entries(examples))(
     'of %s is built, answers its users, and runs without rights',
-    async (_, { files, bases, answers }) => {
+    async (_, { files, bases, answers, env = {}, isKilled = false }) => {
       for (const base of bases) await images.ensure(base);
       const repository = await git.repository(files);
       const port = await freePort();
@@ -267,6 +325,7 @@ describe('a generated Dockerfile', () => {
         dockerfile_path: 'auto',
         build_args: { BASE_REGISTRY: registry },
         exposed_port: port,
+        env,
         healthcheck: { type: 'tcp', interval_seconds: 1 },
         min_healthy_seconds: 1,
         drain_seconds: 0,
@@ -291,13 +350,32 @@ describe('a generated Dockerfile', () => {
         if (typeof expected === 'number') expect(answer.status, path).toBe(expected);
         else expect([answer.status, body], path).toEqual([200, expect.stringContaining(expected)]);
       }
-      for (const instance of await instancesOf(app.id)) await expectNoRights(instance);
+      for (const instance of await instancesOf(app.id)) {
+        await expectNoRights(instance);
+        if (isKilled) await expectLifeAfterKill(instance, port);
+      }
       await town.client.request('DELETE', `/api/v1/applications/${app.id}`);
       await town.until('its instances are gone', async () => (await instancesOf(app.id)).length === 0, patientMs);
     },
     patientMs,
   );
 });
+
+/** The same container answers again after it was killed. */
+async function expectLifeAfterKill(container: string, port: number): Promise<void> {
+  await docker('kill', '--signal', 'KILL', container);
+  await expect
+    .poll(
+      () =>
+        fetch(`http://127.0.0.1:${port}/`).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      { timeout: 60_000 },
+    )
+    .toBe(200);
+  expect(await docker('inspect', '--format', '{{.State.Running}}', container)).toBe('true');
+}
 
 /** Every process of the container has the account without rights, and no capability. */
 async function expectNoRights(container: string): Promise<void> {

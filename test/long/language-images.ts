@@ -20,8 +20,13 @@ const images: Readonly<Record<string, () => LanguageImage | Promise<LanguageImag
     lines: ['RUN ln -s /usr/bin/python3 /usr/local/bin/python', 'CMD ["python3"]'],
   }),
   'golang:1.19': () => ({
-    packages: ['golang-go', 'git'],
-    lines: ['ENV GOPATH=/go', 'WORKDIR /go', 'CMD ["bash"]'],
+    packages: ['golang-go', 'git', 'zip'],
+    lines: [
+      'RUN mkdir -p /usr/local/go/lib/time && cd /usr/share/zoneinfo && zip -0 -q -r /usr/local/go/lib/time/zoneinfo.zip .',
+      'ENV GOPATH=/go',
+      'WORKDIR /go',
+      'CMD ["bash"]',
+    ],
   }),
   'composer:2': () => ({
     packages: ['composer', 'unzip', 'git'],
@@ -36,7 +41,7 @@ const images: Readonly<Record<string, () => LanguageImage | Promise<LanguageImag
     lines: [
       'RUN a2dismod mpm_event; a2enmod mpm_prefork php8.2',
       "RUN sed -ri 's/^export ([^=]+)=(.*)$/: ${\\1:=\\2}\\nexport \\1/' /etc/apache2/envvars && . /etc/apache2/envvars && for dir in $APACHE_LOCK_DIR $APACHE_RUN_DIR $APACHE_LOG_DIR; do rm -rf $dir && mkdir -p $dir && chown $APACHE_RUN_USER:$APACHE_RUN_GROUP $dir && chmod 1777 $dir; done && ln -sfT /dev/stderr $APACHE_LOG_DIR/error.log && ln -sfT /dev/stdout $APACHE_LOG_DIR/access.log && ln -sfT /dev/stdout $APACHE_LOG_DIR/other_vhosts_access.log",
-      'RUN mkdir -p /usr/local/etc/php && cp /usr/lib/php/8.2/php.ini-production /usr/lib/php/8.2/php.ini-development /usr/local/etc/php/',
+      'RUN mkdir -p /usr/local/etc/php && cp /usr/lib/php/8.2/php.ini-production /usr/lib/php/8.2/php.ini-development /usr/local/etc/php/ && ln -sf /usr/local/etc/php/php.ini /etc/php/8.2/apache2/php.ini && ln -s /etc/php/8.2/apache2/conf.d /usr/local/etc/php/conf.d',
       'COPY apache2-foreground /usr/local/bin/',
       'STOPSIGNAL SIGWINCH',
       'WORKDIR /var/www/html',

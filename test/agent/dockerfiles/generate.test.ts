@@ -133,6 +133,14 @@ const repositories: Readonly<Record<string, { files: Files; settings?: Partial<D
       'public/index.php': '<?php echo 1;',
     },
   },
+  'php-symfony': {
+    files: {
+      'composer.json': json({ require: { php: '>=8.2', 'symfony/runtime': '7.3.*' } }),
+      'composer.lock': '{}',
+      'public/index.php': '<?php',
+      '.env': 'APP_ENV=dev',
+    },
+  },
   static: { files: { 'index.html': '<h1>Hello</h1>' } },
 };
 
@@ -192,6 +200,26 @@ describe('the start', () => {
     expect(made.reasons.join()).toContain('needs a shell');
   });
 
+  test.each(['bundle exec rails server -p $PORT', 'bin/rails s'])(
+    'Rails forgets the pid of the process before, also with the line web: %s',
+    async (web) => {
+      const files = { ...repositories['ruby-rails']?.files, Procfile: `web: ${web}\n` };
+      expect((await generated(files)).text).toContain(
+        'ENTRYPOINT ["sh", "-c", "rm -f tmp/pids/server.pid && exec \\"$@\\"", "sh"]\nCMD [',
+      );
+    },
+  );
+
+  test('gems of the repository are there before they are installed', async () => {
+    const Gemfile = 'gem "shop", path: "engines/shop"\n';
+    const made = await generated(
+      { Gemfile, 'Gemfile.lock': 'PATH\n  remote: engines/shop\n  specs:\n    shop (1.0.0)\n' },
+      { hasCommand: true },
+    );
+    expect(made.text).toContain('COPY . .\nRUN bundle install\n');
+    expect(made.reasons.join()).toContain('some gems are in the repository');
+  });
+
   test('with a start command of the application none is needed', async () => {
     const made = await generated({ 'package.json': '{}' }, { hasCommand: true });
     expect(cmdOf(made)).toBeUndefined();
@@ -208,6 +236,113 @@ describe('the start', () => {
   });
 });
 
+describe('Go', () => {
+  const mod = { 'go.mod': 'module x\n', 'cmd/shop/main.go': 'package main' };
+
+  test.each([
+    ['ignore', './cmd/shop'],
+    ['mage', './cmd/shop'],
+    ['tools && linux', './cmd/shop'],
+    ['windows || darwin', './cmd/shop'],
+    ['!linux', './cmd/shop'],
+    ['linux', '.'],
+    ['!windows', '.'],
+    ['darwin || linux && go1.20', '.'],
+    ['(linux || darwin) && !cgo', '.'],
+  ])('by a file with the constraint %s is built from %s', async (constraint, folder) => {
+    const { text } = await generated({ ...mod, 'main.go': `//go:build ${constraint}\n\npackage main\n` });
+    expect(text).toContain(`/out/app/program ${folder}\n`);
+  });
+
+  test.each([
+    ['require github.com/mattn/go-sqlite3 v1.14.22', true],
+    ['require (\n\tgorm.io/driver/sqlite v1.5.5\n)', true],
+    ['require (\n\tgithub.com/mattn/go-sqlite3 v1.14.22 // indirect\n)', false],
+  ])('says of a package that needs C that it does not work: %j', async (line, isSaid) => {
+    const { reasons } = await generated({ ...mod, 'go.mod': `module x\n${line}\n` });
+    expect(reasons.join().includes('without C')).toBe(isSaid);
+  });
+});
+
+describe('Rust', () => {
+  const main = '[package]\nname = "shop"\nversion = "1.0.0"\n';
+  const emptyProgram = "echo 'fn main() {}'";
+
+  test.each([
+    '[[bench]]\nname = "x"\nharness = false',
+    '[[test]]\nname = "x"',
+    '[[example]]\nname = "x"',
+    'build = "make.rs"',
+    '[dev-dependencies]\nx = { path = "x" }',
+    '[build-dependencies.x]\npath = "x"',
+    "[target.'cfg(unix)'.dependencies]\nx = { path = 'x' }",
+    '[patch.crates-io]\nx = { path = "x" }',
+  ])('is built with all files if its manifest names some: %s', async (more) => {
+    const { text } = await generated({ 'Cargo.toml': `${main}${more}\n`, 'src/main.rs': '' });
+    expect(text).not.toContain(emptyProgram);
+  });
+
+  test('is built for an empty program first if it names none', async () => {
+    const more = '[dev-dependencies]\nx = "1"\n[patch.crates-io]\nx = { git = "https://x.test/x" }\n';
+    expect((await generated({ 'Cargo.toml': main + more, 'src/main.rs': '' })).text).toContain(emptyProgram);
+  });
+
+  test.each<[string, string, Files]>([
+    ['server', '[[bin]]\nname = "server"\npath = "src/main.rs"', {}],
+    [
+      'server',
+      '[[bin]]\nname = "server"\npath = "./src/bin/s.rs"',
+      { 'src/bin/s.rs': '', 'src/main.rs': { link: 'x' } },
+    ],
+    ['server', 'autobins = false\n[[bin]]\nname = "server"\npath = "src/server.rs"', { 'src/bin/other.rs': '' }],
+  ])('has the program %s by %j', async (name, more, files) => {
+    const { text } = await generated({ 'Cargo.toml': `${main}${more}\n`, 'src/main.rs': '', ...files });
+    expect(text).toContain(`target/release/${name} `);
+  });
+
+  test('has the libraries that its packages link', async () => {
+    const lock = '[[package]]\nname = "pq-sys"\n[[package]]\nname = "openssl-sys"\n';
+    const made = await generated({ 'Cargo.toml': main, 'Cargo.lock': lock, 'src/main.rs': '' });
+    expect(made.text).toContain('--no-install-recommends libssl3 libpq5 ');
+    expect(made.reasons.join()).toContain('its packages need libssl3 and libpq5');
+  });
+});
+
+describe('PHP', () => {
+  const composer = { 'composer.json': json({ require: { 'ext-bcmath': '*' } }), 'index.php': '' };
+
+  test('has the extensions of locked packages, but for those that another package stands for', async () => {
+    const packages = [
+      { name: 'a/b', require: { 'ext-pcntl': '*', 'ext-mcrypt': '*', 'ext-json': '*' } },
+      { name: 'a/c', provide: { 'ext-mcrypt': '1' } },
+    ];
+    const development = [{ name: 'a/d', require: { 'ext-xdebug': '*' } }];
+    const locked = { 'composer.lock': json({ packages, 'packages-dev': development }) };
+    const { text } = await generated({ ...composer, ...locked });
+    expect(text).toContain('RUN docker-php-ext-install bcmath pcntl\n');
+  });
+
+  test('with a lock that is too long says what is not looked at', async () => {
+    const { reasons } = await generated({ ...composer, 'composer.lock': `{"x":"${'x'.repeat(1_200_000)}"}` });
+    expect(reasons.join()).toContain('composer.lock is too long');
+  });
+
+  test('with a script build says that it is not run', async () => {
+    const { reasons } = await generated({ ...composer, 'package.json': json({ scripts: { build: 'encore' } }) });
+    expect(reasons.join()).toContain('its script build is not run');
+  });
+});
+
+test.each([
+  ['of Symfony goes with it', { 'symfony/dotenv': '7' }, false, 'variables of the application come before'],
+  ['of others stays out', { 'laravel/framework': '12' }, true, '.env stays out'],
+])('the .env %s', async (_, require, isIgnored, reason) => {
+  const made = await generated({ 'composer.json': json({ require }), 'public/index.php': '', '.env': 'A=1' });
+  expect(made.ignore.includes('.env')).toBe(isIgnored);
+  expect(made.ignore).toContain('.env.local');
+  expect(made.reasons.join()).toContain(reason);
+});
+
 test('a lock file may be larger than what else is read', async () => {
   const lockfile = `lockfileVersion: '6.0'\n${'# x\n'.repeat(600_000)}`;
   const made = await generated({ 'package.json': json({ scripts: start }), 'pnpm-lock.yaml': lockfile });
@@ -221,6 +356,9 @@ describe('versions', () => {
     ['20.x', '20'],
     ['>=18 <21', '20'],
     ['18 || 20 || 22', '22'],
+    ['18 - 22', '22'],
+    ['>=18 <=22', '22'],
+    ['18 - 26', '24'],
     ['*', '24'],
     ['latest', '24'],
     ['>=24.5', '24'],
@@ -249,6 +387,38 @@ describe('versions', () => {
     const files = { 'pyproject.toml': `[project]\nname = "x"\nrequires-python = "${range}"\n`, 'main.py': '' };
     expect((await generated(files)).text).toContain(`/python:${version}-slim`);
   });
+
+  test.each<[string, object, string]>([
+    ['^7.3|^8.0', {}, '8.4'],
+    ['^7.3|~8.1.0', {}, '8.1'],
+    ['>=7.4 <=8.2', {}, '8.2'],
+    ['^8.1', { packages: [{ name: 'a/b', require: { php: '~8.1.0 || ~8.2.0 || ~8.3.0' } }] }, '8.3'],
+    ['^8.1', { packages: [{ name: 'a/b', require: { php: '~8.0.0' } }] }, '8.4'],
+    ['^8.5', {}, '8.5'],
+    ['~8.1.0', { packages: [{ name: 'a/b', require: { php: '^8.2' } }] }, '8.1'],
+  ])('of PHP by the range %s and a lock %j: %s', async (php, locked, version) => {
+    const files = {
+      'composer.json': json({ require: { php } }),
+      'composer.lock': json(locked),
+      'index.php': '',
+    };
+    expect((await generated(files)).text).toContain(`/php:${version}-apache`);
+  });
+
+  test.each([
+    ['ruby "3.2.2"', '3.3.5', '3.2.2'],
+    ["ruby '3.2'", '3.2.9', '3.2.0'],
+    ['ruby file: ".ruby-version"', 'ruby-3.3.5', '3.3.5'],
+    ['ruby File.read(".ruby-version").strip', '3.3.5', '3.3.5'],
+    ['ruby file: ".ruby-version"', '3.4', '3.4'],
+    ['ruby "~> 3.2.2"', '3.2.9', '3.2'],
+    ['gem "puma"', '3.3.5', '3.3'],
+  ])('of Ruby by the line %s of the Gemfile and .ruby-version %s: %s', async (line, said, version) => {
+    const files = { Gemfile: `${line}\n`, 'Gemfile.lock': 'GEM\n', '.ruby-version': `${said}\n` };
+    const { text } = await generated(files, { hasCommand: true });
+    expect(text).toContain(`/ruby:${version} AS build`);
+    expect(text).toContain(`/ruby:${version}-slim`);
+  });
 });
 
 describe('what is lacking is named with what to add', () => {
@@ -273,6 +443,24 @@ describe('what is lacking is named with what to add', () => {
       'an extension with libraries',
       { 'composer.json': json({ require: { 'ext-gd\n"': '*' } }), 'index.php': '' },
       /gd\?\?/,
+    ],
+    [
+      'an extension with libraries that a locked package needs',
+      {
+        'composer.json': '{}',
+        'composer.lock': json({ packages: [{ name: 'filament/support', require: { 'ext-intl': '*' } }] }),
+        'index.php': '',
+      },
+      /filament\/support needs the extension intl/,
+    ],
+    [
+      'pages of Laravel that vite builds',
+      {
+        'composer.json': json({ require: { 'laravel/framework': '^12' } }),
+        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { 'laravel-vite-plugin': '2' } }),
+        'public/index.php': '',
+      },
+      /commit public\/build/,
     ],
     [
       'a package of a workspace alone',

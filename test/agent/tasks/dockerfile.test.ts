@@ -110,6 +110,16 @@ describe('a Dockerfile that cannot be judged is refused', () => {
     ['FROM a\nADD $URL /x'],
     ['FROM a\nADD ht${URL} /x'],
     ['FROM a\nADD git@x.test:a/b /x'],
+    ['FROM a\nADD x@h:r /x'],
+    ['FROM a\nADD 10.0.0.5:r /x'],
+    ['FROM a\nADD ./a localhost:r /x'],
+    ['FROM a\nADD ["h:r", "/x"]'],
+    ['FROM a\nADD ["h\\u003ar", "/x"]'],
+    ['FROM a\nADD ["h\\u003ar", "/x"] /y'],
+    ['FROM a\nADD \u00a0["h\\u003ar", "/x"]'],
+    ['FROM a\nADD u$X /x'],
+    ['FROM a\nADD a-${X}/b /x'],
+    ['FROM a\nONBUILD ADD x@h:r /x'],
     [Array.from({ length: 21 }, (_, nth) => `FROM a:${nth} AS s${nth}\nCOPY --from=s${nth - 1} / /`).join('\n')],
   ])('%j', (text) => {
     expect(failureOf(() => read(text))).toMatchObject({ code: 'invalid_source', retryable: false });
@@ -130,6 +140,8 @@ describe('a Dockerfile that cannot be judged is refused', () => {
 
   test('but an ADD of files is not', () => {
     expect(imagesOf('FROM a\nADD ./$FILE app/$X http.conf ["x"] /x')).toEqual(['a:latest']);
+    expect(imagesOf('FROM a\nADD ./a:b /a:b ../c:d app/e:f $TARGET')).toEqual(['a:latest']);
+    expect(imagesOf('FROM a\nADD ["./a:b", "c:/x"]')).toEqual(['a:latest']);
   });
 
   test('the beginning of an id is taken for a name with a tag, which is none of an id', () => {

@@ -19,7 +19,8 @@ import { openWorkFolder } from '../../../agent/tasks/work-folder.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { engineCall, testDocker, type TestDocker } from '../../harness/docker.ts';
 import { testRepositories, type GitFiles, type TestRepositories } from '../../harness/git-server.ts';
-import { ensureTestImages } from '../../harness/test-image.ts';
+import { privateRegistry } from '../../harness/private-registry.ts';
+import { ensureRichImage, ensureTestImages } from '../../harness/test-image.ts';
 
 /** Stands for the registry of the base images. What is built needs a shell of the image of the web server, no more. */
 const registry = 'bases.test/hub';
@@ -165,6 +166,41 @@ test('a build that fails after it was generated reports the Dockerfile, and its 
   const progress = { line: () => undefined, at: () => undefined, learned: (known: object) => void learned.push(known) };
   await expect(task.run(await item(files), progress, signal())).rejects.toMatchObject({ code: 'image_not_allowed' });
   expect(learned.at(-1)).toMatchObject({ dockerfile: expect.stringContaining('CMD ["node", "a.js"]') });
+});
+
+test('a generated Dockerfile is built upon what the tag of its base names now, and one of the repository is not', async () => {
+  await using hub = await privateRegistry();
+  const [before, after] = [(await ensureTestImages()).shell, await ensureRichImage()];
+  const base = 'hub/caddy:2-alpine';
+  const images = imageStore({
+    runtime: docker.runtime,
+    disk: diskGuard(() => Promise.resolve({ freeBytes: 50e9, totalBytes: 100e9 })),
+    registries: registryGuard(() => [hub.address]),
+    record: await ImageRecord.open(join(repositories.folder, 'images-of-hub.json')),
+    localImages: [],
+    clock: systemClock,
+  });
+  const made = async (it: TaskItem<'build'>, lines: string[] = []): Promise<string> => {
+    const access = { registry: hub.address, username: hub.username, password: hub.password };
+    images.logins.learn({ [it.workload_id]: access }, false);
+    const progress = { ...noProgress, line: (text: string) => void lines.push(text) };
+    const { image } = await runBuild({ ...it, id: randomUUID() }, { ...deps, images }, progress, signal());
+    return outputOf(image, ['/bin/sh', '-c', 'cat /seed/greeting || echo before']);
+  };
+  const files = { 'index.html': 'x', Dockerfile: `FROM ${hub.address}/${base}\nCOPY index.html /\n` };
+  const generated = await item(files, { build_args: { BASE_REGISTRY: `${hub.address}/hub` } });
+  const written = { ...generated, spec: { ...generated.spec, dockerfile_path: 'Dockerfile' } };
+
+  await hub.push(before, base);
+  const later = await hub.push(after, 'hub/caddy:later');
+  expect(await made(generated)).toContain('before');
+  await hub.move(base, later);
+  expect(await made(written)).toContain('before');
+  expect(await made(generated)).not.toContain('before');
+  await hub.stop();
+  const lines: string[] = [];
+  expect(await made(generated, lines)).not.toContain('before');
+  expect(lines.join('\n')).toContain('the one on the server is used');
 });
 
 describe('a repository of which none can be generated', () => {

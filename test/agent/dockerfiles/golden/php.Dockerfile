@@ -12,6 +12,8 @@ RUN composer install --no-dev --no-interaction --prefer-dist --no-scripts --igno
 FROM ${BASE_REGISTRY}/php:8.4-apache
 RUN docker-php-ext-install pdo_mysql
 RUN a2enmod rewrite && mv /usr/local/etc/php/php.ini-production /usr/local/etc/php/php.ini
+# $_ENV has the variables of the application
+RUN echo variables_order=EGPCS > /usr/local/etc/php/conf.d/variables.ini
 RUN a2dissite 000-default && printf '%s\n' \
   'Listen ${PORT}' \
   'ServerName localhost' \

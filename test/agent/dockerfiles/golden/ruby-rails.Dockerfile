@@ -7,7 +7,7 @@ WORKDIR /app
 COPY Gemfile Gemfile.lock .ruby-version ./
 RUN bundle install
 COPY . .
-RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile
+RUN SECRET_KEY_BASE_DUMMY=1 SECRET_KEY_BASE=unused RAILS_ENV=production bundle exec rails assets:precompile
 
 # What runs: no rights, no files of root
 FROM ${BASE_REGISTRY}/ruby:3.3-slim
@@ -21,4 +21,5 @@ WORKDIR /app
 ENV PORT=3000
 EXPOSE 3000
 USER 10001:10001
+ENTRYPOINT ["sh", "-c", "rm -f tmp/pids/server.pid && exec \"$@\"", "sh"]
 CMD ["sh", "-c", "exec bundle exec rails server --binding 0.0.0.0 --port \"${PORT:-3000}\""]
