@@ -511,8 +511,16 @@ functions: [{name: hello, runtime: node20, code: "${image}"}]
       expect((await world.must('GET', environments)).data).toHaveLength(2);
       const [web] = (await world.must('GET', '/applications')).data;
       await ready(world, web.id, 1);
+      // whether a deployment ends before the next one supersedes it is no part of what is declared
+      const isDeployed = (): Promise<void> =>
+        world.until('its newest deployment has succeeded', async () => {
+          const { data: all } = await world.must('GET', `/applications/${web.id}/deployments`);
+          return all[0].status === 'succeeded';
+        });
+      await isDeployed();
       declare('b', 'web:2', '');
       await applied();
+      await isDeployed();
       expect((await world.must('GET', `/applications/${web.id}`)).data.image_url).toBe('web:2');
       await world.until('what is not declared is gone', async () => {
         const { data: left } = await world.must('GET', environments);
@@ -523,8 +531,10 @@ functions: [{name: hello, runtime: node20, code: "${image}"}]
         const it = await world.repo.get('sync', data.id);
         return it?.observed?.phase === 'drifted' && it.observed.differs[0] === 'applications.web';
       });
+      await isDeployed();
       await world.must('POST', `/syncs/${data.id}/sync`, { force: ['applications.web'] });
       await applied();
+      await isDeployed();
       await world.must('DELETE', `/syncs/${data.id}`);
       await gone(world, 'sync', data.id);
       const { data: after } = await world.must('GET', `/applications/${web.id}`);
