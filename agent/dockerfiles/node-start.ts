@@ -20,8 +20,8 @@ export async function nodeStart(
     const line = direct ?? exec('CMD', [runs, 'run', 'start']);
     return { line, reason: 'package.json: it starts by the script start' };
   }
-  for (const { needs, command } of frameworks)
-    if (needs.every((name) => Object.hasOwn(it.dependencies, name)))
+  for (const { needs, command, isBundled } of frameworks)
+    if (needs.every((name) => Object.hasOwn(it.dependencies, name) || (isBundled && declares(it, name))))
       return { line: exec('CMD', command), reason: `package.json: it starts as programs of ${needs.join(' and ')} do` };
   if (hasSiteTool(it)) return undefined;
   for (const file of [it.main?.replace(/^\.\//, ''), 'server.js', 'index.js', 'app.js', 'server.mjs', 'index.mjs'])
@@ -40,12 +40,25 @@ async function isThere(files: RepositoryFiles, path: string): Promise<boolean> {
   );
 }
 
+/** `isBundled`: what they write has the framework in it, so that it may stand in devDependencies. */
 const frameworks = [
-  { needs: ['next'], command: ['node_modules/.bin/next', 'start'] },
-  { needs: ['nuxt'], command: ['node', '.output/server/index.mjs'] },
-  { needs: ['astro', '@astrojs/node'], command: ['node', 'dist/server/entry.mjs'] },
-  { needs: ['@sveltejs/kit', '@sveltejs/adapter-node'], command: ['node', 'build'] },
+  { needs: ['next'], command: ['node_modules/.bin/next', 'start'], isBundled: false },
+  { needs: ['nuxt'], command: ['node', '.output/server/index.mjs'], isBundled: true },
+  { needs: ['astro', '@astrojs/node'], command: ['node', 'dist/server/entry.mjs'], isBundled: false },
+  { needs: ['@sveltejs/kit', '@sveltejs/adapter-node'], command: ['node', 'build'], isBundled: true },
 ];
+
+/** A server that listens on the loopback address alone unless `HOST` says another. */
+const loopbackServer = '@astrojs/node';
+
+/** The variable by which the server of a package listens on every address, and why; none if it does so by itself. */
+export function hostOf(it: Package): { lines: string[]; reasons: string[] } {
+  if (!declares(it, loopbackServer)) return { lines: [], reasons: [] };
+  return {
+    lines: ['ENV HOST=0.0.0.0'],
+    reasons: [`package.json: the server of ${loopbackServer} listens on every address by the variable HOST`],
+  };
+}
 
 /** Tools that write files to serve: the folder that they write, and what in it has a hash in its name. */
 const siteTools: readonly { needs: string; output: string; hashed: readonly string[] }[] = [
@@ -70,10 +83,18 @@ export interface Site {
 
 /** What the build of a package writes to serve; `undefined` if no known tool does. */
 export function siteOf(it: Package): Site | undefined {
-  const tool = siteTools.find(
-    ({ needs }) => Object.hasOwn(it.dependencies, needs) || Object.hasOwn(it.devDependencies, needs),
-  );
+  if (isSvelteKit(it) && !declares(it, '@sveltejs/adapter-static')) return undefined;
+  const tool = siteTools.find(({ needs }) => declares(it, needs));
   return tool && { tool: tool.needs, output: tool.output, hashed: tool.hashed };
+}
+
+/** What SvelteKit writes depends on its adapter. */
+export function isSvelteKit(it: Package): boolean {
+  return declares(it, '@sveltejs/kit');
+}
+
+function declares(it: Package, name: string): boolean {
+  return Object.hasOwn(it.dependencies, name) || Object.hasOwn(it.devDependencies, name);
 }
 
 function hasSiteTool(it: Package): boolean {

@@ -1,6 +1,6 @@
 import { jsonIn, type RepositoryFiles } from './repository-files.ts';
 import { needsSources, Package, packageManager, type PackageManager } from './node-packages.ts';
-import { nodeStart, siteOf, type Site } from './node-start.ts';
+import { hostOf, isSvelteKit, nodeStart, siteOf, type Site } from './node-start.ts';
 import {
   argLines,
   copy,
@@ -43,17 +43,20 @@ export const node: Language = async (files, settings) => {
     ...(typeof declared === 'string' ? [declared] : []),
     ...(sources === undefined ? [] : [`${sources}: all files are there before`]),
   ];
-  if (started === undefined && site === undefined && !settings.hasCommand) throw lacking(notStarted(wantsSite));
-  const plan: Plan = { image: `node:${version.tag}-slim`, manager, sources, builds, settings };
+  if (started === undefined && site === undefined && !settings.hasCommand) throw lacking(notStarted(it, wantsSite));
+  const host = hostOf(it);
+  const plan: Plan = { image: `node:${version.tag}-slim`, manager, sources, builds, host: host.lines, settings };
   if (site !== undefined) {
     reasons.push(`package.json: ${site.tool} writes files to serve, to ${site.output}`);
     return { language: 'node', reasons, lines: builtSite(plan, site), ignore };
   }
-  reasons.push(started?.reason ?? 'It starts by the start_command of the application');
+  reasons.push(started?.reason ?? 'It starts by the start_command of the application', ...host.reasons);
   return { language: 'node', reasons, lines: program(plan, started), ignore };
 };
 
-function notStarted(wantsSite: boolean): string {
+function notStarted(it: Package, wantsSite: boolean): string {
+  if (isSvelteKit(it))
+    return 'package.json: what SvelteKit writes depends on its adapter: use @sveltejs/adapter-node for a server, or @sveltejs/adapter-static for a site';
   if (wantsSite)
     return 'package.json has no script build of a tool whose output is known, such as vite, astro or react-scripts: add it, or a Dockerfile';
   return 'package.json does not say how the application starts: add a script start, or main, or a Procfile with the line web, or set start_command';
@@ -64,11 +67,13 @@ interface Plan {
   manager: PackageManager;
   sources: string | undefined;
   builds: boolean;
+  /** Lines of the variables by which it listens on every address. */
+  host: readonly string[];
   settings: DockerfileSettings;
 }
 
 function program(plan: Plan, started: Started | undefined): string[] {
-  const { manager, builds } = plan;
+  const { manager, builds, host } = plan;
   return [
     ...buildStage(plan, builds ? 'install' : 'installForUse'),
     ...(builds && manager.prune.length > 0 ? ['', '# What only the build needs goes', run(manager.prune)] : []),
@@ -77,6 +82,7 @@ function program(plan: Plan, started: Started | undefined): string[] {
     'FROM base',
     'ENV NODE_ENV=production',
     homeLine,
+    ...host,
     `COPY --from=build --chown=${user} /app /app`,
     'WORKDIR /app',
     ...portLines(plan.settings.port),

@@ -208,6 +208,47 @@ describe('the start', () => {
   });
 });
 
+describe('a framework of Node', () => {
+  const built = { dev: 'vite dev', build: 'vite build', preview: 'vite preview' };
+  const kit = { '@sveltejs/kit': '2', '@sveltejs/vite-plugin-svelte': '6', svelte: '5', vite: '7' };
+
+  test.each([
+    ['by itself', { build: 'astro build', start: 'astro dev' }],
+    ['by its script', { build: 'astro build', start: 'node ./dist/server/entry.mjs' }],
+  ])('that would listen to its own container alone listens to all: Astro %s', async (_, scripts) => {
+    const made = await generated({
+      'package.json': json({ scripts, dependencies: { astro: '5', '@astrojs/node': '9' } }),
+    });
+    expect(made.text.slice(made.text.indexOf('# What runs'))).toContain('\nENV HOST=0.0.0.0\n');
+    expect(cmdOf(made)).toMatch(/"node", "(?:\.\/)?dist\/server\/entry\.mjs"/);
+    expect(made.reasons.join()).toContain('@astrojs/node');
+  });
+
+  test.each<[string, Record<string, string>, string]>([
+    ['SvelteKit', { ...kit, '@sveltejs/adapter-node': '5' }, 'CMD ["node", "build"]'],
+    ['Nuxt', { nuxt: '4' }, 'CMD ["node", ".output/server/index.mjs"]'],
+  ])('whose output has its packages is found among those for development: %s', async (_, devDependencies, cmd) => {
+    const made = await generated({ 'package.json': json({ type: 'module', scripts: built, devDependencies }) });
+    expect(cmdOf(made)).toBe(cmd);
+    expect(made.text).not.toContain('HOST');
+  });
+
+  test('SvelteKit with an adapter for files is a site', async () => {
+    const devDependencies = { ...kit, '@sveltejs/adapter-static': '3' };
+    const { text } = await generated({ 'package.json': json({ scripts: built, devDependencies }) });
+    expect(text).toContain('COPY --from=build /app/build /srv');
+  });
+
+  test.each(['web', 'static'])('of which it is not known what it writes is refused: SvelteKit, %s', async (appType) => {
+    const devDependencies = { ...kit, '@sveltejs/adapter-auto': '7' };
+    const error = await failure({ 'package.json': json({ scripts: built, devDependencies }) }, { appType });
+    expect(error).toMatchObject({
+      code: 'dockerfile_not_found',
+      message: expect.stringMatching(/@sveltejs\/adapter-node.*@sveltejs\/adapter-static/),
+    });
+  });
+});
+
 test('a lock file may be larger than what else is read', async () => {
   const lockfile = `lockfileVersion: '6.0'\n${'# x\n'.repeat(600_000)}`;
   const made = await generated({ 'package.json': json({ scripts: start }), 'pnpm-lock.yaml': lockfile });
