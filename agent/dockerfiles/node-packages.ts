@@ -28,6 +28,8 @@ export interface PackageManager {
   installForUse: readonly string[];
   /** Removes what only the build needs. */
   prune: readonly (readonly string[])[];
+  /** The removal runs scripts of the package itself, which may need what was just removed. */
+  pruneRunsScripts: boolean;
   /** Files that the installation reads, beside package.json. */
   reads: readonly string[];
   cache: string;
@@ -105,7 +107,8 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         itself: version === undefined ? undefined : `npm@${version}`,
         install: ['npm', isLocked ? 'ci' : 'install'],
         installForUse: ['npm', isLocked ? 'ci' : 'install', '--omit=dev'],
-        prune: [['npm', 'prune', '--omit=dev']],
+        prune: [['npm', 'prune', '--omit=dev', '--ignore-scripts']],
+        pruneRunsScripts: false,
         cache: '/root/.npm',
       };
     case 'pnpm':
@@ -113,7 +116,9 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         itself: `pnpm@${version ?? '10'}`,
         install: ['pnpm', 'install', ...(isLocked ? ['--frozen-lockfile'] : [])],
         installForUse: ['pnpm', 'install', '--prod', ...(isLocked ? ['--frozen-lockfile'] : [])],
-        prune: [['pnpm', 'prune', '--prod']],
+        // As an option of the command, pnpm 7 does not know it.
+        prune: [['pnpm', 'prune', '--prod', '--config.ignore-scripts=true']],
+        pruneRunsScripts: false,
         cache: '/root/.local/share/pnpm/store',
       };
     case 'yarn':
@@ -130,6 +135,7 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
           ['rm', '-rf', 'node_modules'],
           ['bun', 'install', '--production', ...frozen],
         ],
+        pruneRunsScripts: true,
         cache: '/root/.bun/install/cache',
       };
     }
@@ -144,6 +150,7 @@ function classicYarn(version: string, isLocked: boolean): Commands {
     install: ['yarn', 'install', ...frozen],
     installForUse: forUse,
     prune: [[...forUse, '--ignore-scripts', '--prefer-offline']],
+    pruneRunsScripts: false,
     cache: '/usr/local/share/.cache/yarn',
   };
 }
@@ -157,15 +164,21 @@ function berry(version: string, isLocked: boolean): Commands {
     install,
     installForUse: knowsFocus ? focus : install,
     prune: knowsFocus ? [focus] : [],
+    pruneRunsScripts: true,
     cache: '/root/.yarn/berry/cache',
   };
 }
 
 const ownScripts = ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare'];
 
+/** A script of the package that runs when its packages are installed. */
+export function ownScriptOf(it: Package): string | undefined {
+  return ownScripts.find((name) => typeof it.scripts[name] === 'string');
+}
+
 /** Why the installation needs all files of the repository; `undefined` if the lists of packages are enough. */
 export async function needsSources(files: RepositoryFiles, it: Package): Promise<string | undefined> {
-  const script = ownScripts.find((name) => typeof it.scripts[name] === 'string');
+  const script = ownScriptOf(it);
   if (script !== undefined) return `package.json: its script ${script} runs when packages are installed`;
   const there = await files.names('.');
   if (isWorkspace(it) || /^packages:/m.test((await files.text('pnpm-workspace.yaml')) ?? ''))

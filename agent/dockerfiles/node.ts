@@ -1,5 +1,5 @@
 import { jsonIn, type RepositoryFiles } from './repository-files.ts';
-import { needsSources, Package, packageManager, type PackageManager } from './node-packages.ts';
+import { needsSources, ownScriptOf, Package, packageManager, type PackageManager } from './node-packages.ts';
 import { hostOf, isSvelteKit, nodeStart, siteOf, type Site } from './node-start.ts';
 import {
   argLines,
@@ -45,12 +45,24 @@ export const node: Language = async (files, settings) => {
   ];
   if (started === undefined && site === undefined && !settings.hasCommand) throw lacking(notStarted(it, wantsSite));
   const host = hostOf(it);
-  const plan: Plan = { image: `node:${version.tag}-slim`, manager, sources, builds, host: host.lines, settings };
+  const ownScript = ownScriptOf(it);
+  const whyAll =
+    ownScript !== undefined && manager.pruneRunsScripts ? `its script ${ownScript} may need them` : undefined;
+  const plan: Plan = {
+    image: `node:${version.tag}-slim`,
+    manager,
+    sources,
+    builds,
+    devDependencies: whyAll !== undefined ? 'always' : builds || ownScript !== undefined ? 'before' : 'never',
+    host: host.lines,
+    settings,
+  };
   if (site !== undefined) {
     reasons.push(`package.json: ${site.tool} writes files to serve, to ${site.output}`);
     return { language: 'node', reasons, lines: builtSite(plan, site), ignore };
   }
   reasons.push(started?.reason ?? 'It starts by the start_command of the application', ...host.reasons);
+  if (whyAll !== undefined) reasons.push(`package.json: devDependencies stay, as ${whyAll}`);
   return { language: 'node', reasons, lines: program(plan, started), ignore };
 };
 
@@ -67,16 +79,20 @@ interface Plan {
   manager: PackageManager;
   sources: string | undefined;
   builds: boolean;
+  /** When a program needs devDependencies: also when it runs, only before, or never. */
+  devDependencies: 'always' | 'before' | 'never';
   /** Lines of the variables by which it listens on every address. */
   host: readonly string[];
   settings: DockerfileSettings;
 }
 
 function program(plan: Plan, started: Started | undefined): string[] {
-  const { manager, builds, host } = plan;
+  const { manager, devDependencies, host } = plan;
   return [
-    ...buildStage(plan, builds ? 'install' : 'installForUse'),
-    ...(builds && manager.prune.length > 0 ? ['', '# What only the build needs goes', run(manager.prune)] : []),
+    ...buildStage(plan, devDependencies === 'never' ? 'installForUse' : 'install'),
+    ...(devDependencies === 'before' && manager.prune.length > 0
+      ? ['', '# What only the build needs goes', run(manager.prune)]
+      : []),
     '',
     '# What runs: no rights, no files of root',
     'FROM base',

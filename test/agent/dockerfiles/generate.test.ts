@@ -208,6 +208,50 @@ describe('the start', () => {
   });
 });
 
+describe('a script of the package that runs when packages are installed', () => {
+  const hook = (script: string): string =>
+    json({ scripts: { ...start, [script]: 'husky' }, devDependencies: { husky: '9' } });
+  const managers: Readonly<Record<string, Files>> = {
+    npm: { 'package-lock.json': lock },
+    pnpm: { 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" },
+    yarn: { 'yarn.lock': '# yarn lockfile v1\n' },
+    berry: { 'yarn.lock': '__metadata:\n  version: 8\n' },
+    bun: { 'bun.lock': '{}' },
+  };
+
+  test.each([
+    ['npm', 'npm ci', 'npm prune --omit=dev --ignore-scripts'],
+    ['pnpm', 'pnpm install --frozen-lockfile', 'pnpm prune --prod --config.ignore-scripts=true'],
+    [
+      'yarn',
+      'yarn install --frozen-lockfile',
+      'yarn install --production --frozen-lockfile --ignore-scripts --prefer-offline',
+    ],
+    ['berry', 'yarn install --immutable', undefined],
+    ['bun', 'bun install --frozen-lockfile', undefined],
+  ])('has what it needs: %s', async (manager, install, prune) => {
+    for (const script of ['prepare', 'postinstall']) {
+      const { text, reasons } = await generated({ 'package.json': hook(script), ...managers[manager] });
+      const commands = [...text.matchAll(/^RUN (.*)$/gm)].map(([, command]) => command);
+      expect(commands.filter((it) => it?.includes('--global') !== true)).toEqual([
+        install,
+        ...(prune === undefined ? [] : [prune]),
+      ]);
+      expect(reasons.join().includes('devDependencies stay')).toBe(prune === undefined);
+    }
+  });
+
+  test('is not started by the removal after a build', async () => {
+    const made = await generated({
+      'package.json': json({ scripts: { ...start, build: 'tsc', prepare: 'husky' } }),
+      ...managers['pnpm'],
+    });
+    expect(made.text).toContain(
+      'RUN pnpm run build\n\n# What only the build needs goes\nRUN pnpm prune --prod --config.ignore-scripts=true\n',
+    );
+  });
+});
+
 describe('a framework of Node', () => {
   const built = { dev: 'vite dev', build: 'vite build', preview: 'vite preview' };
   const kit = { '@sveltejs/kit': '2', '@sveltejs/vite-plugin-svelte': '6', svelte: '5', vite: '7' };
