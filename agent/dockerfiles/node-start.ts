@@ -1,3 +1,4 @@
+import { developmentNeed } from './node-development.ts';
 import type { Package } from './node-packages.ts';
 import { exec, isPlain } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
@@ -13,13 +14,8 @@ export async function nodeStart(
   it: Package,
   runs: 'npm' | 'bun',
 ): Promise<Started | undefined> {
-  const script = it.scripts['start'];
-  if (typeof script === 'string' && !developmentServer.test(script.trim())) {
-    const isAlone = it.scripts['prestart'] === undefined && it.scripts['poststart'] === undefined;
-    const direct = isAlone && /^(?:node|bun) /.test(script.trim()) ? startLine(script) : undefined;
-    const line = direct ?? exec('CMD', [runs, 'run', 'start']);
-    return { line, reason: 'package.json: it starts by the script start' };
-  }
+  const script = startScript(it);
+  if (script !== undefined) return startOf(it, script, runs);
   for (const { needs, command, isBundled } of frameworks)
     if (needs.every((name) => Object.hasOwn(it.dependencies, name) || (isBundled && declares(it, name))))
       return { line: exec('CMD', command), reason: `package.json: it starts as programs of ${needs.join(' and ')} do` };
@@ -31,6 +27,40 @@ export async function nodeStart(
         reason: `It starts ${file}, as package.json has no script start`,
       };
   return undefined;
+}
+
+interface Script {
+  name: string;
+  text: string;
+  /** Why it is this one. */
+  why: string;
+}
+
+/** Scripts that start what was built, where `start` is for development. */
+const productionStarts = ['start:prod', 'start:production', 'serve:prod'];
+
+/** The script that starts a program; `undefined` if there is none, or one of a server for development. */
+function startScript(it: Package): Script | undefined {
+  const start = it.scripts['start'];
+  if (typeof start !== 'string' || developmentServer.test(start.trim())) return undefined;
+  const need = developmentNeed(it, 'npm run start');
+  if (need !== undefined && typeof it.scripts['build'] === 'string')
+    for (const name of productionStarts) {
+      const text = it.scripts[name];
+      if (typeof text === 'string' && developmentNeed(it, `npm run ${name}`) === undefined)
+        return { name, text, why: `, as start needs ${need} of devDependencies` };
+    }
+  return { name: 'start', text: start, why: '' };
+}
+
+function startOf(it: Package, { name, text, why }: Script, runs: 'npm' | 'bun'): Started {
+  const isAlone = it.scripts[`pre${name}`] === undefined && it.scripts[`post${name}`] === undefined;
+  const direct = isAlone && /^(?:node|bun) /.test(text.trim()) ? startLine(text) : undefined;
+  return {
+    line: direct ?? exec('CMD', [runs, 'run', name]),
+    reason: `package.json: it starts by the script ${name}${why}`,
+    command: `npm run ${name}`,
+  };
 }
 
 async function isThere(files: RepositoryFiles, path: string): Promise<boolean> {

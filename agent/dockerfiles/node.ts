@@ -1,5 +1,6 @@
 import { jsonIn, type RepositoryFiles } from './repository-files.ts';
-import { needsSources, ownScriptOf, Package, packageManager, type PackageManager } from './node-packages.ts';
+import { devDependenciesOf } from './node-development.ts';
+import { needsSources, Package, packageManager, type PackageManager } from './node-packages.ts';
 import { hostOf, isSvelteKit, nodeStart, siteOf, type Site } from './node-start.ts';
 import {
   argLines,
@@ -45,25 +46,16 @@ export const node: Language = async (files, settings) => {
   ];
   if (started === undefined && site === undefined && !settings.hasCommand) throw lacking(notStarted(it, wantsSite));
   const host = hostOf(it);
-  const ownScript = ownScriptOf(it);
-  const whyAll =
-    ownScript !== undefined && manager.pruneRunsScripts ? `its script ${ownScript} may need them` : undefined;
-  const plan: Plan = {
-    image: `node:${version.tag}-slim`,
-    manager,
-    sources,
-    builds,
-    devDependencies: whyAll !== undefined ? 'always' : builds || ownScript !== undefined ? 'before' : 'never',
-    host: host.lines,
-    settings,
-  };
+  const image = `node:${version.tag}-slim`;
+  const plan: Plan = { image, manager, sources, builds, host: host.lines, settings };
   if (site !== undefined) {
     reasons.push(`package.json: ${site.tool} writes files to serve, to ${site.output}`);
     return { language: 'node', reasons, lines: builtSite(plan, site), ignore };
   }
   reasons.push(started?.reason ?? 'It starts by the start_command of the application', ...host.reasons);
-  if (whyAll !== undefined) reasons.push(`package.json: devDependencies stay, as ${whyAll}`);
-  return { language: 'node', reasons, lines: program(plan, started), ignore };
+  const development = devDependenciesOf(it, manager, started?.command);
+  reasons.push(...development.reasons);
+  return { language: 'node', reasons, lines: program(plan, development.needed, started), ignore };
 };
 
 function notStarted(it: Package, wantsSite: boolean): string {
@@ -79,20 +71,21 @@ interface Plan {
   manager: PackageManager;
   sources: string | undefined;
   builds: boolean;
-  /** When a program needs devDependencies: also when it runs, only before, or never. */
-  devDependencies: 'always' | 'before' | 'never';
   /** Lines of the variables by which it listens on every address. */
   host: readonly string[];
   settings: DockerfileSettings;
 }
 
-function program(plan: Plan, started: Started | undefined): string[] {
-  const { manager, devDependencies, host } = plan;
+function program(
+  plan: Plan,
+  devDependencies: ReturnType<typeof devDependenciesOf>['needed'],
+  started: Started | undefined,
+): string[] {
+  const { manager, host } = plan;
+  const prunes = devDependencies === 'before' && manager.prune.length > 0;
   return [
     ...buildStage(plan, devDependencies === 'never' ? 'installForUse' : 'install'),
-    ...(devDependencies === 'before' && manager.prune.length > 0
-      ? ['', '# What only the build needs goes', run(manager.prune)]
-      : []),
+    ...(prunes ? ['', '# What only the build needs goes', run(manager.prune)] : []),
     '',
     '# What runs: no rights, no files of root',
     'FROM base',

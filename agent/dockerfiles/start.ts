@@ -22,6 +22,8 @@ export function shellStart(command: string): string {
 export interface Started {
   line: string;
   reason: string;
+  /** The command that the repository declares for it, if it does. */
+  command?: string;
 }
 
 /** How a program starts by `web` of a Procfile; a text says why that cannot be. */
@@ -32,5 +34,5 @@ export async function procfileStart(files: RepositoryFiles): Promise<Started | s
   const line = startLine(command);
   if (line === undefined)
     return 'Procfile: its line web needs a shell, so that it is not used: set start_command, or use plain words and $PORT';
-  return { line, reason: 'Procfile: it starts by the line web' };
+  return { line, reason: 'Procfile: it starts by the line web', command };
 }

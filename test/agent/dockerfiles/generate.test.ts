@@ -163,7 +163,11 @@ describe('of a repository that declares what it is', () => {
 
 describe('the start', () => {
   const withScript = (script: string, more: Files = {}): Promise<GeneratedDockerfile> =>
-    generated({ 'package.json': json({ scripts: { start: script } }), 'package-lock.json': lock, ...more });
+    generated({
+      'package.json': json({ scripts: { start: script }, dependencies: { tsx: '4' } }),
+      'package-lock.json': lock,
+      ...more,
+    });
 
   test.each([
     [
@@ -205,6 +209,71 @@ describe('the start', () => {
       }),
     };
     expect((await generated(files)).text).toContain('COPY --from=build /app/build /srv');
+  });
+});
+
+describe('a start that needs devDependencies', () => {
+  const nest = {
+    scripts: {
+      build: 'nest build',
+      start: 'nest start',
+      'start:dev': 'nest start --watch',
+      'start:prod': 'node dist/main',
+    },
+    dependencies: { '@nestjs/core': '11' },
+    devDependencies: { '@nestjs/cli': '11', 'ts-node': '10', typescript: '5' },
+  };
+
+  test('leaves its place to the one for production: NestJS', async () => {
+    const made = await generated({ 'package.json': json(nest), 'package-lock.json': lock });
+    expect(cmdOf(made)).toBe('CMD ["node", "dist/main"]');
+    expect(made.text).toContain('RUN npm prune');
+    expect(made.reasons.join()).toContain('start:prod, as start needs @nestjs/cli');
+  });
+
+  test.each<[string, object, string]>([
+    ['a program', { scripts: { start: 'tsx src/main.ts' }, devDependencies: { tsx: '4' } }, 'tsx'],
+    [
+      'a program before the program',
+      { scripts: { start: 'NODE_ENV=production cross-env X=1 node a.js' }, devDependencies: { 'cross-env': '7' } },
+      'cross-env',
+    ],
+    [
+      'a module',
+      { scripts: { start: 'node -r ts-node/register a.ts' }, devDependencies: { 'ts-node': '10' } },
+      'ts-node',
+    ],
+    ['a loader', { scripts: { start: 'node --import=tsx a.ts' }, devDependencies: { tsx: '4' } }, 'tsx'],
+    [
+      'another script',
+      { scripts: { build: 'tsc', start: 'npm run build && node dist/a.js' }, devDependencies: { typescript: '5' } },
+      'typescript',
+    ],
+    [
+      'the script before it',
+      {
+        scripts: { build: 'tsc', prestart: 'npm run build', start: 'node a.js' },
+        devDependencies: { typescript: '5' },
+      },
+      'typescript',
+    ],
+    ['no build for another', { ...nest, scripts: { ...nest.scripts, build: undefined } }, '@nestjs/cli'],
+  ])('has them: %s', async (_, content, name) => {
+    const made = await generated({ 'package.json': json(content), 'package-lock.json': lock });
+    expect(made.text.match(/^RUN npm (?!run build).*$/gm)).toEqual(['RUN npm ci']);
+    expect(made.reasons.join()).toContain(`as ${name},`);
+  });
+
+  test('has them by the line web of a Procfile, too', async () => {
+    const made = await generated({ 'package.json': json(nest), 'package-lock.json': lock, Procfile: 'web: npm start' });
+    expect(cmdOf(made)).toBe('CMD ["npm", "start"]');
+    expect(made.text).not.toContain('prune');
+  });
+
+  test('by scripts that call each other is found', async () => {
+    const scripts = { start: 'npm run a', a: 'npm run b', b: 'npm run a; npm start' };
+    const made = await generated({ 'package.json': json({ scripts, devDependencies: { tsx: '4' } }) });
+    expect(made.text).toContain('RUN npm install --omit=dev');
   });
 });
 
