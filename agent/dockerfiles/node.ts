@@ -25,7 +25,7 @@ const ignore = ['.git', '**/node_modules', '**/npm-debug.log'];
 /** Names of releases, as `.nvmrc` may have them. */
 const names: Readonly<Record<string, string>> = { hydrogen: '18', iron: '20', jod: '22', krypton: '24' };
 
-/** Programs and sites of npm, pnpm, yarn and bun. */
+/** Programs and sites of npm, pnpm, yarn and bun. Of a static application only what a known tool writes. */
 export const node: Language = async (files, settings) => {
   const it = await jsonIn(files, 'package.json', Package);
   if (it === undefined) return undefined;
@@ -44,7 +44,10 @@ export const node: Language = async (files, settings) => {
     ...(typeof declared === 'string' ? [declared] : []),
     ...(sources === undefined ? [] : [`${sources}: all files are there before`]),
   ];
-  if (started === undefined && site === undefined && !settings.hasCommand) throw lacking(notStarted(it, wantsSite));
+  if (started === undefined && site === undefined && !settings.hasCommand) {
+    if (wantsSite && !isSvelteKit(it)) return undefined;
+    throw lacking(notStarted(it));
+  }
   const host = hostOf(it);
   const image = `node:${version.tag}-slim`;
   const plan: Plan = { image, manager, sources, builds, host: host.lines, settings };
@@ -58,11 +61,9 @@ export const node: Language = async (files, settings) => {
   return { language: 'node', reasons, lines: program(plan, development.needed, started), ignore };
 };
 
-function notStarted(it: Package, wantsSite: boolean): string {
+function notStarted(it: Package): string {
   if (isSvelteKit(it))
     return 'package.json: what SvelteKit writes depends on its adapter: use @sveltejs/adapter-node for a server, or @sveltejs/adapter-static for a site';
-  if (wantsSite)
-    return 'package.json has no script build of a tool whose output is known, such as vite, astro or react-scripts: add it, or a Dockerfile';
   return 'package.json does not say how the application starts: add a script start, or main, or a Procfile with the line web, or set start_command';
 }
 

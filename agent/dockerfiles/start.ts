@@ -26,10 +26,14 @@ export interface Started {
   command?: string;
 }
 
+/** The command `web` of a Procfile. */
+export async function webCommand(files: RepositoryFiles): Promise<string | undefined> {
+  return /^web:[ \t]*(\S.*)$/m.exec((await files.text('Procfile')) ?? '')?.[1];
+}
+
 /** How a program starts by `web` of a Procfile; a text says why that cannot be. */
 export async function procfileStart(files: RepositoryFiles): Promise<Started | string | undefined> {
-  const text = await files.text('Procfile');
-  const command = text === undefined ? undefined : /^web:[ \t]*(\S.*)$/m.exec(text)?.[1];
+  const command = await webCommand(files);
   if (command === undefined) return undefined;
   const line = startLine(command);
   if (line === undefined)

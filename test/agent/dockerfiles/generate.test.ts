@@ -321,6 +321,52 @@ describe('a script of the package that runs when packages are installed', () => 
   });
 });
 
+describe('a package.json', () => {
+  const pages = json({
+    scripts: { build: 'vite build', dev: 'vite' },
+    devDependencies: { vite: '7' },
+    main: 'index.js',
+  });
+  const flask: Files = { 'requirements.txt': 'flask\ngunicorn', 'app.py': 'app = Flask(__name__)\n' };
+  const django: Files = { 'requirements.txt': 'django\ngunicorn', 'manage.py': '', 'shop/wsgi.py': '' };
+  const project = '[project]\nname = "x"\ndependencies = ["flask", "gunicorn"]\n';
+
+  test.each<[string, Files]>([
+    ['Django', { ...django, 'package.json': json({ scripts: { start: 'webpack --watch' } }) }],
+    ['Flask', { ...flask, 'package.json': pages }],
+    ['Flask with a server for development', { ...flask, 'package.json': json({ scripts: { start: 'vite' } }) }],
+    ['a project with a lock', { ...flask, 'pyproject.toml': project, 'uv.lock': '', 'package.json': pages }],
+    ['a line web', { ...flask, 'package.json': json({ scripts: start }), Procfile: 'web: gunicorn app:app' }],
+  ])('for the pages of an application of Python leaves it what it is: %s', async (_, files) => {
+    const made = await generated(files);
+    expect([made.language, cmdOf(made)]).toEqual(['python', expect.stringContaining('gunicorn')]);
+    expect(made.reasons.join()).toContain('package.json is not used');
+  });
+
+  test.each<[string, Files]>([
+    ['a script start', { ...flask, 'package.json': json({ scripts: start }) }],
+    ['a server', { 'requirements.txt': '', 'package.json': json({ main: 'a.js' }), 'a.js': '' }],
+    ['a line web', { ...django, 'package.json': json({ scripts: start }), Procfile: 'web: npm start' }],
+    ['a site beside settings of tools', { 'pyproject.toml': '[tool.ruff]\n', 'package.json': pages }],
+    ['a line web without Python', { 'package.json': json({ scripts: start }), Procfile: 'web: gunicorn a' }],
+  ])('of an application of Node counts beside Python: %s', async (_, files) => {
+    expect((await generated(files)).language).toBe('node');
+  });
+
+  test.each<[string, Files, string]>([
+    ['of tools', { 'package.json': json({ scripts: { dev: 'x' }, devDependencies: { prettier: '3' } }) }, '. /srv'],
+    ['of a program', { 'package.json': json({ scripts: start }), 'server.js': '' }, '. /srv'],
+    ['of a site', { 'package.json': pages }, '--from=build /app/dist /srv'],
+    ['of a site beside Python', { ...flask, 'package.json': pages }, '--from=build /app/dist /srv'],
+    ['beside Go', { 'go.mod': '', 'main.go': 'package main', 'package.json': '{}' }, '. /srv'],
+  ])('does not keep a static application from being served: %s', async (_, files, copied) => {
+    const made = await generated({ 'index.html': '', ...files }, { appType: 'static' });
+    expect(made.text).toContain(`\nCOPY ${copied}\n`);
+    expect(made.text).toContain('CMD ["caddy"');
+    expect(made.reasons.join()).toContain(copied.startsWith('.') ? 'no script of package.json is run' : 'vite');
+  });
+});
+
 describe('a framework of Node', () => {
   const built = { dev: 'vite dev', build: 'vite build', preview: 'vite preview' };
   const kit = { '@sveltejs/kit': '2', '@sveltejs/vite-plugin-svelte': '6', svelte: '5', vite: '7' };
@@ -410,10 +456,23 @@ describe('what is lacking is named with what to add', () => {
   test.each<[string, Files, RegExp]>([
     ['nothing that is known', { 'README.md': '' }, /none of package\.json.*add a Dockerfile/],
     ['no start', { 'package.json': script }, /add a script start/],
+    [
+      'a start of Python beside a site',
+      {
+        'requirements.txt': 'x',
+        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
+      },
+      /Procfile.*app_type to static/,
+    ],
     ['Flask without a server', { 'requirements.txt': 'flask', 'app.py': 'app = Flask(__name__)' }, /declare gunicorn/],
     ['FastAPI without a server', { 'requirements.txt': 'fastapi', 'main.py': 'app = FastAPI()' }, /declare uvicorn/],
     ['a Python package without a start', { 'requirements.txt': 'x' }, /Procfile/],
     ['a Pipfile', { Pipfile: '' }, /requirements\.txt/],
+    [
+      'a Pipfile beside settings of tools',
+      { Pipfile: '', 'pyproject.toml': '[tool.black]\nline-length = 100\n', 'main.py': '' },
+      /Pipfile is not read/,
+    ],
     [
       'several programs of Go',
       { 'go.mod': '', 'cmd/a/a.go': 'package main', 'cmd/b/b.go': 'package main' },
