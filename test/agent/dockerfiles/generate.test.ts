@@ -414,6 +414,31 @@ test('a lock file may be larger than what else is read', async () => {
   expect(made.text).toContain('pnpm@8');
 });
 
+describe('Gradle', () => {
+  const catalogue = {
+    'gradle/libs.versions.toml': [
+      '[plugins]',
+      'spring-boot = { id = "org.springframework.boot", version.ref = "boot" }',
+      'ktor_server = { id = "io.ktor.plugin", version = "3.3.0" }',
+      'shadow = "com.gradleup.shadow:9.0.0"',
+    ].join('\n'),
+  };
+  test.each<[string, Files, string]>([
+    ['Spring Boot', { 'build.gradle.kts': 'alias(libs.plugins.spring.boot)', ...catalogue }, 'bootJar'],
+    ['Spring Boot, as Groovy has it', { 'build.gradle': 'alias libs.plugins.spring.boot', ...catalogue }, 'bootJar'],
+    ['Ktor', { 'build.gradle.kts': 'alias(libs.plugins.ktor.server)', ...catalogue }, 'buildFatJar'],
+    ['Ktor by its id', { 'build.gradle.kts': 'id("io.ktor.plugin") version "3.3.0"' }, 'buildFatJar'],
+    ['Shadow', { 'build.gradle': 'alias(libs.plugins.shadow)', ...catalogue }, 'shadowJar'],
+    [
+      'Spring Boot with subprojects beside it',
+      { 'build.gradle': "id 'org.springframework.boot'", 'settings.gradle': "include 'lib'" },
+      'bootJar',
+    ],
+  ])('builds the jar of its plugin, also by the version catalogue: %s', async (_, files, task) => {
+    expect((await generated(files)).text).toContain(`RUN gradle --no-daemon ${task}\n`);
+  });
+});
+
 describe('versions', () => {
   test.each([
     ['>=18', '24'],
@@ -480,6 +505,30 @@ describe('what is lacking is named with what to add', () => {
     ],
     ['a workspace of Rust', { 'Cargo.toml': '[workspace]\n' }, /workspace/],
     ['a jar that does not run', { 'pom.xml': '<project/>' }, /mainClass/],
+    [
+      'an archive for a server of applications',
+      { 'pom.xml': '<packaging> war </packaging><artifactId>spring-boot-maven-plugin</artifactId>' },
+      /packaging war.*jar/,
+    ],
+    [
+      'subprojects of Gradle',
+      {
+        'build.gradle': "plugins {\n  id 'org.springframework.boot' version '3.5.0' apply false\n}\n",
+        'settings.gradle': "rootProject.name = 'x'\ninclude 'api', 'web'\n",
+      },
+      /subprojects/,
+    ],
+    [
+      'subprojects of Gradle with a catalogue',
+      {
+        'build.gradle.kts': 'plugins {\n  alias(libs.plugins.spring.boot) apply false\n}\n',
+        'settings.gradle.kts': 'include("api")\n',
+        'gradle/libs.versions.toml': '[plugins]\nspring-boot = "org.springframework.boot:3.5.0"\n',
+      },
+      /subprojects/,
+    ],
+    ['subprojects of Gradle alone', { 'settings.gradle': "include('app')\n" }, /subprojects/],
+    ['a jar of Gradle that does not run', { 'build.gradle': "id 'java'" }, /add the plugin/],
     ['a Gemfile without lock', { Gemfile: '' }, /Gemfile\.lock/],
     ['PHP without an entry', { 'composer.json': '{}' }, /public\/index\.php/],
     [
