@@ -23,7 +23,12 @@ const usual = '24';
 const ignore = ['.git', '**/node_modules', '**/npm-debug.log'];
 
 /** Names of releases, as `.nvmrc` may have them. */
-const names: Readonly<Record<string, string>> = { hydrogen: '18', iron: '20', jod: '22', krypton: '24' };
+const names: ReadonlyMap<string, string> = new Map([
+  ['hydrogen', '18'],
+  ['iron', '20'],
+  ['jod', '22'],
+  ['krypton', '24'],
+]);
 
 /** Programs and sites of npm, pnpm, yarn and bun. Of a static application only what a known tool writes. */
 export const node: Language = async (files, settings) => {
@@ -140,7 +145,7 @@ async function nodeVersion(files: RepositoryFiles, { engines }: Package): Promis
   for (const file of ['.nvmrc', '.node-version']) {
     const text = (await files.text(file))?.slice(0, 100).trim();
     if (text === undefined) continue;
-    const tag = names[text.replace(/^lts\//, '')] ?? (text.startsWith('lts/') ? usual : pinned(text));
+    const tag = names.get(text.replace(/^lts\//, '')) ?? (text.startsWith('lts/') ? usual : pinned(text));
     if (tag !== undefined) return { tag, why: `as ${file} says` };
   }
   if (engines?.node === undefined) return { tag: usual, why: 'as nothing says another version' };

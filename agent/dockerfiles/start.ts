@@ -2,7 +2,7 @@ import { exec, isPlain } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 
 /** A word that is the port, alone or after plain characters, such as `0.0.0.0:$PORT`. */
-const portWord = /^([A-Za-z0-9@%+=:,./_-]*)(?:\$PORT|\$\{PORT\}|\$\{PORT:-\d{1,5}\})$/;
+const portWord = /^([A-Za-z0-9@%+=:,./_-]*(?:\$PORT|\$\{PORT\}|\$\{PORT:-\d{1,5}\}))$/;
 
 /** The CMD of a command of plain words and ports; `undefined` for one that needs more of a shell. */
 export function startLine(command: string): string | undefined {
@@ -10,7 +10,7 @@ export function startLine(command: string): string | undefined {
   if (command.length > 1000 || words[0] === undefined || !isPlain(words[0]) || words[0].includes('=')) return undefined;
   if (words.every(isPlain)) return exec('CMD', words);
   if (!words.every((word) => isPlain(word) || portWord.test(word))) return undefined;
-  const shown = words.map((word) => word.replace(portWord, '"$1$PORT"'));
+  const shown = words.map((word) => word.replace(portWord, '"$1"'));
   return shellStart(shown.join(' '));
 }
 

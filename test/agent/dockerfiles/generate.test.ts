@@ -185,7 +185,12 @@ describe('the start', () => {
 
   test.each([
     ['web: gunicorn app:server', 'CMD ["gunicorn", "app:server"]'],
-    ['release: x\nweb: uvicorn app:a --port ${PORT:-80}', 'CMD ["sh", "-c", "exec uvicorn app:a --port \\"$PORT\\""]'],
+    ['web: uvicorn app:a --port $PORT', 'CMD ["sh", "-c", "exec uvicorn app:a --port \\"$PORT\\""]'],
+    ['web: gunicorn -b 0:${PORT} app:a', 'CMD ["sh", "-c", "exec gunicorn -b \\"0:${PORT}\\" app:a"]'],
+    [
+      'release: x\nweb: uvicorn app:a --port ${PORT:-80}',
+      'CMD ["sh", "-c", "exec uvicorn app:a --port \\"${PORT:-80}\\""]',
+    ],
   ])('the line web of a Procfile counts: %s', async (Procfile, cmd) =>
     expect(cmdOf(await generated({ 'requirements.txt': '', Procfile }))).toBe(cmd),
   );
@@ -408,6 +413,20 @@ describe('a framework of Node', () => {
   });
 });
 
+test('a byte order mark before what a file declares is none of it', async () => {
+  const mark = '\uFEFF';
+  const node = await generated({ 'package.json': `${mark}${json({ scripts: start })}`, '.nvmrc': `${mark}lts/iron` });
+  expect(node.text).toContain('/node:20-slim');
+  const python = await generated({
+    'pyproject.toml': `${mark}[project]\nname = "x"\nrequires-python = "<3.12"\n`,
+    Procfile: `${mark}web: python a.py`,
+  });
+  expect([python.text, cmdOf(python)]).toEqual([
+    expect.stringContaining('/python:3.11-slim'),
+    'CMD ["python", "a.py"]',
+  ]);
+});
+
 test('a lock file may be larger than what else is read', async () => {
   const lockfile = `lockfileVersion: '6.0'\n${'# x\n'.repeat(600_000)}`;
   const made = await generated({ 'package.json': json({ scripts: start }), 'pnpm-lock.yaml': lockfile });
@@ -459,6 +478,7 @@ describe('versions', () => {
     ['v20.11.1', '20.11'],
     ['lts/iron', '20'],
     ['lts/*', '24'],
+    ['constructor', '24'],
     ['22', '22'],
   ])('of Node by .nvmrc %s: %s', async (said, version) => {
     const { text } = await generated({ 'package.json': json({ scripts: start }), '.nvmrc': `${said}\n` });
