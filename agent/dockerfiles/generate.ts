@@ -3,7 +3,7 @@ import { java } from './java.ts';
 import { node } from './node.ts';
 import { php } from './php.ts';
 import { isOfPython, python } from './python.ts';
-import { lacking, type DockerfileSettings, type Language, type Recipe } from './recipe.ts';
+import { lacking, unusedSecrets, type DockerfileSettings, type Language, type Recipe } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 import { ruby } from './ruby.ts';
 import { rust } from './rust.ts';
@@ -35,7 +35,7 @@ export async function generateDockerfile(
   const found = await recipeFor(files, settings);
   if (found === undefined) throw lacking(notRecognised);
   const { language, reasons, lines, ignore } = found;
-  return { language, reasons, text: lines.join('\n'), ignore };
+  return { language, reasons: [...reasons, ...unusedSecrets(settings, lines)], text: lines.join('\n'), ignore };
 }
 
 const noSite =

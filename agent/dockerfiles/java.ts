@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   argLines,
   copy,
+  dividedArgs,
   exec,
   from,
   header,
@@ -92,6 +93,7 @@ async function maven(files: RepositoryFiles, pom: string, settings: DockerfileSe
   const version = releaseOf(said);
   const folders = (await files.names('.')).includes('.mvn/') ? ['COPY .mvn ./.mvn'] : [];
   const caches = settings.cacheMounts ? ['/root/.m2'] : [];
+  const args = dividedArgs(settings, /^MAVEN_/, [pom]);
   return recipe({
     reason: `pom.xml: an application of Java ${version}, built by Maven`,
     image: `maven:3.9-eclipse-temurin-${version}`,
@@ -99,8 +101,9 @@ async function maven(files: RepositoryFiles, pom: string, settings: DockerfileSe
       '# Packages first: this layer stays as long as their list does',
       copy(['pom.xml'], './'),
       ...folders,
+      ...args.before,
       run([['mvn', '--batch-mode', '--quiet', 'dependency:go-offline']], caches),
-      ...argLines(settings),
+      ...args.after,
       'COPY . .',
       run([['mvn', '--batch-mode', '-DskipTests', 'package']], caches),
       pickJar('target'),

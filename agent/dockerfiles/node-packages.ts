@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lacking } from './recipe.ts';
+import { lacking, type SecretFile } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 
 const Texts = z.record(z.string(), z.unknown()).catch({});
@@ -32,7 +32,11 @@ export interface PackageManager {
   pruneRunsScripts: boolean;
   /** Files that the installation reads, beside package.json. */
   reads: readonly string[];
+  /** The texts of those that are settings. */
+  settings: readonly string[];
   cache: string;
+  /** Build secrets that it reads. */
+  secrets: readonly SecretFile[];
   reasons: readonly string[];
 }
 
@@ -74,7 +78,9 @@ export async function packageManager(
     there.includes(it),
   );
   const reads = [...(lock === undefined ? [] : [lock]), ...settings];
-  return { ...commands(name, version ?? versionBy(name, text), lock !== undefined), name, reads, reasons };
+  const texts = await Promise.all(settings.map(async (it) => (await files.head(it)) ?? ''));
+  const how = commands(name, version ?? versionBy(name, text), lock !== undefined);
+  return { ...how, name, reads, settings: texts, reasons };
 }
 
 function isName(text: string | undefined): text is Name {
@@ -98,7 +104,9 @@ function versionBy(name: Name, lock: string): string | undefined {
   }
 }
 
-type Commands = Omit<PackageManager, 'name' | 'reads' | 'reasons'>;
+const secrets: readonly SecretFile[] = ['npmrc'];
+
+type Commands = Omit<PackageManager, 'name' | 'reads' | 'settings' | 'reasons'>;
 
 function commands(name: Name, version: string | undefined, isLocked: boolean): Commands {
   switch (name) {
@@ -110,6 +118,7 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         prune: [['npm', 'prune', '--omit=dev', '--ignore-scripts']],
         pruneRunsScripts: false,
         cache: '/root/.npm',
+        secrets,
       };
     case 'pnpm':
       return {
@@ -120,6 +129,7 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         prune: [['pnpm', 'prune', '--prod', '--config.ignore-scripts=true']],
         pruneRunsScripts: false,
         cache: '/root/.local/share/pnpm/store',
+        secrets,
       };
     case 'yarn':
       return (version ?? '1').startsWith('1.')
@@ -137,6 +147,7 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         ],
         pruneRunsScripts: true,
         cache: '/root/.bun/install/cache',
+        secrets,
       };
     }
   }
@@ -152,6 +163,7 @@ function classicYarn(version: string, isLocked: boolean): Commands {
     prune: [[...forUse, '--ignore-scripts', '--prefer-offline']],
     pruneRunsScripts: false,
     cache: '/usr/local/share/.cache/yarn',
+    secrets,
   };
 }
 
@@ -166,6 +178,7 @@ function berry(version: string, isLocked: boolean): Commands {
     prune: knowsFocus ? [focus] : [],
     pruneRunsScripts: true,
     cache: '/root/.yarn/berry/cache',
+    secrets: [],
   };
 }
 

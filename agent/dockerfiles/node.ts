@@ -5,12 +5,14 @@ import { hostOf, isSvelteKit, nodeStart, siteOf, type Site } from './node-start.
 import {
   argLines,
   copy,
+  dividedArgs,
   from,
   header,
   homeLine,
   lacking,
   portLines,
   run,
+  secretMounts,
   user,
   type DockerfileSettings,
   type Language,
@@ -91,7 +93,9 @@ function program(
   const prunes = devDependencies === 'before' && manager.prune.length > 0;
   return [
     ...buildStage(plan, devDependencies === 'never' ? 'installForUse' : 'install'),
-    ...(prunes ? ['', '# What only the build needs goes', run(manager.prune)] : []),
+    ...(prunes
+      ? ['', '# What only the build needs goes', run(manager.prune, [], secretMounts(plan.settings, manager.secrets))]
+      : []),
     '',
     '# What runs: no rights, no files of root',
     'FROM base',
@@ -115,10 +119,14 @@ function builtSite(plan: Plan, { output, hashed }: Site): string[] {
   ];
 }
 
+/** Names of variables that are settings of package managers. */
+const ownVariable = /^(?:(?:npm|pnpm)_config_|yarn_|bun_)/i;
+
 function buildStage({ image, manager, sources, builds, settings }: Plan, how: 'install' | 'installForUse'): string[] {
   const { itself, reads, cache } = manager;
   const caches = settings.cacheMounts ? [cache] : [];
-  const install = run([manager[how]], caches);
+  const install = run([manager[how]], caches, secretMounts(settings, manager.secrets));
+  const args = dividedArgs(settings, ownVariable, manager.settings);
   return [
     ...header,
     from(image, 'base'),
@@ -132,8 +140,9 @@ function buildStage({ image, manager, sources, builds, settings }: Plan, how: 'i
       ? [
           '# Packages first: this layer stays as long as their list does',
           copy(['package.json', ...reads], './'),
+          ...args.before,
           install,
-          ...argLines(settings),
+          ...args.after,
           'COPY . .',
         ]
       : [...argLines(settings), 'COPY . .', install]),

@@ -10,7 +10,14 @@ import { repositoryReader } from '../../../agent/tasks/repository-reader.ts';
 
 type Files = Readonly<Record<string, string | { link: string }>>;
 
-const usual: DockerfileSettings = { port: 3000, hasCommand: false, appType: 'web', buildArgs: [], cacheMounts: false };
+const usual: DockerfileSettings = {
+  port: 3000,
+  hasCommand: false,
+  appType: 'web',
+  buildArgs: [],
+  buildSecrets: [],
+  cacheMounts: false,
+};
 
 async function generated(files: Files, settings: Partial<DockerfileSettings> = {}): Promise<GeneratedDockerfile> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'setpoint-generate-')));
@@ -369,6 +376,63 @@ describe('a package.json', () => {
     expect(made.text).toContain(`\nCOPY ${copied}\n`);
     expect(made.text).toContain('CMD ["caddy"');
     expect(made.reasons.join()).toContain(copied.startsWith('.') ? 'no script of package.json is run' : 'vite');
+  });
+});
+
+describe('private packages of Node', () => {
+  const files: Files = { 'package.json': json({ scripts: { ...start, build: 'tsc' } }), 'package-lock.json': lock };
+
+  test('are installed with the settings that are a build secret', async () => {
+    const made = await generated(files, { buildSecrets: ['npmrc', 'other'], cacheMounts: true });
+    expect(made.text).toContain(
+      'RUN --mount=type=cache,target=/root/.npm --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci\n',
+    );
+    expect(made.text).toContain('RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm prune');
+    expect(made.reasons.join('\n')).toMatch(/No step mounts the build secret other: .*npmrc/);
+    expect(made.reasons.join('\n')).not.toMatch(/build secret npmrc/);
+  });
+
+  test('are not said to be by a manager that reads other settings', async () => {
+    const berry = { 'package.json': json({ scripts: start }), 'yarn.lock': '__metadata:\n  version: 8\n' };
+    const made = await generated(berry, { buildSecrets: ['npmrc'] });
+    expect(made.text).not.toContain('type=secret');
+    expect(made.reasons.join('\n')).toContain('No step mounts the build secret npmrc:');
+  });
+
+  test('are installed with the arguments that copied settings name', async () => {
+    const npmrc = '//npm.test/:_authToken=${NPM_TOKEN}\n';
+    const { text } = await generated({ ...files, '.npmrc': npmrc }, { buildArgs: ['API_URL', 'NPM_TOKEN'] });
+    expect(text).toMatch(/^ARG NPM_TOKEN\nRUN npm ci\nARG API_URL\nCOPY/m);
+  });
+
+  test('are installed with the arguments that are settings of the manager', async () => {
+    const { text } = await generated(files, { buildArgs: ['API_URL', 'NPM_CONFIG_REGISTRY'] });
+    expect(text).toMatch(/^ARG NPM_CONFIG_REGISTRY\nRUN npm ci\nARG API_URL\nCOPY/m);
+  });
+});
+
+describe('private packages of Python', () => {
+  const pip: Files = { 'requirements.txt': 'x', 'main.py': '' };
+  test.each<[string, Files, string, string]>([
+    ['pip', pip, 'pip.conf', 'target=/root/.config/pip/pip.conf /venv/bin/pip install'],
+    ['pip', pip, 'netrc', 'target=/root/.netrc /venv/bin/pip install'],
+    ['uv', { 'pyproject.toml': '[project]\nname = "x"\n', 'uv.lock': '', 'main.py': '' }, 'netrc', 'uv sync'],
+    ['poetry', { 'pyproject.toml': '[tool.poetry]\n', 'poetry.lock': '', 'main.py': '' }, 'netrc', 'poetry install'],
+  ])('are installed with the settings that are a build secret: %s by %4$s', async (_, files, id, command) => {
+    const made = await generated(files, { buildSecrets: [id] });
+    expect(made.text).toMatch(new RegExp(`^RUN --mount=type=secret,id=${id.replace('.', '[.]')},.*${command}`, 'm'));
+    expect(made.reasons.join('\n')).not.toContain('build secret');
+  });
+
+  test.each<[string, Files, string]>([
+    ['pip reads', pip, 'PIP_INDEX_URL'],
+    ['requirements.txt names', { ...pip, 'requirements.txt': '--index-url https://x:${TOKEN}@pip.test/' }, 'TOKEN'],
+    ['uv reads', { 'pyproject.toml': '[project]\nname = "x"\n', 'uv.lock': '', 'main.py': '' }, 'UV_INDEX_URL'],
+    ['poetry reads', { 'pyproject.toml': '[tool.poetry]\n', 'main.py': '' }, 'POETRY_HTTP_BASIC_X_PASSWORD'],
+  ])('are installed with the arguments that %s', async (_, files, name) => {
+    const { text } = await generated(files, { buildArgs: ['A', name] });
+    expect(text).toMatch(new RegExp(`^ARG ${name}$(?:\\n.*)*\\nRUN .*(?:-r requirements|sync|poetry install)`, 'm'));
+    expect(text).not.toMatch(/^ARG A$(?:\n.*)*\nRUN .*(?:-r requirements|sync|poetry install)/m);
   });
 });
 

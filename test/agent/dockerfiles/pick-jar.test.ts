@@ -8,7 +8,7 @@ import { generateDockerfile } from '../../../agent/dockerfiles/generate.ts';
 import { repositoryReader } from '../../../agent/tasks/repository-reader.ts';
 
 const runFile = promisify(execFile);
-const settings = { port: 3000, hasCommand: false, appType: 'web', buildArgs: [], cacheMounts: false };
+const settings = { port: 3000, hasCommand: false, appType: 'web', buildArgs: [], buildSecrets: [], cacheMounts: false };
 
 describe('the jar that runs', () => {
   /** Runs the step that finds it over a folder with these jars. */
