@@ -168,62 +168,6 @@ describe('of a repository that declares what it is', () => {
   });
 });
 
-describe('the start', () => {
-  const withScript = (script: string, more: Files = {}): Promise<GeneratedDockerfile> =>
-    generated({
-      'package.json': json({ scripts: { start: script }, dependencies: { tsx: '4' } }),
-      'package-lock.json': lock,
-      ...more,
-    });
-
-  test.each([
-    [
-      'a plain command of node is started without a shell',
-      'node --enable-source-maps dist/main.js',
-      'CMD ["node", "--enable-source-maps", "dist/main.js"]',
-    ],
-    ['any other script by its manager', 'tsx src/main.ts', 'CMD ["npm", "run", "start"]'],
-    [
-      'a script with characters of a shell never stands in the Dockerfile',
-      'node x; rm -rf / $(id) `id` > y',
-      'CMD ["npm", "run", "start"]',
-    ],
-  ])('%s', async (_, script, cmd) => expect(cmdOf(await withScript(script))).toBe(cmd));
-
-  test.each([
-    ['web: gunicorn app:server', 'CMD ["gunicorn", "app:server"]'],
-    ['web: uvicorn app:a --port $PORT', 'CMD ["sh", "-c", "exec uvicorn app:a --port \\"$PORT\\""]'],
-    ['web: gunicorn -b 0:${PORT} app:a', 'CMD ["sh", "-c", "exec gunicorn -b \\"0:${PORT}\\" app:a"]'],
-    [
-      'release: x\nweb: uvicorn app:a --port ${PORT:-80}',
-      'CMD ["sh", "-c", "exec uvicorn app:a --port \\"${PORT:-80}\\""]',
-    ],
-  ])('the line web of a Procfile counts: %s', async (Procfile, cmd) =>
-    expect(cmdOf(await generated({ 'requirements.txt': '', Procfile }))).toBe(cmd),
-  );
-
-  test('a line web that needs a shell is not used, and that is said', async () => {
-    const made = await generated({ 'main.py': '', Procfile: 'web: a && b' });
-    expect(cmdOf(made)).toBe('CMD ["python", "main.py"]');
-    expect(made.reasons.join()).toContain('needs a shell');
-  });
-
-  test('with a start command of the application none is needed', async () => {
-    const made = await generated({ 'package.json': '{}' }, { hasCommand: true });
-    expect(cmdOf(made)).toBeUndefined();
-  });
-
-  test('a server for development serves nobody: the site is built and served', async () => {
-    const files = {
-      'package.json': json({
-        scripts: { start: 'react-scripts start', build: 'react-scripts build' },
-        dependencies: { 'react-scripts': '5' },
-      }),
-    };
-    expect((await generated(files)).text).toContain('COPY --from=build /app/build /srv');
-  });
-});
-
 describe('a start that needs devDependencies', () => {
   const nest = {
     scripts: {
@@ -489,6 +433,62 @@ test('a byte order mark before what a file declares is none of it', async () => 
     expect.stringContaining('/python:3.11-slim'),
     'CMD ["python", "a.py"]',
   ]);
+});
+
+describe('the start', () => {
+  const withScript = (script: string, more: Files = {}): Promise<GeneratedDockerfile> =>
+    generated({
+      'package.json': json({ scripts: { start: script }, dependencies: { tsx: '4' } }),
+      'package-lock.json': lock,
+      ...more,
+    });
+
+  test.each([
+    [
+      'a plain command of node is started without a shell',
+      'node --enable-source-maps dist/main.js',
+      'CMD ["node", "--enable-source-maps", "dist/main.js"]',
+    ],
+    ['any other script by its manager', 'tsx src/main.ts', 'CMD ["npm", "run", "start"]'],
+    [
+      'a script with characters of a shell never stands in the Dockerfile',
+      'node x; rm -rf / $(id) `id` > y',
+      'CMD ["npm", "run", "start"]',
+    ],
+  ])('%s', async (_, script, cmd) => expect(cmdOf(await withScript(script))).toBe(cmd));
+
+  test.each([
+    ['web: gunicorn app:server', 'CMD ["gunicorn", "app:server"]'],
+    ['web: uvicorn app:a --port $PORT', 'CMD ["sh", "-c", "exec uvicorn app:a --port \\"$PORT\\""]'],
+    ['web: gunicorn -b 0:${PORT} app:a', 'CMD ["sh", "-c", "exec gunicorn -b \\"0:${PORT}\\" app:a"]'],
+    [
+      'release: x\nweb: uvicorn app:a --port ${PORT:-80}',
+      'CMD ["sh", "-c", "exec uvicorn app:a --port \\"${PORT:-80}\\""]',
+    ],
+  ])('the line web of a Procfile counts: %s', async (Procfile, cmd) =>
+    expect(cmdOf(await generated({ 'requirements.txt': '', Procfile }))).toBe(cmd),
+  );
+
+  test('a line web that needs a shell is not used, and that is said', async () => {
+    const made = await generated({ 'main.py': '', Procfile: 'web: a && b' });
+    expect(cmdOf(made)).toBe('CMD ["python", "main.py"]');
+    expect(made.reasons.join()).toContain('needs a shell');
+  });
+
+  test('with a start command of the application none is needed', async () => {
+    const made = await generated({ 'package.json': '{}' }, { hasCommand: true });
+    expect(cmdOf(made)).toBeUndefined();
+  });
+
+  test('a server for development serves nobody: the site is built and served', async () => {
+    const files = {
+      'package.json': json({
+        scripts: { start: 'react-scripts start', build: 'react-scripts build' },
+        dependencies: { 'react-scripts': '5' },
+      }),
+    };
+    expect((await generated(files)).text).toContain('COPY --from=build /app/build /srv');
+  });
 });
 
 test('a lock file may be larger than what else is read', async () => {
