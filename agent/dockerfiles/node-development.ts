@@ -59,12 +59,12 @@ export function devDependenciesOf(it: Package, manager: PackageManager, command:
       needed: 'always',
       reasons: [`package.json: devDependencies stay, as ${need}, which the start needs, is one of them`],
     };
-  const script = ownScriptOf(it);
-  if (script === undefined)
-    return { needed: typeof it.scripts['build'] === 'string' ? 'before' : 'never', reasons: [] };
-  if (!manager.pruneRunsScripts) return { needed: 'before', reasons: [] };
-  return {
-    needed: 'always',
-    reasons: [`package.json: devDependencies stay, as their removal would run the script ${script} without them`],
-  };
+  const script = ownScriptOf(it, manager.pruneRuns);
+  if (script !== undefined)
+    return {
+      needed: 'always',
+      reasons: [`package.json: devDependencies stay, as their removal would run the script ${script} without them`],
+    };
+  const builds = typeof it.scripts['build'] === 'string' || ownScriptOf(it) !== undefined;
+  return { needed: builds ? 'before' : 'never', reasons: [] };
 }

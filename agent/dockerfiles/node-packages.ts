@@ -28,8 +28,8 @@ export interface PackageManager {
   installForUse: readonly string[];
   /** Removes what only the build needs. */
   prune: readonly (readonly string[])[];
-  /** The removal runs scripts of the package itself, which may need what was just removed. */
-  pruneRunsScripts: boolean;
+  /** Scripts of the package itself that the removal runs, which may need what was just removed. */
+  pruneRuns: readonly string[];
   /** Files that the installation reads, beside package.json. */
   reads: readonly string[];
   /** The texts of those that are settings. */
@@ -104,6 +104,7 @@ function versionBy(name: Name, lock: string): string | undefined {
   }
 }
 
+const ownScripts = ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare'];
 const secrets: readonly SecretFile[] = ['npmrc'];
 
 type Commands = Omit<PackageManager, 'name' | 'reads' | 'settings' | 'reasons'>;
@@ -116,7 +117,7 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         install: ['npm', isLocked ? 'ci' : 'install'],
         installForUse: ['npm', isLocked ? 'ci' : 'install', '--omit=dev'],
         prune: [['npm', 'prune', '--omit=dev', '--ignore-scripts']],
-        pruneRunsScripts: false,
+        pruneRuns: [],
         cache: '/root/.npm',
         secrets,
       };
@@ -127,7 +128,7 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         installForUse: ['pnpm', 'install', '--prod', ...(isLocked ? ['--frozen-lockfile'] : [])],
         // As an option of the command, pnpm 7 does not know it.
         prune: [['pnpm', 'prune', '--prod', '--config.ignore-scripts=true']],
-        pruneRunsScripts: false,
+        pruneRuns: [],
         cache: '/root/.local/share/pnpm/store',
         secrets,
       };
@@ -145,7 +146,7 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
           ['rm', '-rf', 'node_modules'],
           ['bun', 'install', '--production', ...frozen],
         ],
-        pruneRunsScripts: true,
+        pruneRuns: ownScripts,
         cache: '/root/.bun/install/cache',
         secrets,
       };
@@ -161,7 +162,7 @@ function classicYarn(version: string, isLocked: boolean): Commands {
     install: ['yarn', 'install', ...frozen],
     installForUse: forUse,
     prune: [[...forUse, '--ignore-scripts', '--prefer-offline']],
-    pruneRunsScripts: false,
+    pruneRuns: [],
     cache: '/usr/local/share/.cache/yarn',
     secrets,
   };
@@ -176,17 +177,15 @@ function berry(version: string, isLocked: boolean): Commands {
     install,
     installForUse: knowsFocus ? focus : install,
     prune: knowsFocus ? [focus] : [],
-    pruneRunsScripts: true,
+    pruneRuns: ['preinstall', 'install', 'postinstall'],
     cache: '/root/.yarn/berry/cache',
     secrets: [],
   };
 }
 
-const ownScripts = ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare'];
-
-/** A script of the package that runs when its packages are installed. */
-export function ownScriptOf(it: Package): string | undefined {
-  return ownScripts.find((name) => typeof it.scripts[name] === 'string');
+/** A script of the package that runs when its packages are installed, or one `among` others. */
+export function ownScriptOf(it: Package, among: readonly string[] = ownScripts): string | undefined {
+  return among.find((name) => typeof it.scripts[name] === 'string');
 }
 
 /** Why the installation needs all files of the repository; `undefined` if the lists of packages are enough. */

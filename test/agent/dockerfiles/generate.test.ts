@@ -244,18 +244,21 @@ describe('a script of the package that runs when packages are installed', () => 
     bun: { 'bun.lock': '{}' },
   };
 
-  test.each([
-    ['npm', 'npm ci', 'npm prune --omit=dev --ignore-scripts'],
-    ['pnpm', 'pnpm install --frozen-lockfile', 'pnpm prune --prod --config.ignore-scripts=true'],
+  const both = ['prepare', 'postinstall'];
+  test.each<[string, string[], string, string | undefined]>([
+    ['npm', both, 'npm ci', 'npm prune --omit=dev --ignore-scripts'],
+    ['pnpm', both, 'pnpm install --frozen-lockfile', 'pnpm prune --prod --config.ignore-scripts=true'],
     [
       'yarn',
+      both,
       'yarn install --frozen-lockfile',
       'yarn install --production --frozen-lockfile --ignore-scripts --prefer-offline',
     ],
-    ['berry', 'yarn install --immutable', undefined],
-    ['bun', 'bun install --frozen-lockfile', undefined],
-  ])('has what it needs: %s', async (manager, install, prune) => {
-    for (const script of ['prepare', 'postinstall']) {
+    ['berry', ['prepare'], 'yarn install --immutable', 'yarn workspaces focus --all --production'],
+    ['berry', ['postinstall'], 'yarn install --immutable', undefined],
+    ['bun', both, 'bun install --frozen-lockfile', undefined],
+  ])('has what it needs: %s, %j', async (manager, scripts, install, prune) => {
+    for (const script of scripts) {
       const { text, reasons } = await generated({ 'package.json': hook(script), ...managers[manager] });
       const commands = [...text.matchAll(/^RUN (.*)$/gm)].map(([, command]) => command);
       expect(commands.filter((it) => it?.includes('--global') !== true)).toEqual([
