@@ -354,6 +354,8 @@ export const CallParams = z.discriminatedUnion('method', [
     submodules: z.boolean().optional(),
     /** Names of the build arguments. */
     build_args: z.array(z.string()),
+    /** Ids of the build secrets. Agents of earlier releases ignore them. */
+    build_secret_ids: z.array(z.string()).optional(),
     generate: GenerateSettings,
     /** As of `git.head`. */
     credential: GitCredential.optional(),

@@ -7,6 +7,7 @@ import { LongestFirst } from './longest-first.ts';
 const folders = ['contract', 'api', 'sim', 'e2e', 'browser', 'long', 'fresh'];
 /** The layer `programs`: what starts the command, a store, an engine, git or a compiler. In `unit` that is an error. */
 const programs = [
+  'test/agent/dockerfiles/pick-jar.test.ts',
   'test/agent/dockerfiles/site-server.test.ts',
   'test/agent/engine/volume-{archiver,copier}.test.ts',
   'test/agent/ingress/{frozen,refusals,rolled-log,sign-in,trusted-proxies,unanswered}.test.ts',

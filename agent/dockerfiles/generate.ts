@@ -2,8 +2,8 @@ import { go } from './go.ts';
 import { java } from './java.ts';
 import { node } from './node.ts';
 import { php } from './php.ts';
-import { python } from './python.ts';
-import { lacking, type DockerfileSettings, type Language } from './recipe.ts';
+import { isOfPython, python } from './python.ts';
+import { lacking, unusedSecrets, type DockerfileSettings, type Language, type Recipe } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 import { ruby } from './ruby.ts';
 import { rust } from './rust.ts';
@@ -35,14 +35,31 @@ export async function generateDockerfile(
   const found = await recipeFor(files, settings);
   if (found === undefined) throw lacking(notRecognised);
   const { language, reasons, lines, ignore } = found;
-  return { language, reasons, text: lines.join('\n'), ignore };
+  return { language, reasons: [...reasons, ...unusedSecrets(settings, lines)], text: lines.join('\n'), ignore };
 }
 
-async function recipeFor(files: RepositoryFiles, settings: DockerfileSettings) {
-  if (settings.appType === 'static' && !(await files.has('package.json'))) return staticFiles(files, settings);
+const noSite =
+  'there is no index.html, also not in public, dist or www, and package.json has no script build of a tool whose output is known, such as vite, astro or react-scripts: add one of them, or a Dockerfile';
+
+async function recipeFor(files: RepositoryFiles, settings: DockerfileSettings): Promise<Recipe | undefined> {
+  if (settings.appType === 'static') return siteFor(files, settings);
   for (const language of languages) {
+    if (language === node && (await isOfPython(files))) continue;
     const recipe = await language(files, settings);
     if (recipe !== undefined) return recipe;
   }
   return undefined;
+}
+
+/** What a known tool writes, or else the files as they are. */
+async function siteFor(files: RepositoryFiles, settings: DockerfileSettings): Promise<Recipe | undefined> {
+  if (!(await files.has('package.json'))) return staticFiles(files, settings);
+  const built = await node(files, settings);
+  if (built !== undefined) return built;
+  const it = await staticFiles(files, settings);
+  if (it === undefined) throw lacking(noSite);
+  return {
+    ...it,
+    reasons: [...it.reasons, 'As no tool is known that writes a site, no script of package.json is run'],
+  };
 }

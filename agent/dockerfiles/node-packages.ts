@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lacking } from './recipe.ts';
+import { lacking, type SecretFile } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 
 const Texts = z.record(z.string(), z.unknown()).catch({});
@@ -28,9 +28,15 @@ export interface PackageManager {
   installForUse: readonly string[];
   /** Removes what only the build needs. */
   prune: readonly (readonly string[])[];
+  /** Scripts of the package itself that the removal runs, which may need what was just removed. */
+  pruneRuns: readonly string[];
   /** Files that the installation reads, beside package.json. */
   reads: readonly string[];
+  /** The texts of those that are settings. */
+  settings: readonly string[];
   cache: string;
+  /** Build secrets that it reads. */
+  secrets: readonly SecretFile[];
   reasons: readonly string[];
 }
 
@@ -72,7 +78,9 @@ export async function packageManager(
     there.includes(it),
   );
   const reads = [...(lock === undefined ? [] : [lock]), ...settings];
-  return { ...commands(name, version ?? versionBy(name, text), lock !== undefined), name, reads, reasons };
+  const texts = await Promise.all(settings.map(async (it) => (await files.head(it)) ?? ''));
+  const how = commands(name, version ?? versionBy(name, text), lock !== undefined);
+  return { ...how, name, reads, settings: texts, reasons };
 }
 
 function isName(text: string | undefined): text is Name {
@@ -96,7 +104,10 @@ function versionBy(name: Name, lock: string): string | undefined {
   }
 }
 
-type Commands = Omit<PackageManager, 'name' | 'reads' | 'reasons'>;
+const ownScripts = ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare'];
+const secrets: readonly SecretFile[] = ['npmrc'];
+
+type Commands = Omit<PackageManager, 'name' | 'reads' | 'settings' | 'reasons'>;
 
 function commands(name: Name, version: string | undefined, isLocked: boolean): Commands {
   switch (name) {
@@ -105,16 +116,21 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
         itself: version === undefined ? undefined : `npm@${version}`,
         install: ['npm', isLocked ? 'ci' : 'install'],
         installForUse: ['npm', isLocked ? 'ci' : 'install', '--omit=dev'],
-        prune: [['npm', 'prune', '--omit=dev']],
+        prune: [['npm', 'prune', '--omit=dev', '--ignore-scripts']],
+        pruneRuns: [],
         cache: '/root/.npm',
+        secrets,
       };
     case 'pnpm':
       return {
         itself: `pnpm@${version ?? '10'}`,
         install: ['pnpm', 'install', ...(isLocked ? ['--frozen-lockfile'] : [])],
         installForUse: ['pnpm', 'install', '--prod', ...(isLocked ? ['--frozen-lockfile'] : [])],
-        prune: [['pnpm', 'prune', '--prod']],
+        // As an option of the command, pnpm 7 does not know it.
+        prune: [['pnpm', 'prune', '--prod', '--config.ignore-scripts=true']],
+        pruneRuns: [],
         cache: '/root/.local/share/pnpm/store',
+        secrets,
       };
     case 'yarn':
       return (version ?? '1').startsWith('1.')
@@ -130,7 +146,9 @@ function commands(name: Name, version: string | undefined, isLocked: boolean): C
           ['rm', '-rf', 'node_modules'],
           ['bun', 'install', '--production', ...frozen],
         ],
+        pruneRuns: ownScripts,
         cache: '/root/.bun/install/cache',
+        secrets,
       };
     }
   }
@@ -144,7 +162,9 @@ function classicYarn(version: string, isLocked: boolean): Commands {
     install: ['yarn', 'install', ...frozen],
     installForUse: forUse,
     prune: [[...forUse, '--ignore-scripts', '--prefer-offline']],
+    pruneRuns: [],
     cache: '/usr/local/share/.cache/yarn',
+    secrets,
   };
 }
 
@@ -157,15 +177,20 @@ function berry(version: string, isLocked: boolean): Commands {
     install,
     installForUse: knowsFocus ? focus : install,
     prune: knowsFocus ? [focus] : [],
+    pruneRuns: ['preinstall', 'install', 'postinstall'],
     cache: '/root/.yarn/berry/cache',
+    secrets: [],
   };
 }
 
-const ownScripts = ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare'];
+/** A script of the package that runs when its packages are installed, or one `among` others. */
+export function ownScriptOf(it: Package, among: readonly string[] = ownScripts): string | undefined {
+  return among.find((name) => typeof it.scripts[name] === 'string');
+}
 
 /** Why the installation needs all files of the repository; `undefined` if the lists of packages are enough. */
 export async function needsSources(files: RepositoryFiles, it: Package): Promise<string | undefined> {
-  const script = ownScripts.find((name) => typeof it.scripts[name] === 'string');
+  const script = ownScriptOf(it);
   if (script !== undefined) return `package.json: its script ${script} runs when packages are installed`;
   const there = await files.names('.');
   if (isWorkspace(it) || /^packages:/m.test((await files.text('pnpm-workspace.yaml')) ?? ''))

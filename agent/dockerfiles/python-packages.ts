@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { argLines, copy, lacking, run, type DockerfileSettings } from './recipe.ts';
+import { copy, dividedArgs, lacking, run, secretMounts, type DockerfileSettings } from './recipe.ts';
 
 /** What is read of a pyproject.toml. Fields of another form count as absent. */
 export const Project = z.object({
@@ -38,15 +38,28 @@ export function installation(
   requirements: string | undefined,
   settings: DockerfileSettings,
 ): Installation {
+  const { before, after } = dividedArgs(settings, /^(?:PIP|UV|POETRY)_/, [requirements]);
+  const { reason, lines } = installed(there, project, requirements, settings, after);
+  return { reason, lines: [...before, ...lines] };
+}
+
+/** `args`: the lines of the build arguments that no installation reads. */
+function installed(
+  there: readonly string[],
+  project: Project | undefined,
+  requirements: string | undefined,
+  settings: DockerfileSettings,
+  args: readonly string[],
+): Installation {
   const pip = (...words: string[]): string =>
     run(
       [['/venv/bin/pip', 'install', ...(settings.cacheMounts ? noCache.slice(1) : noCache), ...words]],
       settings.cacheMounts ? ['/root/.cache/pip'] : [],
+      secretMounts(settings, ['pip.conf', 'netrc']),
     );
-  const args = argLines(settings);
-  if (project !== undefined && there.includes('uv.lock')) return byUv(project, settings);
+  if (project !== undefined && there.includes('uv.lock')) return byUv(project, settings, args);
   if (project?.tool?.poetry !== undefined || (project !== undefined && there.includes('poetry.lock')))
-    return byPoetry(there);
+    return byPoetry(there, settings);
   if (requirements !== undefined) {
     const needsAll =
       /^[ \t]*(?:-[rce]|--requirement|--constraint|--editable|--find-links|-f|\.{0,2}\/|[^#\s]*@ *file:|[\w./-]+\.whl)/m.test(
@@ -72,23 +85,30 @@ export function installation(
 
 const first = '# Packages first: this layer stays as long as their list does';
 
-function byUv(project: Project, settings: DockerfileSettings): Installation {
+/** Installs a program that installs packages. */
+function toolBy(settings: DockerfileSettings, name: string): string {
+  const install = ['python', '-m', 'pip', 'install', ...noCache, '--break-system-packages', name];
+  return run([install], [], secretMounts(settings, ['pip.conf', 'netrc']));
+}
+
+function byUv(project: Project, settings: DockerfileSettings, args: readonly string[]): Installation {
+  const secrets = secretMounts(settings, ['netrc']);
   const sync = ['uv', 'sync', '--frozen', '--no-dev'];
   const isPackage = project['build-system'] !== undefined;
   return {
     reason: 'uv.lock: packages are installed by uv',
     lines: [
-      run([['python', '-m', 'pip', 'install', ...noCache, '--break-system-packages', 'uv']]),
+      toolBy(settings, 'uv'),
       'ENV UV_PROJECT_ENVIRONMENT=/venv UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy',
       first,
       copy(['pyproject.toml', 'uv.lock'], './'),
-      run([[...sync, '--no-install-project']], settings.cacheMounts ? ['/root/.cache/uv'] : []),
-      ...(isPackage ? [...argLines(settings), 'COPY . .', run([[...sync, '--no-editable']])] : []),
+      run([[...sync, '--no-install-project']], settings.cacheMounts ? ['/root/.cache/uv'] : [], secrets),
+      ...(isPackage ? [...args, 'COPY . .', run([[...sync, '--no-editable']], [], secrets)] : []),
     ],
   };
 }
 
-function byPoetry(there: readonly string[]): Installation {
+function byPoetry(there: readonly string[], settings: DockerfileSettings): Installation {
   const lock = there.includes('poetry.lock') ? ['poetry.lock'] : [];
   return {
     reason:
@@ -96,12 +116,16 @@ function byPoetry(there: readonly string[]): Installation {
         ? 'poetry.lock: packages are installed by poetry'
         : 'pyproject.toml: packages are installed by poetry. Commit a poetry.lock, so that each build has the same versions',
     lines: [
-      run([['python', '-m', 'pip', 'install', ...noCache, '--break-system-packages', 'poetry~=2.0']]),
+      toolBy(settings, 'poetry~=2.0'),
       venv,
       'ENV VIRTUAL_ENV=/venv PATH=/venv/bin:$PATH POETRY_NO_INTERACTION=1',
       first,
       copy(['pyproject.toml', ...lock], './'),
-      run([['poetry', 'install', '--only', 'main', '--no-root', '--no-directory']]),
+      run(
+        [['poetry', 'install', '--only', 'main', '--no-root', '--no-directory']],
+        [],
+        secretMounts(settings, ['netrc']),
+      ),
     ],
   };
 }

@@ -1,40 +1,59 @@
-import { tomlIn, type RepositoryFiles } from './repository-files.ts';
+import { jsonIn, tomlIn, type RepositoryFiles } from './repository-files.ts';
+import { Package } from './node-packages.ts';
+import { nodeStart } from './node-start.ts';
 import { from, header, homeLine, lacking, portLines, user, type Language } from './recipe.ts';
 import { installation, Project } from './python-packages.ts';
 import { pythonStart } from './python-start.ts';
-import { procfileStart } from './start.ts';
+import { procfileStart, webCommand } from './start.ts';
 import { pinned, within } from './version.ts';
 
 const usual = '3.13';
 const ignore = ['.git', '**/__pycache__', '**/*.pyc', '.venv', 'venv', '.pytest_cache'];
 
+const markers = [
+  'pyproject.toml',
+  'requirements.txt',
+  'Pipfile',
+  'manage.py',
+  'app.py',
+  'main.py',
+  'wsgi.py',
+  'asgi.py',
+];
+const programs = /^(?:python3?|gunicorn|uvicorn|hypercorn|daphne|waitress-serve|flask)$/;
+const programsOfNode = /^(?:node|npm|npx|pnpm|yarn|bun|bunx)$/;
+
+/** Whether a repository with a package.json is one of Python: package.json starts no server, but builds its pages. */
+export async function isOfPython(files: RepositoryFiles): Promise<boolean> {
+  const there = await files.names('.');
+  if (!markers.some((name) => there.includes(name))) return false;
+  const [word = ''] = /^\S+/.exec((await webCommand(files)) ?? '') ?? [];
+  if (programs.test(word)) return true;
+  if (programsOfNode.test(word)) return false;
+  if (there.includes('manage.py')) return true;
+  const it = await jsonIn(files, 'package.json', Package);
+  if (it === undefined || (await nodeStart(files, it, 'npm')) !== undefined) return false;
+  return there.includes('requirements.txt') || declaresPackages(await tomlIn(files, 'pyproject.toml', Project), there);
+}
+
 /** Programs that pip, uv or poetry install. */
 export const python: Language = async (files, settings) => {
   const there = await files.names('.');
-  const markers = [
-    'pyproject.toml',
-    'requirements.txt',
-    'Pipfile',
-    'manage.py',
-    'app.py',
-    'main.py',
-    'wsgi.py',
-    'asgi.py',
-  ];
   const marker = markers.find((name) => there.includes(name));
   if (marker === undefined) return undefined;
   const project = await tomlIn(files, 'pyproject.toml', Project);
   const requirements = await files.text('requirements.txt');
-  if (marker === 'Pipfile' && requirements === undefined && project === undefined)
+  if (there.includes('Pipfile') && requirements === undefined && !declaresPackages(project, there))
     throw lacking('Pipfile is not read: add requirements.txt, or a pyproject.toml with uv.lock or poetry.lock');
   const version = await pythonVersion(files, project);
   const needs = declaredNames(project, requirements, await lockOf(files, there));
   const install = installation(there, project, requirements, settings);
   const declared = await procfileStart(files);
   const started = typeof declared === 'object' ? declared : await pythonStart(files, needs, settings);
+  const hasPackageJson = there.includes('package.json');
   if (started === undefined && !settings.hasCommand)
     throw lacking(
-      'it is not clear how this Python application starts: add a Procfile with the line web, or main.py, or declare gunicorn or uvicorn beside Django, Flask or FastAPI, or set start_command',
+      `it is not clear how this Python application starts: add a Procfile with the line web, or main.py, or declare gunicorn or uvicorn beside Django, Flask or FastAPI, or set start_command${hasPackageJson ? '. If it is a site that package.json builds, set app_type to static' : ''}`,
     );
   const python = `python:${version.tag}-slim`;
   return {
@@ -42,6 +61,9 @@ export const python: Language = async (files, settings) => {
     reasons: [
       `${marker}: an application of Python ${version.tag}, ${version.why}`,
       install.reason,
+      ...(hasPackageJson
+        ? ['package.json is not used: what its scripts write has to be in the repository, or add a Dockerfile']
+        : []),
       ...(typeof declared === 'string' ? [declared] : []),
       started?.reason ?? 'It starts by the start_command of the application',
     ],
@@ -66,6 +88,16 @@ export const python: Language = async (files, settings) => {
     ignore,
   };
 };
+
+/** Whether a pyproject.toml is more than settings of tools. */
+function declaresPackages(project: Project | undefined, there: readonly string[]): boolean {
+  return (
+    project !== undefined &&
+    (project.project !== undefined ||
+      project.tool?.poetry !== undefined ||
+      ['uv.lock', 'poetry.lock'].some((name) => there.includes(name)))
+  );
+}
 
 async function lockOf(files: RepositoryFiles, there: readonly string[]): Promise<string> {
   const lock = ['uv.lock', 'poetry.lock'].find((name) => there.includes(name));

@@ -11,6 +11,8 @@ export interface DockerfileSettings {
   appType: string;
   /** Names of the build arguments of the application. */
   buildArgs: readonly string[];
+  /** Ids of the build secrets of the application. */
+  buildSecrets: readonly string[];
   /** The builder has BuildKit: steps may keep caches between builds. */
   cacheMounts: boolean;
 }
@@ -66,14 +68,39 @@ export function isPlain(word: string): boolean {
   return word.length <= 500 && plainWord.test(word);
 }
 
+/** Settings with credentials for installations: where their programs read them, by the id of the build secret. */
+const secretFiles = { npmrc: '/root/.npmrc', 'pip.conf': '/root/.config/pip/pip.conf', netrc: '/root/.netrc' };
+export type SecretFile = keyof typeof secretFiles;
+
+/** The mounts of a step that reads these files, as far as the application has them. For `run`. */
+export function secretMounts({ buildSecrets }: DockerfileSettings, ids: readonly SecretFile[]): string[] {
+  return ids.filter((id) => buildSecrets.includes(id)).map((id) => `id=${id},target=${secretFiles[id]}`);
+}
+
+/** Says which build secrets have no effect, as no line mounts them. */
+export function unusedSecrets({ buildSecrets }: DockerfileSettings, lines: readonly string[]): string[] {
+  const unused = buildSecrets.filter((id) => !lines.some((line) => line.includes(`--mount=type=secret,id=${id},`)));
+  if (unused.length === 0) return [];
+  return [
+    `No step mounts ${unused.length === 1 ? 'the build secret' : 'the build secrets'} ${unused.join(', ')}: npm, pnpm, yarn 1 and bun get npmrc, pip gets pip.conf, and programs of Python get netrc. Add a Dockerfile that mounts others`,
+  ];
+}
+
 /**
  * A RUN of these commands, one after the other. Nothing that a repository declares gets into it but plain words.
  * @throws TypeError for a word that a shell would not take as it is
  */
-export function run(commands: readonly (readonly string[])[], caches: readonly string[] = []): string {
-  for (const word of [...commands.flat(), ...caches])
+export function run(
+  commands: readonly (readonly string[])[],
+  caches: readonly string[] = [],
+  secrets: readonly string[] = [],
+): string {
+  for (const word of [...commands.flat(), ...caches, ...secrets])
     if (!isPlain(word)) throw new TypeError(`Not a plain word: ${JSON.stringify(word.slice(0, 100))}`);
-  const mounts = caches.map((target) => `--mount=type=cache,target=${target}`);
+  const mounts = [
+    ...caches.map((target) => `--mount=type=cache,target=${target}`),
+    ...secrets.map((one) => `--mount=type=secret,${one}`),
+  ];
   return ['RUN', ...mounts, commands.map((words) => words.join(' ')).join(' && ')].join(' ');
 }
 
@@ -98,6 +125,25 @@ const argument = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 /** The lines that make the build arguments of the application known to the steps after them. */
 export function argLines({ buildArgs }: DockerfileSettings): string[] {
   return buildArgs.filter((name) => name !== baseRegistry && argument.test(name)).map((name) => `ARG ${name}`);
+}
+
+/**
+ * As {@link argLines}, in two parts: what an installation reads, as the name is one of its program's own variables or
+ * as `texts`, its settings, have it as a variable; and the rest.
+ */
+export function dividedArgs(
+  settings: DockerfileSettings,
+  own: RegExp,
+  texts: readonly (string | undefined)[],
+): { before: string[]; after: string[] } {
+  const named = new Set(
+    texts.flatMap((text) => [...(text ?? '').matchAll(/\$\{?(?:env\.)?([A-Za-z_]\w{0,200})/g)].map(([, name]) => name)),
+  );
+  const { before = [], after = [] } = Object.groupBy(argLines(settings), (line) => {
+    const name = line.slice('ARG '.length);
+    return own.test(name) || named.has(name) ? 'before' : 'after';
+  });
+  return { before, after };
 }
 
 /** The lines that name the port of the program. */

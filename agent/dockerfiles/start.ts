@@ -2,7 +2,7 @@ import { exec, isPlain } from './recipe.ts';
 import type { RepositoryFiles } from './repository-files.ts';
 
 /** A word that is the port, alone or after plain characters, such as `0.0.0.0:$PORT`. */
-const portWord = /^([A-Za-z0-9@%+=:,./_-]*)(?:\$PORT|\$\{PORT\}|\$\{PORT:-\d{1,5}\})$/;
+const portWord = /^([A-Za-z0-9@%+=:,./_-]*(?:\$PORT|\$\{PORT\}|\$\{PORT:-\d{1,5}\}))$/;
 
 /** The CMD of a command of plain words and ports; `undefined` for one that needs more of a shell. */
 export function startLine(command: string): string | undefined {
@@ -10,7 +10,7 @@ export function startLine(command: string): string | undefined {
   if (command.length > 1000 || words[0] === undefined || !isPlain(words[0]) || words[0].includes('=')) return undefined;
   if (words.every(isPlain)) return exec('CMD', words);
   if (!words.every((word) => isPlain(word) || portWord.test(word))) return undefined;
-  const shown = words.map((word) => word.replace(portWord, '"$1$PORT"'));
+  const shown = words.map((word) => word.replace(portWord, '"$1"'));
   return shellStart(shown.join(' '));
 }
 
@@ -22,15 +22,21 @@ export function shellStart(command: string): string {
 export interface Started {
   line: string;
   reason: string;
+  /** The command that the repository declares for it, if it does. */
+  command?: string;
+}
+
+/** The command `web` of a Procfile. */
+export async function webCommand(files: RepositoryFiles): Promise<string | undefined> {
+  return /^web:[ \t]*(\S.*)$/m.exec((await files.text('Procfile')) ?? '')?.[1];
 }
 
 /** How a program starts by `web` of a Procfile; a text says why that cannot be. */
 export async function procfileStart(files: RepositoryFiles): Promise<Started | string | undefined> {
-  const text = await files.text('Procfile');
-  const command = text === undefined ? undefined : /^web:[ \t]*(\S.*)$/m.exec(text)?.[1];
+  const command = await webCommand(files);
   if (command === undefined) return undefined;
   const line = startLine(command);
   if (line === undefined)
     return 'Procfile: its line web needs a shell, so that it is not used: set start_command, or use plain words and $PORT';
-  return { line, reason: 'Procfile: it starts by the line web' };
+  return { line, reason: 'Procfile: it starts by the line web', command };
 }

@@ -25,12 +25,20 @@ const parallelPreviews = 2;
  */
 export async function generatedFor(
   context: string,
-  spec: Pick<TaskSpec<'build'>, 'generate' | 'build_args'>,
+  spec: Pick<TaskSpec<'build'>, 'generate' | 'build_args' | 'build_secrets'>,
   { type }: Builder,
   line: (text: string) => void,
 ): Promise<GeneratedDockerfile> {
   line('Generates a Dockerfile, as dockerfile_path is auto');
-  const made = await generated(context, spec.generate, Object.keys(spec.build_args), type);
+  const made = await generated(
+    context,
+    spec.generate,
+    {
+      args: Object.keys(spec.build_args),
+      secrets: Object.keys(spec.build_secrets ?? {}),
+    },
+    type,
+  );
   for (const reason of made.reasons) line(`  ${reason}`);
   line('The Dockerfile:');
   for (const one of made.text.trimEnd().split('\n')) line(`  ${one}`);
@@ -40,16 +48,16 @@ export async function generatedFor(
 async function generated(
   context: string,
   settings: GenerateSettings | undefined,
-  buildArgs: readonly string[],
+  names: { args: readonly string[]; secrets: readonly string[] },
   builder: Builder['type'],
 ): Promise<GeneratedDockerfile> {
   const { port, has_command: hasCommand, app_type: appType } = settings ?? GenerateSettings.parse({});
-  const names = buildArgs.toSorted();
   const made = await generateDockerfile(repositoryReader(context), {
     port,
     hasCommand,
     appType,
-    buildArgs: names,
+    buildArgs: names.args.toSorted(),
+    buildSecrets: names.secrets.toSorted(),
     cacheMounts: builder === 'buildkit',
   });
   if (made.text.length > maxDockerfileChars)
@@ -71,6 +79,8 @@ export type PreviewDockerfile = (
     build_context: string;
     submodules?: boolean | undefined;
     build_args: readonly string[];
+    /** Absent with control planes of earlier releases. */
+    build_secret_ids?: readonly string[] | undefined;
     generate: GenerateSettings;
     credential?: GitCredential | undefined;
   },
@@ -98,7 +108,8 @@ export function dockerfilePreview({
       branch,
       build_context,
       submodules,
-      build_args,
+      build_args: args,
+      build_secret_ids: secrets = [],
       generate,
       credential,
     } = query;
@@ -110,7 +121,7 @@ export function dockerfilePreview({
     );
     const context = await findContext(await realpath(join(work.path, 'tree')), build_context);
     const { type } = await runtime.builder(signal);
-    const { language, reasons, text, ignore } = await generated(context, generate, build_args, type);
+    const { language, reasons, text, ignore } = await generated(context, generate, { args, secrets }, type);
     return { commit, language, reasons: [...reasons], dockerfile: text, ignore: [...ignore] };
   };
   return (query, signal) =>

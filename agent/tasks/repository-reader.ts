@@ -17,7 +17,7 @@ export function repositoryReader(folder: string): RepositoryFiles {
   const firstOf = async (path: string): Promise<string> => {
     await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
     const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(maxDeclarationBytes), position: 0 });
-    return buffer.toString('utf8', 0, bytesRead);
+    return buffer.toString('utf8', 0, bytesRead).replace(/^\uFEFF/, ''); // a byte order mark declares nothing
   };
   return {
     async text(path) {

@@ -31,6 +31,7 @@ export const dockerfile: Run = async (it, tools) => {
       build_context,
       ...(submodules !== undefined && { submodules }),
       build_args: Object.keys(source.build_args),
+      build_secret_ids: Object.keys(source.build_secrets ?? {}),
       generate: generateSettings(config, app_type),
       ...(source.git_credential_id !== undefined && { git_credential_id: source.git_credential_id }),
     },

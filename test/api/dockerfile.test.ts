@@ -50,7 +50,12 @@ beforeAll(async () => {
 
   owner = await world.owner();
   const place = await world.place(owner);
-  const live = JSON.stringify({ replica: 'r', session: 's', machineId: 'm', capabilities: ['build.generate'] });
+  const live = JSON.stringify({
+    replica: 'r',
+    session: 's',
+    machineId: 'm',
+    capabilities: ['build.generate', 'build.secrets'],
+  });
   await world.store.txn({ if: [], then: [{ put: keys.agent('default', place.server), value: live }] });
   await world.settled();
   const made = await owner.post('/applications', {
@@ -62,6 +67,7 @@ beforeAll(async () => {
     branch: 'main',
     dockerfile_path: 'auto',
     build_args: { API_URL: 'https://api.example.com' },
+    build_secrets: { npmrc: 'secret-of-npm', other: 'other-secret' },
     exposed_port: 8090,
   });
   expect(made.data).toMatchObject({ dockerfile_path: 'auto' });
@@ -84,6 +90,9 @@ it('shows the Dockerfile that would be generated, with its reasons and the commi
   });
   expect(data.dockerfile).toMatch(/^ARG API_URL$[^]*^ENV PORT=8090$[^]*^CMD \["node", "a\.js"\]$/m);
   expect(data.dockerfile).not.toContain('api.example.com');
+  expect(data.dockerfile).toMatch(/^RUN --mount=type=secret,id=npmrc,\S+ npm install$/m);
+  expect(data.reasons.join('\n')).toMatch(/No step mounts the build secret other:/);
+  expect(JSON.stringify(data)).not.toMatch(/secret-of-npm|other-secret/);
   expect(data.reasons).toContain('package.json: it starts by the script start');
 });
 

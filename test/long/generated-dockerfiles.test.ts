@@ -21,6 +21,7 @@ const nodeBuild = "require('node:fs').writeFileSync('built.txt', 'built');";
 
 interface Example {
   files: GitFiles;
+  secrets?: Readonly<Record<string, string>>;
   /** Base images that its Dockerfile begins with. */
   bases: readonly string[];
   /** Paths that are asked for, with a part of the answer, or its status. */
@@ -57,11 +58,48 @@ const examples: Readonly<Record<string, Example>> = {
     bases: ['node:24-slim'],
     answers: { '/': 'Hello from Node, a package' },
   },
-  'Node with pnpm': {
+  'Node with a start that needs devDependencies, and a build secret': {
     files: {
-      'package.json': json({ name: 'shop', scripts: { build: 'node build.js', start: 'node server.js' } }),
+      'package.json': json({
+        name: 'shop',
+        scripts: { prepare: 'runs --prepare', start: 'runs server.js' },
+        devDependencies: { runs: 'file:runs' },
+      }),
+      'package-lock.json': json({
+        name: 'shop',
+        lockfileVersion: 3,
+        requires: true,
+        packages: {
+          '': { name: 'shop', devDependencies: { runs: 'file:runs' } },
+          'node_modules/runs': { resolved: 'runs', link: true },
+          runs: { version: '1.0.0', dev: true, bin: { runs: 'runs.js' } },
+        },
+      }),
+      'runs/package.json': json({ name: 'runs', version: '1.0.0', bin: 'runs.js' }),
+      'runs/runs.js': [
+        '#!/usr/bin/env node',
+        'const [, , file] = process.argv;',
+        "if (file === '--prepare') require('node:fs').writeFileSync('built.txt', process.env.npm_config_init_author_name);",
+        "else require(require('node:path').resolve(file));",
+        '',
+      ].join('\n'),
+      'server.js': nodeServer,
+    },
+    secrets: { npmrc: 'init-author-name=Ada\n' },
+    bases: ['node:24-slim'],
+    answers: { '/': 'Hello from Node, Ada' },
+  },
+  'Node with pnpm and a hook of a package that only development needs': {
+    files: {
+      'package.json': json({
+        name: 'shop',
+        scripts: { prepare: 'hook', build: 'node build.js', start: 'node server.js' },
+        devDependencies: { hook: 'link:hook' },
+      }),
       'pnpm-lock.yaml':
-        "lockfileVersion: '9.0'\n\nsettings:\n  autoInstallPeers: true\n  excludeLinksFromLockfile: false\n\nimporters:\n\n  .: {}\n",
+        "lockfileVersion: '9.0'\n\nsettings:\n  autoInstallPeers: true\n  excludeLinksFromLockfile: false\n\nimporters:\n\n  .:\n    devDependencies:\n      hook:\n        specifier: link:hook\n        version: link:hook\n",
+      'hook/package.json': json({ name: 'hook', version: '1.0.0', bin: 'hook.js' }),
+      'hook/hook.js': '#!/usr/bin/env node\n',
       'build.js': nodeBuild,
       'server.js': nodeServer,
     },
@@ -314,7 +352,7 @@ describe('a generated Dockerfile', () => {
 
   it.each(Object.entries(examples))(
     'of %s is built, answers its users, and runs without rights',
-    async (_, { files, bases, answers, env = {}, isKilled = false }) => {
+    async (_, { files, secrets, bases, answers, env = {}, isKilled = false }) => {
       for (const base of bases) await images.ensure(base);
       const repository = await git.repository(files);
       const port = await freePort();
@@ -324,6 +362,7 @@ describe('a generated Dockerfile', () => {
         branch: 'main',
         dockerfile_path: 'auto',
         build_args: { BASE_REGISTRY: registry },
+        ...(secrets !== undefined && { build_secrets: secrets }),
         exposed_port: port,
         env,
         healthcheck: { type: 'tcp', interval_seconds: 1 },

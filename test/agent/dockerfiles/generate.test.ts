@@ -10,7 +10,14 @@ import { repositoryReader } from '../../../agent/tasks/repository-reader.ts';
 
 type Files = Readonly<Record<string, string | { link: string }>>;
 
-const usual: DockerfileSettings = { port: 3000, hasCommand: false, appType: 'web', buildArgs: [], cacheMounts: false };
+const usual: DockerfileSettings = {
+  port: 3000,
+  hasCommand: false,
+  appType: 'web',
+  buildArgs: [],
+  buildSecrets: [],
+  cacheMounts: false,
+};
 
 async function generated(files: Files, settings: Partial<DockerfileSettings> = {}): Promise<GeneratedDockerfile> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'setpoint-generate-')));
@@ -169,9 +176,283 @@ describe('of a repository that declares what it is', () => {
   });
 });
 
+describe('a start that needs devDependencies', () => {
+  const nest = {
+    scripts: {
+      build: 'nest build',
+      start: 'nest start',
+      'start:dev': 'nest start --watch',
+      'start:prod': 'node dist/main',
+    },
+    dependencies: { '@nestjs/core': '11' },
+    devDependencies: { '@nestjs/cli': '11', 'ts-node': '10', typescript: '5' },
+  };
+
+  test('leaves its place to the one for production: NestJS', async () => {
+    const made = await generated({ 'package.json': json(nest), 'package-lock.json': lock });
+    expect(cmdOf(made)).toBe('CMD ["node", "dist/main"]');
+    expect(made.text).toContain('RUN npm prune');
+    expect(made.reasons.join()).toContain('start:prod, as start needs @nestjs/cli');
+  });
+
+  test.each<[string, object, string]>([
+    ['a program', { scripts: { start: 'tsx src/main.ts' }, devDependencies: { tsx: '4' } }, 'tsx'],
+    [
+      'a program before the program',
+      { scripts: { start: 'NODE_ENV=production cross-env X=1 node a.js' }, devDependencies: { 'cross-env': '7' } },
+      'cross-env',
+    ],
+    [
+      'a module',
+      { scripts: { start: 'node -r ts-node/register a.ts' }, devDependencies: { 'ts-node': '10' } },
+      'ts-node',
+    ],
+    ['a loader', { scripts: { start: 'node --import=tsx a.ts' }, devDependencies: { tsx: '4' } }, 'tsx'],
+    [
+      'another script',
+      { scripts: { build: 'tsc', start: 'npm run build && node dist/a.js' }, devDependencies: { typescript: '5' } },
+      'typescript',
+    ],
+    [
+      'the script before it',
+      {
+        scripts: { build: 'tsc', prestart: 'npm run build', start: 'node a.js' },
+        devDependencies: { typescript: '5' },
+      },
+      'typescript',
+    ],
+    ['no build for another', { ...nest, scripts: { ...nest.scripts, build: undefined } }, '@nestjs/cli'],
+  ])('has them: %s', async (_, content, name) => {
+    const made = await generated({ 'package.json': json(content), 'package-lock.json': lock });
+    expect(made.text.match(/^RUN npm (?!run build).*$/gm)).toEqual(['RUN npm ci']);
+    expect(made.reasons.join()).toContain(`as ${name},`);
+  });
+
+  test('has them by the line web of a Procfile, too', async () => {
+    const made = await generated({ 'package.json': json(nest), 'package-lock.json': lock, Procfile: 'web: npm start' });
+    expect(cmdOf(made)).toBe('CMD ["npm", "start"]');
+    expect(made.text).not.toContain('prune');
+  });
+
+  test('by scripts that call each other is found', async () => {
+    const scripts = { start: 'npm run a', a: 'npm run b', b: 'npm run a; npm start' };
+    const made = await generated({ 'package.json': json({ scripts, devDependencies: { tsx: '4' } }) });
+    expect(made.text).toContain('RUN npm install --omit=dev');
+  });
+});
+
+describe('a script of the package that runs when packages are installed', () => {
+  const hook = (script: string): string =>
+    json({ scripts: { ...start, [script]: 'husky' }, devDependencies: { husky: '9' } });
+  const managers: Readonly<Record<string, Files>> = {
+    npm: { 'package-lock.json': lock },
+    pnpm: { 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" },
+    yarn: { 'yarn.lock': '# yarn lockfile v1\n' },
+    berry: { 'yarn.lock': '__metadata:\n  version: 8\n' },
+    bun: { 'bun.lock': '{}' },
+  };
+
+  const both = ['prepare', 'postinstall'];
+  test.each<[string, string[], string, string | undefined]>([
+    ['npm', both, 'npm ci', 'npm prune --omit=dev --ignore-scripts'],
+    ['pnpm', both, 'pnpm install --frozen-lockfile', 'pnpm prune --prod --config.ignore-scripts=true'],
+    [
+      'yarn',
+      both,
+      'yarn install --frozen-lockfile',
+      'yarn install --production --frozen-lockfile --ignore-scripts --prefer-offline',
+    ],
+    ['berry', ['prepare'], 'yarn install --immutable', 'yarn workspaces focus --all --production'],
+    ['berry', ['postinstall'], 'yarn install --immutable', undefined],
+    ['bun', both, 'bun install --frozen-lockfile', undefined],
+  ])('has what it needs: %s, %j', async (manager, scripts, install, prune) => {
+    for (const script of scripts) {
+      const { text, reasons } = await generated({ 'package.json': hook(script), ...managers[manager] });
+      const commands = [...text.matchAll(/^RUN (.*)$/gm)].map(([, command]) => command);
+      expect(commands.filter((it) => it?.includes('--global') !== true)).toEqual([
+        install,
+        ...(prune === undefined ? [] : [prune]),
+      ]);
+      expect(reasons.join().includes('devDependencies stay')).toBe(prune === undefined);
+    }
+  });
+
+  test('is not started by the removal after a build', async () => {
+    const made = await generated({
+      'package.json': json({ scripts: { ...start, build: 'tsc', prepare: 'husky' } }),
+      ...managers['pnpm'],
+    });
+    expect(made.text).toContain(
+      'RUN pnpm run build\n\n# What only the build needs goes\nRUN pnpm prune --prod --config.ignore-scripts=true\n',
+    );
+  });
+});
+
+describe('a package.json', () => {
+  const pages = json({
+    scripts: { build: 'vite build', dev: 'vite' },
+    devDependencies: { vite: '7' },
+    main: 'index.js',
+  });
+  const flask: Files = { 'requirements.txt': 'flask\ngunicorn', 'app.py': 'app = Flask(__name__)\n' };
+  const django: Files = { 'requirements.txt': 'django\ngunicorn', 'manage.py': '', 'shop/wsgi.py': '' };
+  const project = '[project]\nname = "x"\ndependencies = ["flask", "gunicorn"]\n';
+
+  test.each<[string, Files]>([
+    ['Django', { ...django, 'package.json': json({ scripts: { start: 'webpack --watch' } }) }],
+    ['Flask', { ...flask, 'package.json': pages }],
+    ['Flask with a server for development', { ...flask, 'package.json': json({ scripts: { start: 'vite' } }) }],
+    ['a project with a lock', { ...flask, 'pyproject.toml': project, 'uv.lock': '', 'package.json': pages }],
+    ['a line web', { ...flask, 'package.json': json({ scripts: start }), Procfile: 'web: gunicorn app:app' }],
+  ])('for the pages of an application of Python leaves it what it is: %s', async (_, files) => {
+    const made = await generated(files);
+    expect([made.language, cmdOf(made)]).toEqual(['python', expect.stringContaining('gunicorn')]);
+    expect(made.reasons.join()).toContain('package.json is not used');
+  });
+
+  test.each<[string, Files]>([
+    ['a script start', { ...flask, 'package.json': json({ scripts: start }) }],
+    ['a server', { 'requirements.txt': '', 'package.json': json({ main: 'a.js' }), 'a.js': '' }],
+    ['a line web', { ...django, 'package.json': json({ scripts: start }), Procfile: 'web: npm start' }],
+    ['a site beside settings of tools', { 'pyproject.toml': '[tool.ruff]\n', 'package.json': pages }],
+    ['a line web without Python', { 'package.json': json({ scripts: start }), Procfile: 'web: gunicorn a' }],
+  ])('of an application of Node counts beside Python: %s', async (_, files) => {
+    expect((await generated(files)).language).toBe('node');
+  });
+
+  test.each<[string, Files, string]>([
+    ['of tools', { 'package.json': json({ scripts: { dev: 'x' }, devDependencies: { prettier: '3' } }) }, '. /srv'],
+    ['of a program', { 'package.json': json({ scripts: start }), 'server.js': '' }, '. /srv'],
+    ['of a site', { 'package.json': pages }, '--from=build /app/dist /srv'],
+    ['of a site beside Python', { ...flask, 'package.json': pages }, '--from=build /app/dist /srv'],
+    ['beside Go', { 'go.mod': '', 'main.go': 'package main', 'package.json': '{}' }, '. /srv'],
+  ])('does not keep a static application from being served: %s', async (_, files, copied) => {
+    const made = await generated({ 'index.html': '', ...files }, { appType: 'static' });
+    expect(made.text).toContain(`\nCOPY ${copied}\n`);
+    expect(made.text).toContain('CMD ["caddy"');
+    expect(made.reasons.join()).toContain(copied.startsWith('.') ? 'no script of package.json is run' : 'vite');
+  });
+});
+
+describe('private packages of Node', () => {
+  const files: Files = { 'package.json': json({ scripts: { ...start, build: 'tsc' } }), 'package-lock.json': lock };
+
+  test('are installed with the settings that are a build secret', async () => {
+    const made = await generated(files, { buildSecrets: ['npmrc', 'other'], cacheMounts: true });
+    expect(made.text).toContain(
+      'RUN --mount=type=cache,target=/root/.npm --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci\n',
+    );
+    expect(made.text).toContain('RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm prune');
+    expect(made.reasons.join('\n')).toMatch(/No step mounts the build secret other: .*npmrc/);
+    expect(made.reasons.join('\n')).not.toMatch(/build secret npmrc/);
+  });
+
+  test('are not said to be by a manager that reads other settings', async () => {
+    const berry = { 'package.json': json({ scripts: start }), 'yarn.lock': '__metadata:\n  version: 8\n' };
+    const made = await generated(berry, { buildSecrets: ['npmrc'] });
+    expect(made.text).not.toContain('type=secret');
+    expect(made.reasons.join('\n')).toContain('No step mounts the build secret npmrc:');
+  });
+
+  test('are installed with the arguments that copied settings name', async () => {
+    const npmrc = '//npm.test/:_authToken=${NPM_TOKEN}\n';
+    const { text } = await generated({ ...files, '.npmrc': npmrc }, { buildArgs: ['API_URL', 'NPM_TOKEN'] });
+    expect(text).toMatch(/^ARG NPM_TOKEN\nRUN npm ci\nARG API_URL\nCOPY/m);
+  });
+
+  test('are installed with the arguments that are settings of the manager', async () => {
+    const { text } = await generated(files, { buildArgs: ['API_URL', 'NPM_CONFIG_REGISTRY'] });
+    expect(text).toMatch(/^ARG NPM_CONFIG_REGISTRY\nRUN npm ci\nARG API_URL\nCOPY/m);
+  });
+});
+
+describe('private packages of Python', () => {
+  const pip: Files = { 'requirements.txt': 'x', 'main.py': '' };
+  test.each<[string, Files, string, string]>([
+    ['pip', pip, 'pip.conf', 'target=/root/.config/pip/pip.conf /venv/bin/pip install'],
+    ['pip', pip, 'netrc', 'target=/root/.netrc /venv/bin/pip install'],
+    ['uv', { 'pyproject.toml': '[project]\nname = "x"\n', 'uv.lock': '', 'main.py': '' }, 'netrc', 'uv sync'],
+    ['poetry', { 'pyproject.toml': '[tool.poetry]\n', 'poetry.lock': '', 'main.py': '' }, 'netrc', 'poetry install'],
+  ])('are installed with the settings that are a build secret: %s by %4$s', async (_, files, id, command) => {
+    const made = await generated(files, { buildSecrets: [id] });
+    expect(made.text).toMatch(new RegExp(`^RUN --mount=type=secret,id=${id.replace('.', '[.]')},.*${command}`, 'm'));
+    expect(made.reasons.join('\n')).not.toContain('build secret');
+  });
+
+  test.each<[string, Files, string]>([
+    ['pip reads', pip, 'PIP_INDEX_URL'],
+    ['requirements.txt names', { ...pip, 'requirements.txt': '--index-url https://x:${TOKEN}@pip.test/' }, 'TOKEN'],
+    ['uv reads', { 'pyproject.toml': '[project]\nname = "x"\n', 'uv.lock': '', 'main.py': '' }, 'UV_INDEX_URL'],
+    ['poetry reads', { 'pyproject.toml': '[tool.poetry]\n', 'main.py': '' }, 'POETRY_HTTP_BASIC_X_PASSWORD'],
+  ])('are installed with the arguments that %s', async (_, files, name) => {
+    const { text } = await generated(files, { buildArgs: ['A', name] });
+    expect(text).toMatch(new RegExp(`^ARG ${name}$(?:\\n.*)*\\nRUN .*(?:-r requirements|sync|poetry install)`, 'm'));
+    expect(text).not.toMatch(/^ARG A$(?:\n.*)*\nRUN .*(?:-r requirements|sync|poetry install)/m);
+  });
+});
+
+describe('a framework of Node', () => {
+  const built = { dev: 'vite dev', build: 'vite build', preview: 'vite preview' };
+  const kit = { '@sveltejs/kit': '2', '@sveltejs/vite-plugin-svelte': '6', svelte: '5', vite: '7' };
+
+  test.each([
+    ['by itself', { build: 'astro build', start: 'astro dev' }],
+    ['by its script', { build: 'astro build', start: 'node ./dist/server/entry.mjs' }],
+  ])('that would listen to its own container alone listens to all: Astro %s', async (_, scripts) => {
+    const made = await generated({
+      'package.json': json({ scripts, dependencies: { astro: '5', '@astrojs/node': '9' } }),
+    });
+    expect(made.text.slice(made.text.indexOf('# What runs'))).toContain('\nENV HOST=0.0.0.0\n');
+    expect(cmdOf(made)).toMatch(/"node", "(?:\.\/)?dist\/server\/entry\.mjs"/);
+    expect(made.reasons.join()).toContain('@astrojs/node');
+  });
+
+  test.each<[string, Record<string, string>, string]>([
+    ['SvelteKit', { ...kit, '@sveltejs/adapter-node': '5' }, 'CMD ["node", "build"]'],
+    ['Nuxt', { nuxt: '4' }, 'CMD ["node", ".output/server/index.mjs"]'],
+  ])('whose output has its packages is found among those for development: %s', async (_, devDependencies, cmd) => {
+    const made = await generated({ 'package.json': json({ type: 'module', scripts: built, devDependencies }) });
+    expect(cmdOf(made)).toBe(cmd);
+    expect(made.text).not.toContain('HOST');
+  });
+
+  test('SvelteKit with an adapter for files is a site', async () => {
+    const devDependencies = { ...kit, '@sveltejs/adapter-static': '3' };
+    const { text } = await generated({ 'package.json': json({ scripts: built, devDependencies }) });
+    expect(text).toContain('COPY --from=build /app/build /srv');
+  });
+
+  test.each(['web', 'static'])('of which it is not known what it writes is refused: SvelteKit, %s', async (appType) => {
+    const devDependencies = { ...kit, '@sveltejs/adapter-auto': '7' };
+    const error = await failure({ 'package.json': json({ scripts: built, devDependencies }) }, { appType });
+    expect(error).toMatchObject({
+      code: 'dockerfile_not_found',
+      message: expect.stringMatching(/@sveltejs\/adapter-node.*@sveltejs\/adapter-static/),
+    });
+  });
+});
+
+test('a byte order mark before what a file declares is none of it', async () => {
+  const mark = '\uFEFF';
+  const node = await generated({ 'package.json': `${mark}${json({ scripts: start })}`, '.nvmrc': `${mark}lts/iron` });
+  expect(node.text).toContain('/node:20-slim');
+  const python = await generated({
+    'pyproject.toml': `${mark}[project]\nname = "x"\nrequires-python = "<3.12"\n`,
+    Procfile: `${mark}web: python a.py`,
+  });
+  expect([python.text, cmdOf(python)]).toEqual([
+    expect.stringContaining('/python:3.11-slim'),
+    'CMD ["python", "a.py"]',
+  ]);
+});
+
 describe('the start', () => {
   const withScript = (script: string, more: Files = {}): Promise<GeneratedDockerfile> =>
-    generated({ 'package.json': json({ scripts: { start: script } }), 'package-lock.json': lock, ...more });
+    generated({
+      'package.json': json({ scripts: { start: script }, dependencies: { tsx: '4' } }),
+      'package-lock.json': lock,
+      ...more,
+    });
 
   test.each([
     [
@@ -189,7 +470,12 @@ describe('the start', () => {
 
   test.each([
     ['web: gunicorn app:server', 'CMD ["gunicorn", "app:server"]'],
-    ['release: x\nweb: uvicorn app:a --port ${PORT:-80}', 'CMD ["sh", "-c", "exec uvicorn app:a --port \\"$PORT\\""]'],
+    ['web: uvicorn app:a --port $PORT', 'CMD ["sh", "-c", "exec uvicorn app:a --port \\"$PORT\\""]'],
+    ['web: gunicorn -b 0:${PORT} app:a', 'CMD ["sh", "-c", "exec gunicorn -b \\"0:${PORT}\\" app:a"]'],
+    [
+      'release: x\nweb: uvicorn app:a --port ${PORT:-80}',
+      'CMD ["sh", "-c", "exec uvicorn app:a --port \\"${PORT:-80}\\""]',
+    ],
   ])('the line web of a Procfile counts: %s', async (Procfile, cmd) =>
     expect(cmdOf(await generated({ 'requirements.txt': '', Procfile }))).toBe(cmd),
   );
@@ -349,6 +635,31 @@ test('a lock file may be larger than what else is read', async () => {
   expect(made.text).toContain('pnpm@8');
 });
 
+describe('Gradle', () => {
+  const catalogue = {
+    'gradle/libs.versions.toml': [
+      '[plugins]',
+      'spring-boot = { id = "org.springframework.boot", version.ref = "boot" }',
+      'ktor_server = { id = "io.ktor.plugin", version = "3.3.0" }',
+      'shadow = "com.gradleup.shadow:9.0.0"',
+    ].join('\n'),
+  };
+  test.each<[string, Files, string]>([
+    ['Spring Boot', { 'build.gradle.kts': 'alias(libs.plugins.spring.boot)', ...catalogue }, 'bootJar'],
+    ['Spring Boot, as Groovy has it', { 'build.gradle': 'alias libs.plugins.spring.boot', ...catalogue }, 'bootJar'],
+    ['Ktor', { 'build.gradle.kts': 'alias(libs.plugins.ktor.server)', ...catalogue }, 'buildFatJar'],
+    ['Ktor by its id', { 'build.gradle.kts': 'id("io.ktor.plugin") version "3.3.0"' }, 'buildFatJar'],
+    ['Shadow', { 'build.gradle': 'alias(libs.plugins.shadow)', ...catalogue }, 'shadowJar'],
+    [
+      'Spring Boot with subprojects beside it',
+      { 'build.gradle': "id 'org.springframework.boot'", 'settings.gradle': "include 'lib'" },
+      'bootJar',
+    ],
+  ])('builds the jar of its plugin, also by the version catalogue: %s', async (_, files, task) => {
+    expect((await generated(files)).text).toContain(`RUN gradle --no-daemon ${task}\n`);
+  });
+});
+
 describe('versions', () => {
   test.each([
     ['>=18', '24'],
@@ -372,6 +683,7 @@ describe('versions', () => {
     ['v20.11.1', '20.11'],
     ['lts/iron', '20'],
     ['lts/*', '24'],
+    ['constructor', '24'],
     ['22', '22'],
   ])('of Node by .nvmrc %s: %s', async (said, version) => {
     const { text } = await generated({ 'package.json': json({ scripts: start }), '.nvmrc': `${said}\n` });
@@ -426,10 +738,23 @@ describe('what is lacking is named with what to add', () => {
   test.each<[string, Files, RegExp]>([
     ['nothing that is known', { 'README.md': '' }, /none of package\.json.*add a Dockerfile/],
     ['no start', { 'package.json': script }, /add a script start/],
+    [
+      'a start of Python beside a site',
+      {
+        'requirements.txt': 'x',
+        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
+      },
+      /Procfile.*app_type to static/,
+    ],
     ['Flask without a server', { 'requirements.txt': 'flask', 'app.py': 'app = Flask(__name__)' }, /declare gunicorn/],
     ['FastAPI without a server', { 'requirements.txt': 'fastapi', 'main.py': 'app = FastAPI()' }, /declare uvicorn/],
     ['a Python package without a start', { 'requirements.txt': 'x' }, /Procfile/],
     ['a Pipfile', { Pipfile: '' }, /requirements\.txt/],
+    [
+      'a Pipfile beside settings of tools',
+      { Pipfile: '', 'pyproject.toml': '[tool.black]\nline-length = 100\n', 'main.py': '' },
+      /Pipfile is not read/,
+    ],
     [
       'several programs of Go',
       { 'go.mod': '', 'cmd/a/a.go': 'package main', 'cmd/b/b.go': 'package main' },
@@ -437,6 +762,30 @@ describe('what is lacking is named with what to add', () => {
     ],
     ['a workspace of Rust', { 'Cargo.toml': '[workspace]\n' }, /workspace/],
     ['a jar that does not run', { 'pom.xml': '<project/>' }, /mainClass/],
+    [
+      'an archive for a server of applications',
+      { 'pom.xml': '<packaging> war </packaging><artifactId>spring-boot-maven-plugin</artifactId>' },
+      /packaging war.*jar/,
+    ],
+    [
+      'subprojects of Gradle',
+      {
+        'build.gradle': "plugins {\n  id 'org.springframework.boot' version '3.5.0' apply false\n}\n",
+        'settings.gradle': "rootProject.name = 'x'\ninclude 'api', 'web'\n",
+      },
+      /subprojects/,
+    ],
+    [
+      'subprojects of Gradle with a catalogue',
+      {
+        'build.gradle.kts': 'plugins {\n  alias(libs.plugins.spring.boot) apply false\n}\n',
+        'settings.gradle.kts': 'include("api")\n',
+        'gradle/libs.versions.toml': '[plugins]\nspring-boot = "org.springframework.boot:3.5.0"\n',
+      },
+      /subprojects/,
+    ],
+    ['subprojects of Gradle alone', { 'settings.gradle': "include('app')\n" }, /subprojects/],
+    ['a jar of Gradle that does not run', { 'build.gradle': "id 'java'" }, /add the plugin/],
     ['a Gemfile without lock', { Gemfile: '' }, /Gemfile\.lock/],
     ['PHP without an entry', { 'composer.json': '{}' }, /public\/index\.php/],
     [

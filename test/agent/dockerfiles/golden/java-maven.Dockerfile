@@ -8,7 +8,7 @@ COPY pom.xml ./
 RUN mvn --batch-mode --quiet dependency:go-offline
 COPY . .
 RUN mvn --batch-mode -DskipTests package
-RUN find target -maxdepth 1 -name '*.jar' ! -name '*-plain.jar' ! -name '*-sources.jar' ! -name '*-javadoc.jar' ! -name '*-tests.jar' ! -name 'original-*' > /tmp/jars && test "$(wc -l < /tmp/jars)" = 1 && cp "$(cat /tmp/jars)" /app.jar
+RUN find target -maxdepth 1 '(' -name '*-jar-with-dependencies.jar' -o -name '*-all.jar' ')' > /tmp/jars && if test ! -s /tmp/jars; then find target -maxdepth 1 -name '*.jar' ! -name '*-plain.jar' ! -name '*-sources.jar' ! -name '*-javadoc.jar' ! -name '*-tests.jar' ! -name 'original-*' > /tmp/jars; fi && if test "$(wc -l < /tmp/jars)" != 1; then echo "$(wc -l < /tmp/jars) jars in target, one is expected: $(head -n 5 /tmp/jars)" >&2; exit 1; fi && cp "$(cat /tmp/jars)" /app.jar
 
 # What runs: one jar, no rights
 FROM ${BASE_REGISTRY}/eclipse-temurin:17-jre

@@ -13,7 +13,7 @@ COPY . .
 RUN npm run build
 
 # What only the build needs goes
-RUN npm prune --omit=dev
+RUN npm prune --omit=dev --ignore-scripts
 
 # What runs: no rights, no files of root
 FROM base
