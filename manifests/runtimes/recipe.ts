@@ -73,8 +73,9 @@ const runtimes: Readonly<Record<FunctionRuntime, Runtime>> = {
     launcher: ['launcher.mjs', 'launcher.mjs'],
     handler: 'handler.ts',
     build: (dependencies) => {
+      // its container says what it may read and write, as for the other runtimes: volumes are mounted where a user says
       const run =
-        '"deno", "run", "--cached-only", "--no-prompt", "--allow-net", "--allow-env", "--allow-sys", "--allow-read=/function,/tmp", "--allow-write=/tmp", "--import-map=/function/imports.json", "/function/launcher.mjs"';
+        '"deno", "run", "--cached-only", "--no-prompt", "--allow-net", "--allow-env", "--allow-sys", "--allow-read", "--allow-write", "--import-map=/function/imports.json", "/function/launcher.mjs"';
       return {
         lines: [
           'WORKDIR /function',

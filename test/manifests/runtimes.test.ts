@@ -44,6 +44,12 @@ describe.each(FunctionRuntime.options)('the image of %s', (runtime) => {
   });
 });
 
+it('the image of deno lets code use each folder that its container has, such as a volume', () => {
+  const { dockerfile } = recipeOf({ runtime: 'deno', code: 'code', dependencies: undefined, base: undefined });
+  const entry = dockerfile.split('\n').find((line) => line.startsWith('ENTRYPOINT')) ?? '';
+  expect(entry.match(/--allow-(?:read|write)[^"]*/g)).toEqual(['--allow-read', '--allow-write']);
+});
+
 /** Runs the launcher of a runtime with this code; resolves with its exit code and what it wrote. */
 async function check(code: string): Promise<{ exitCode: number; output: string }> {
   await write(code);
