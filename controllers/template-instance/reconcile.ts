@@ -10,7 +10,7 @@ import { definitionOf } from '../../store/definition.ts';
 import { deployLack } from '../../store/deploy-lack.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
 import { foldName } from '../../store/fold-name.ts';
-import { childProgress, isOutdated } from '../../store/instance-progress.ts';
+import { childProgress, isHeldBack, isOutdated } from '../../store/instance-progress.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import { isBuilt } from '../../store/kinds/application.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
@@ -384,10 +384,14 @@ async function update(
   await writeChild(instance, child, { paths, deploymentId: id, ...settings }, ctx);
 }
 
-/** Changes back what somebody changed by hand. What cannot be stays shown as drift, and is tried again. */
-async function correct({ instance, drift }: World, ctx: Context, settings: TemplateInstanceSettings): Promise<void> {
+/**
+ * Changes back what somebody changed by hand. What cannot be stays shown as drift, and is tried again; so does what would start
+ * an object that a person has stopped.
+ */
+async function correct(world: World, ctx: Context, settings: TemplateInstanceSettings): Promise<void> {
+  const { instance } = world;
   for (const child of instance.desired.children) {
-    const paths = drift.filter(({ id }) => id === child.id).map(({ path }) => path);
+    const paths = correctable(world, child, ctx.view);
     if (paths.length === 0 || changeLack(ctx.view, child, paths) !== undefined) continue;
     const { desiredRevision = 0 } = ctx.view.get(child.kind, child.id)?.meta ?? {};
     const deploymentId = uuidv5(namespace, `${instance.meta.id} ${child.id} at ${desiredRevision}`);
@@ -395,11 +399,19 @@ async function correct({ instance, drift }: World, ctx: Context, settings: Templ
   }
 }
 
+/** The leaves of a child that somebody changed by hand, without those that wait until it is started. */
+function correctable({ drift }: World, { kind, id }: Child, view: TenantView): string[] {
+  const it = view.get(kind, id);
+  const isPossible = (path: string): boolean => it !== undefined && !isHeldBack(it, [path]);
+  return drift.filter((one) => one.id === id && isPossible(one.path)).map(({ path }) => path);
+}
+
 /** Why something that was changed by hand is not changed back; `undefined`: nothing is in the way. */
-function uncorrected({ instance, drift }: World, view: TenantView): Lack | undefined {
+function uncorrected(world: World, view: TenantView): Lack | undefined {
+  const { instance } = world;
   if (instance.desired.drift !== 'correct') return undefined;
   return instance.desired.children
-    .map((child) => ({ child, paths: drift.filter(({ id }) => id === child.id).map(({ path }) => path) }))
+    .map((child) => ({ child, paths: correctable(world, child, view) }))
     .filter(({ paths }) => paths.length > 0)
     .map(({ child, paths }) => changeLack(view, child, paths))
     .find((it) => it !== undefined);

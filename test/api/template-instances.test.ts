@@ -555,6 +555,42 @@ describe('a change', () => {
     await owner.put(`/applications/${it.child.web}`, { image_url: 'notes:mine' });
     expect((await owner.get(`/applications/${it.child.web}`)).data.image_url).toBe('notes:mine');
   });
+
+  it('starts no application that a person has stopped, and is done once it is started', async () => {
+    const it = await notes();
+    const at = `/applications/${it.child.web}`;
+    const stop = () => owner.post(`${at}/stop`, {});
+    const start = () => owner.post(`${at}/start`, {});
+    const next = async () => (await world.repo.get('application', it.child.web))?.desired.next_deployment_number;
+    const isAtRest = async (count: number): Promise<void> =>
+      expect([(await owner.get(at)).data.run, await next()]).toEqual(['stopped', count + 1]);
+    expect((await stop()).status).toBe(200);
+    await owner.put(`/templates/${it.template}`, { content: text('notes:2') });
+    expect((await owner.put(it.path, { template_id: it.template })).status).toBe(200);
+    await until('the instance says so', async () => (await read(it)).conditions[0].message.includes('changed then'));
+    expect((await read(it)).conditions[0]).toMatchObject({ reason: 'ChildStopped' });
+    expect((await owner.get(at)).data.image_url).toBe('notes:1');
+    await isAtRest(1);
+    expect((await start()).status).toBe(200);
+    await deployed(it, 2);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    expect((await owner.get(at)).data.image_url).toBe('notes:2');
+
+    expect((await owner.put(it.path, { drift: 'correct' })).status).toBe(200);
+    expect((await stop()).status).toBe(200);
+    await owner.put(at, { name: 'mine' });
+    await owner.patch(`${at}/env`, { MODE: 'quiet' });
+    // what starts nothing is changed back at once
+    await until('its name is back', async () => (await owner.get(at)).data.name === 'notes-web');
+    await until('the rest is shown', async () => (await read(it)).drifted.length === 1);
+    expect((await read(it)).drifted).toMatchObject([{ field: 'env.MODE' }]);
+    await isAtRest(2);
+    expect(await envOf(it)).toMatchObject({ MODE: 'quiet' });
+    expect((await start()).status).toBe(200);
+    await until('it is as declared', async () => (await envOf(it)).MODE === 'plain');
+    expect((await owner.get(at)).data.run).toBe('running');
+  });
 });
 
 describe('a function of an instance', () => {
@@ -627,6 +663,21 @@ describe('a function of an instance', () => {
     expect((await owner.get(`/functions/${idOf('hello')}`)).data).toMatchObject({
       schedule: '0 4 * * *',
       timeout_seconds: 5,
+    });
+    await serves();
+    await eventually(it, 'running');
+
+    // what a person has stopped gets another version once it is started
+    expect((await owner.post(`/functions/${idOf('hello')}/stop`, {})).status).toBe(200);
+    await owner.put(`/templates/${of.id}`, { content: text(`${code} // once more`) });
+    await owner.put(`/template-instances/${it.id}`, { template_id: of.id });
+    await until('it says so', async () => (await read(it)).conditions[0].message.includes('changed then'));
+    expect((await owner.get(`/functions/${idOf('hello')}/versions`)).data).toHaveLength(before + 1);
+    expect((await owner.get(`/functions/${idOf('hello')}`)).data.run).toBe('stopped');
+    await owner.post(`/functions/${idOf('hello')}/start`, {});
+    await until('its code is the declared one', async () => {
+      const { data } = await owner.get(`/functions/${idOf('hello')}`);
+      return data.code.endsWith('once more');
     });
     await serves();
     await eventually(it, 'running');
