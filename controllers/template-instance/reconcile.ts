@@ -3,7 +3,7 @@ import { areBuildsUsedUp } from '../../store/build-minutes.ts';
 import { builtBy } from '../../store/built-by.ts';
 import { needsDeployment, needsVersion } from '../../store/declared/effects.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
-import { declarationOf, driftOf } from '../../store/declared/field-plan.ts';
+import { comparable, declarationOf, driftOf } from '../../store/declared/field-plan.ts';
 import { writeLeaves } from '../../store/declared/merge.ts';
 import { defined } from '../../store/defined.ts';
 import { definitionOf } from '../../store/definition.ts';
@@ -164,7 +164,8 @@ function driftedFields(
   const it = view.get(child.kind, child.id);
   if (!isStaying(it) || isOutdated(instance, child)) return [];
   const isSame = (one: SealedValue, other: SealedValue): boolean => secrets.isSame(tenant, one, other);
-  return driftOf(child.kind, declarationOf(child.desired, child.declared), it.desired, isSame).map(
+  const live = comparable(it.desired, child.desired);
+  return driftOf(child.kind, declarationOf(child.desired, child.declared), live, isSame).map(
     ({ path, field, before, after }) => ({ id: child.id, path, field, declared: after, live: before }),
   );
 }

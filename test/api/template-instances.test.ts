@@ -556,6 +556,54 @@ describe('a change', () => {
     expect((await owner.get(`/applications/${it.child.web}`)).data.image_url).toBe('notes:mine');
   });
 
+  it('takes no login off a domain that a person has protected, and puts back the one that it declares', async () => {
+    const name = `site-${++number}`;
+    const of = (login: string): string =>
+      [
+        'apiVersion: setpoint/v1',
+        'kind: Template',
+        'variables: [{name: HOST, type: domain}]',
+        'applications:',
+        '  - name: web',
+        '    image_url: web:1',
+        `    domains: [{host: "\${HOST}", tls: "off"${login}}]`,
+      ].join('\n');
+    const template_id = (await owner.post('/templates', { name, content: of('') })).data.id;
+    const place = await world.place(owner);
+    const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+    const variables = { HOST: `${name}-a.example.test` };
+    const made = (await owner.post(`/templates/${template_id}/instantiate`, { ...fields, name, variables })).data;
+    const [path, web] = [`/template-instances/${made.id}`, `/applications/${made.children[0].id}`];
+    await isThere('application', made.children[0].id);
+    const usersOf = async () =>
+      (await owner.get(web)).data.domains.map((one: { basic_auth: object[] }) => one.basic_auth);
+    const drifted = async () => (await owner.get(path)).data.drifted;
+    const protectedBy = (username: string) =>
+      owner.put(web, {
+        domains: [{ host: variables.HOST, tls: 'off', basic_auth: [{ username, password: 'a long password' }] }],
+        name: 'mine',
+      });
+    expect((await owner.put(path, { drift: 'correct' })).status).toBe(200);
+    expect((await protectedBy('ada')).status).toBe(200);
+    await until('its name is back', async () => (await owner.get(web)).data.name !== 'mine');
+    expect([await usersOf(), await drifted()]).toEqual([[[{ username: 'ada' }]], []]);
+
+    variables.HOST = `${name}-b.example.test`;
+    const { data: planned } = await owner.put(path, { variables });
+    expect(planned.plan.steps).toMatchObject([{ action: 'update', fields: [{ field: 'domains', by_hand: false }] }]);
+    await until('it has the host', async () => (await owner.get(web)).data.domains[0].host === variables.HOST);
+    expect(await usersOf()).toEqual([[{ username: 'ada' }]]);
+
+    await owner.put(`/templates/${template_id}`, {
+      content: of(', basic_auth: [{username: eve, password: "another long one"}]'),
+    });
+    expect((await owner.put(path, { template_id })).status).toBe(200);
+    await until('it has the declared user', async () => (await usersOf())[0][0].username === 'eve');
+    expect((await protectedBy('ada')).status).toBe(200);
+    await until('it is as declared', async () => (await usersOf())[0][0].username === 'eve');
+    expect((await owner.put(path, { template_id })).data.plan.changes).toBe(false);
+  });
+
   it('starts no application that a person has stopped, and is done once it is started', async () => {
     const it = await notes();
     const at = `/applications/${it.child.web}`;
