@@ -219,3 +219,33 @@ test('errors have the place where they are written', () => {
     message: 'services.web.privileged is refused: a privileged container owns its server',
   });
 });
+
+test('a variable that refers to another object stands in environment alone', () => {
+  const env = { DB_URL: '${databases.orders.url}', PLAIN: 'x' };
+  const read = compose(
+    [
+      'x-common: &common {DB: "${DB_URL}"}',
+      service(
+        'restart: always',
+        'environment: {<<: *common, A: "${DB_URL:-none}", B: "${DB_URL:+set}", DB_URL: }',
+      ).trim(),
+    ].join('\n'),
+    env,
+  );
+  expect(read.errors).toEqual([]);
+  const url = '${databases.orders.url}';
+  expect(read.services[0]?.env).toEqual({ DB: url, A: url, B: 'set', DB_URL: url });
+  const errorsOf = (...lines: string[]) =>
+    compose(service('restart: always', ...lines), env).errors.map(({ path, message }) => [path, message]);
+  const why = 'has the variable DB_URL, which takes something of another object: only environment may have it';
+  const refused = (path: string) => [[path, expect.stringContaining(why)]];
+  expect(errorsOf('command: [serve, --database, "${DB_URL}"]')).toEqual(refused('services.web.command.2'));
+  expect(errorsOf('command: [serve, "${DB_URL:+set}", "$${databases.orders.url}", "${PLAIN}"]')).toEqual([]);
+  expect(errorsOf('healthcheck: {test: "check ${DB_URL-}"}')).toEqual(refused('services.web.healthcheck.test'));
+  expect(errorsOf('build: {context: ., args: {URL: "${DB_URL}"}}')).toEqual(refused('services.web.build.args.URL'));
+  expect(errorsOf('build: {context: ., args: [DB_URL]}')).toEqual(refused('services.web.build.args.0'));
+  const file = `${service('restart: always', 'configs: [app]')}configs: {app: {content: "url = \${DB_URL}"}}\n`;
+  expect(compose(file, env).errors).toMatchObject([
+    { path: 'configs.app.content', message: expect.stringContaining(why) },
+  ]);
+});
