@@ -59,7 +59,7 @@ test('a service is read as a whole', () => {
     ports: [],
     env: { WORKERS: '8', DEBUG: 'false' },
   });
-  expect(services.find(({ name }) => name === 'worker')).not.toHaveProperty('healthcheck');
+  expect(services.find(({ name }) => name === 'worker')).toMatchObject({ healthcheck: { none: true } });
   expect(services.find(({ name }) => name === 'migrate')?.restart_policy).toBe('no');
   expect(services.find(({ name }) => name === 'db')).toMatchObject({
     user: 'postgres',
@@ -133,7 +133,22 @@ test.each([
 });
 
 test.each(['test: [NONE]', 'disable: true', 'disable: "true"'])('the health check %s is none', (line) => {
-  expect(web(`healthcheck: {${line}}`)).not.toHaveProperty('healthcheck');
+  const it = web(`healthcheck: {${line}}`)?.healthcheck;
+  expect(it).toMatchObject({ none: true });
+  expect(it).not.toHaveProperty('command');
+});
+
+test('times of a health check without a test of its own are not passed over without a word', () => {
+  const wordsOf = (check: string) => warned(service('restart: always', `healthcheck: {${check}}`));
+  const ofImage = 'has no effect: without a test the check of the image counts, with its own times';
+  expect(wordsOf('interval: 5s, retries: 30')).toEqual([
+    `services.web.healthcheck.interval ${ofImage}`,
+    `services.web.healthcheck.retries ${ofImage}`,
+  ]);
+  expect(wordsOf('disable: true, timeout: 5s')).toEqual([
+    'services.web.healthcheck.timeout has no effect: there is no check',
+  ]);
+  expect(wordsOf('test: [CMD, check], timeout: 5s')).toEqual([]);
 });
 
 const approximated: [what: string, text: string, message: string][] = [
