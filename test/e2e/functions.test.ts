@@ -180,10 +180,11 @@ describe('a function', () => {
   });
 });
 
-/** By runtime: code that answers with what it was sent, by way of a file at `/note`, and throws at `/throw`, and code that is wrong with what is said of it. */
+/** By runtime: code that needs a variable when it is loaded, answers with what it was sent, by way of a file at `/note`, and throws at `/throw`, and code that is wrong with what is said of it. */
 const runtimes = {
   bun: {
-    code: `export default async (request: Request): Promise<Response> => {
+    code: `new URL(process.env.AT_LOAD!);
+    export default async (request: Request): Promise<Response> => {
       const { pathname } = new URL(request.url);
       if (pathname === '/throw') throw new Error('boom');
       if (pathname === '/note') {
@@ -196,7 +197,8 @@ const runtimes = {
     says: 'error',
   },
   deno: {
-    code: `export default async (request: Request): Promise<Response> => {
+    code: `new URL(Deno.env.get('AT_LOAD')!);
+    export default async (request: Request): Promise<Response> => {
       const { pathname } = new URL(request.url);
       if (pathname === '/throw') throw new Error('boom');
       if (pathname === '/note') {
@@ -209,7 +211,9 @@ const runtimes = {
     says: 'error',
   },
   python3: {
-    code: `def handler(request):
+    code: `import os
+os.environ['AT_LOAD']
+def handler(request):
     if request.path == '/throw':
         raise ValueError('boom')
     if request.path == '/note':
@@ -229,6 +233,8 @@ import (
 	"net/http"
 	"os"
 )
+
+var atLoad = os.Getenv("AT_LOAD")[:4]
 
 func Handler(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/throw" {
@@ -264,7 +270,14 @@ describe('the other runtimes', { tags: [longTag] }, () => {
     '%s answers, says what it threw, writes to a volume, and says what is wrong with its code',
     async (runtime) => {
       const { code, wrong, says } = runtimes[runtime];
-      const fields = { project_id: town.project.id, server_id: town.server.id, name: runtime, runtime, code };
+      const fields = {
+        project_id: town.project.id,
+        server_id: town.server.id,
+        name: runtime,
+        runtime,
+        code,
+        env: { AT_LOAD: 'redis://cache' },
+      };
       const base = `/api/v1/functions/${(await town.client.object('POST', '/api/v1/functions', fields)).id}`;
       const deploy = (): Promise<ApiObject> => town.client.object('POST', `${base}/deploy?wait=100`, {});
       const call = async (path: string) =>
