@@ -556,6 +556,37 @@ describe('a change', () => {
     expect((await owner.get(`/applications/${it.child.web}`)).data.image_url).toBe('notes:mine');
   });
 
+  it('waits with a build while builds have used up what the project may take', async () => {
+    const name = `built-${++number}`;
+    const content = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'variables: [{name: BRANCH, default: main}]',
+      'applications:',
+      '  - {name: web, repository_url: "https://git.example.com/a.git", branch: "${BRANCH}", dockerfile_path: Dockerfile, build_context: .}',
+    ].join('\n');
+    const template_id = (await owner.post('/templates', { name, content })).data.id;
+    const place = await world.place(owner);
+    const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+    const made = (await owner.post(`/templates/${template_id}/instantiate`, { ...fields, name })).data;
+    const it = { id: made.id, child: { web: made.children[0].id } } as Shop;
+    await isThere('application', it.child.web);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    const budget = (minutes: number) =>
+      owner.put('/settings', { budgets: { project: { build_minutes_per_day: minutes } } });
+    const { data: settings } = await owner.get('/settings');
+    const source = { repository_url: 'https://git.example.com/b.git', branch: 'main' };
+    const build = { source_type: 'git', dockerfile_path: 'Dockerfile', build_context: '.' };
+    const { data: other } = await owner.post('/applications', { ...fields, ...source, ...build, name: 'other' });
+    expect((await owner.post(`/applications/${other.id}/deploy`, {})).status).toBeLessThan(300);
+    expect((await budget(1)).status).toBe(200);
+    expect((await owner.put(`/template-instances/${it.id}`, { variables: { BRANCH: 'next' } })).status).toBe(200);
+    await until('it waits', async () => (await read(it)).conditions[0].reason === 'BuildsUsedUp');
+    expect((await world.repo.get('application', it.child.web))?.desired.next_deployment_number).toBe(2);
+    expect((await budget(settings.budgets.project.build_minutes_per_day)).status).toBe(200);
+  });
+
   it('takes no login off a domain that a person has protected, and puts back the one that it declares', async () => {
     const name = `site-${++number}`;
     const of = (login: string): string =>
