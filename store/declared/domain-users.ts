@@ -24,7 +24,7 @@ function open(one: DeepReadonly<Domain>): DeepReadonly<Domain> {
   return { ...one, basic_auth: [] };
 }
 
-/** What a declaration has in the place of a domain: the same, or the host that the path is to have instead. */
+/** What a declaration has in the place of a domain: the same, or the host that its path is to have instead, one after the other. */
 function successorOf(
   one: DeepReadonly<Domain>,
   { live, declared }: { live: Domains; declared: Domains },
@@ -32,6 +32,7 @@ function successorOf(
   const isIn = (all: Domains, it: DeepReadonly<Domain>): boolean =>
     all.some((other) => domainName(other) === domainName(it));
   if (isIn(declared, one)) return declared.find((other) => domainName(other) === domainName(one));
-  const [before] = live.filter((other) => other.path === one.path && !isIn(declared, other));
-  return before === one ? declared.find((other) => other.path === one.path && !isIn(live, other)) : undefined;
+  const gone = live.filter((other) => other.path === one.path && !isIn(declared, other));
+  const come = declared.filter((other) => other.path === one.path && !isIn(live, other));
+  return come[gone.indexOf(one)];
 }
