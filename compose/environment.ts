@@ -4,6 +4,7 @@ import { insideRepository } from './paths.ts';
 import { want } from './mounts.ts';
 import type { Declared } from './mounts.ts';
 import { faultOfName, faultOfValue, variableLimits } from '../store/kinds/variables.ts';
+import { hasReferences } from '../store/references.ts';
 import type { PlainComposedService } from '../store/kinds/composed-service.ts';
 import { readFlag, readKeys, readMatching, readOneOrMore, readPairs, readText } from './read-value.ts';
 import type { Found, Keys } from './read-value.ts';
@@ -20,12 +21,19 @@ function passed(name: string, at: Node, { findings, variables }: Known): string 
   return value;
 }
 
+/** Why a variable that takes something of another object cannot stand where it does. */
+export function faultOfReference(name: string): string {
+  return `has the variable ${name}, which takes something of another object: only environment may have it. Let the program read it there`;
+}
+
 /** Reads `environment` or `args`, a map or a list of `NAME=VALUE`. */
 export function readVariables(node: Node, found: Known, words: 'variables' | 'arguments'): Record<string, string> {
   const env: Record<string, string> = {};
   for (const { name, value, at } of readPairs(node, found)) {
     const text = value ?? passed(name, at, found);
-    const fault = faultOfName(name) ?? (text === undefined ? undefined : faultOfValue(text));
+    const refers = words === 'arguments' && value === undefined && hasReferences(text ?? '');
+    const faultOfText = refers ? faultOfReference(name) : text === undefined ? undefined : faultOfValue(text);
+    const fault = faultOfName(name) ?? faultOfText;
     if (fault !== undefined) found.findings.error(at, fault);
     else if (text !== undefined) env[name] = text;
   }

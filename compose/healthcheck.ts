@@ -5,6 +5,7 @@ import {
   readFlag,
   readKeys,
   readList,
+  readMap,
   readSeconds,
   readText,
   readWhole,
@@ -15,8 +16,10 @@ import type { Found, Keys } from './read-value.ts';
 /** The test of a health check. `image`: that of the image; `none`: there is none. */
 type Test = { command: string[] } | 'image' | 'none';
 
-/** Reads `healthcheck`; `undefined` where it switches the check off. */
-export function readHealthcheck(node: Node, found: Found): ComposedHealthcheck | undefined {
+const timeKeys: readonly string[] = ['interval', 'timeout', 'retries', 'start_period'];
+
+/** Reads `healthcheck`. */
+export function readHealthcheck(node: Node, found: Found): ComposedHealthcheck {
   let test: Test = 'image';
   const check: ComposedHealthcheck = { interval_seconds: 30, timeout_seconds: 30, failures: 3, start_seconds: 0 };
   const keys: Keys<Found> = {
@@ -29,12 +32,20 @@ export function readHealthcheck(node: Node, found: Found): ComposedHealthcheck |
     start_interval: withoutEffect('an instance that starts is asked every second'),
   };
   readKeys(node, keys, found);
-  return withTest(check, test);
+  return withTest(node, { check, test }, found);
 }
 
-function withTest(check: ComposedHealthcheck, test: Test): ComposedHealthcheck | undefined {
-  if (test === 'none') return undefined;
-  return test === 'image' ? check : { ...check, command: test.command };
+function withTest(
+  node: Node,
+  { check, test }: { check: ComposedHealthcheck; test: Test },
+  found: Found,
+): ComposedHealthcheck {
+  if (typeof test === 'object') return { ...check, command: test.command };
+  const times = [...readMap(node, found)].filter(([key]) => timeKeys.includes(key));
+  const why =
+    test === 'none' ? 'there is no check' : 'without a test the check of the image counts, with its own times';
+  for (const [, it] of times) found.findings.warn(it, `has no effect: ${why}`);
+  return test === 'none' ? { ...check, none: true } : check;
 }
 
 /** `CMD-SHELL`, and a text, are a command of the shell inside the container. */

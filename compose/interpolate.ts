@@ -1,3 +1,5 @@
+import { hasReferences } from '../store/references.ts';
+
 /** The variables that a file may use: those of its application, never those of a process. */
 export type Variables = ReadonlyMap<string, string>;
 
@@ -11,17 +13,19 @@ class Fault extends Error {}
 /**
  * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME-default}`, `${NAME:+instead}`, `${NAME+instead}`,
  * `${NAME:?message}` and `${NAME?message}`; `$$` is a dollar sign. A default may have variables of its own. `blank`: the
- * names that have no value and no default, and are empty.
+ * names that have no value and no default, and are empty. `referring`: those whose values take something of other objects.
  */
 export function interpolate(
   text: string,
   variables: Variables,
-): { text: string; blank: readonly string[] } | { fault: string } {
-  if (!text.includes('$')) return { text, blank: [] };
+): { text: string; blank: readonly string[]; referring: readonly string[] } | { fault: string } {
+  if (!text.includes('$')) return { text, blank: [], referring: [] };
   const blank: string[] = [];
+  const used = new Set<string>();
   try {
-    const result = new Reader(text, variables, blank).read(false, 0);
-    return { text: result, blank };
+    const result = new Reader(text, { variables, blank, used }).read(false, 0);
+    const referring = [...used].filter((name) => hasReferences(variables.get(name) ?? ''));
+    return { text: result, blank, referring };
   } catch (error) {
     if (error instanceof Fault) return { fault: error.message };
     throw error;
@@ -33,11 +37,14 @@ class Reader {
   readonly #text: string;
   readonly #variables: Variables;
   readonly #blank: string[];
+  /** Names whose values are in the result. */
+  readonly #used: Set<string>;
 
-  constructor(text: string, variables: Variables, blank: string[]) {
+  constructor(text: string, it: { variables: Variables; blank: string[]; used: Set<string> }) {
     this.#text = text;
-    this.#variables = variables;
-    this.#blank = blank;
+    this.#variables = it.variables;
+    this.#blank = it.blank;
+    this.#used = it.used;
   }
 
   /** Reads to the end of the text, or past the `}` that ends a default. */
@@ -95,7 +102,7 @@ class Reader {
     // variables without a value count only in the word that is used
     if (!isWordUsed) this.#blank.length = blank;
     if (operator.endsWith('+')) return isSet ? word : '';
-    if (isSet) return value;
+    if (isSet) return this.#value(name);
     if (operator.endsWith('?')) throw new Fault(`needs the variable ${name}${word === '' ? '' : `: ${word}`}`);
     return word;
   }
@@ -103,6 +110,7 @@ class Reader {
   #value(name: string): string {
     const value = this.#variables.get(name);
     if (value === undefined) this.#blank.push(name);
+    this.#used.add(name);
     return value ?? '';
   }
 }

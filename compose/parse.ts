@@ -7,6 +7,7 @@ import { interpolate } from './interpolate.ts';
 import type { Variables } from './interpolate.ts';
 import { isBlank } from './node.ts';
 import type { Node, Place } from './node.ts';
+import { faultOfReference } from './environment.ts';
 import { accepted, readKeys, readMap, withoutEffect } from './read-value.ts';
 import type { Found, Keys } from './read-value.ts';
 import { readYaml } from './read-yaml.ts';
@@ -46,9 +47,23 @@ const volumeName = /^[A-Za-z0-9][\w.-]{0,62}$/;
  */
 export function parseCompose({ text, variables, inRepository, folder = '.' }: ComposeInput): Composition {
   const findings = new Findings();
-  const top = readYaml(text, (value) => interpolate(value, variables), findings);
+  const top = readYaml(text, (value, at) => interpolated(value, at, variables), findings);
   const composition = top === undefined ? empty : read(top, { findings, variables, inRepository, folder });
   return { ...composition, errors: findings.errors, warnings: findings.warnings };
+}
+
+/** What variables take of other objects is known to a deployment alone, and is put into the variables of a service. */
+function interpolated(text: string, { path }: Place, variables: Variables): ReturnType<typeof interpolate> {
+  const result = interpolate(text, variables);
+  if ('fault' in result || isRead(path)) return result;
+  const [name] = result.referring;
+  return name === undefined ? result : { fault: faultOfReference(name) };
+}
+
+/** Whether references in a value are read, as in the environment of a service, or the value has no effect where it stands. */
+function isRead(path: string): boolean {
+  const names = path.split('.').slice(0, 3);
+  return names.some((name) => name.startsWith('x-')) || (names[0] === 'services' && names[2] === 'environment');
 }
 
 const empty = { services: [], volumes: [], networks: [], wanted: new Map<string, Place>() };

@@ -15,7 +15,7 @@ const maxParts = 80_000;
 const maxChars = 2 * 1024 * 1024;
 
 /** What stands for a text, such as the text with its variables; `blank`: variables without a value. */
-export type Replace = (text: string) => { text: string; blank: readonly string[] } | { fault: string };
+export type Replace = (text: string, at: Place) => { text: string; blank: readonly string[] } | { fault: string };
 
 const root: Place = { path: '', key: '', line: 1, column: 1 };
 const coreTag = /^tag:yaml\.org,2002:(?:str|int|float|bool|null|map|seq)$/;
@@ -134,7 +134,7 @@ class Reader {
   }
 
   #text(value: string, place: Place): Node {
-    const result = this.#replace(value);
+    const result = this.#replace(value, place);
     if ('fault' in result) this.#findings.error(place, result.fault);
     const { text, blank } = 'fault' in result ? { text: '', blank: [] } : result;
     this.#chars += text.length;

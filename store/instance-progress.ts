@@ -1,3 +1,4 @@
+import { needsDeployment, needsVersion } from './declared/effects.ts';
 import { hasDeploymentEnded } from './kinds/application.ts';
 import type { InstanceChild } from './kinds/template-instance.ts';
 import type { DeepReadonly } from './deep-readonly.ts';
@@ -32,6 +33,8 @@ export function childProgress(view: View, instance: ReadonlyResource<'template_i
       : { state: 'waiting', message: 'It is made once all of the waves before are up' };
   }
   if (isDeleting(it)) return { state: 'gone', message: 'It is being deleted' };
+  if (isOutdated(instance, child) && isHeldBack(it, child.changes ?? []))
+    return { state: 'stopped', message: 'It was stopped: start it, and it is changed then' };
   if (isOutdated(instance, child))
     return { state: 'outdated', message: 'It is changed once all of the waves before are up' };
   switch (kind) {
@@ -49,6 +52,16 @@ export function childProgress(view: View, instance: ReadonlyResource<'template_i
 /** Whether a child that is there was not brought to its present revision yet. */
 export function isOutdated({ observed }: ReadonlyResource<'template_instance'>, { id, revision = 1 }: Child): boolean {
   return revision > (observed?.applied?.[id] ?? 1);
+}
+
+/**
+ * Whether the change of these leaves has to wait, as it takes a deployment or a version, which would start an object that a person
+ * has stopped: a template declares what runs, and not that it runs.
+ */
+export function isHeldBack({ meta: { kind }, desired }: ReadonlyResource, paths: readonly string[]): boolean {
+  if (!('run' in desired) || desired.run !== 'stopped') return false;
+  if (kind === 'application') return needsDeployment(paths);
+  return kind === 'function' && needsVersion(paths);
 }
 
 const starting: Progress = { state: 'starting', message: 'It is being brought up' };

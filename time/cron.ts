@@ -29,7 +29,7 @@ export function cronFault(
 
 /**
  * The first instant after another one. A local time that a change of clocks leaves out is an hour later, and one that it
- * repeats counts once. `undefined`: there is none.
+ * repeats counts once; with `*` or `/` in minute or hour, instants follow the hours as they pass. `undefined`: there is none.
  *
  * @throws Error for an expression or a time zone that is none
  */
@@ -49,7 +49,7 @@ export function instantsBetween(rule: CronRule, after: Date, until: Date): Date[
 }
 
 function cronOf({ expression, timezone }: CronRule): Cron {
-  return new Cron(expression, { timezone, paused: true, mode: '5-part' });
+  return new Cron(expression, { timezone, paused: true, mode: '5-part', fixedTimeRule: 'no-wildcard' });
 }
 
 function isTimezone(name: string): boolean {

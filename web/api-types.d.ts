@@ -5081,6 +5081,8 @@ export interface components {
             }[];
             healthcheck: {
                 command?: string[];
+                /** @constant */
+                none?: true;
                 interval_seconds: number;
                 timeout_seconds: number;
                 failures: number;

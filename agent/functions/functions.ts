@@ -3,6 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { CallError } from '../../agent-protocol/call-error.ts';
 import { callLimits } from '../../agent-protocol/functions.ts';
 import type { Execution, Executions, FunctionAnswer, FunctionRequest } from '../../agent-protocol/functions.ts';
+import { bounds } from '../../agent-protocol/timing.ts';
 import type { Clock } from '../../time/clock.ts';
 import { RuntimeFailure } from '../runtime/runtime.ts';
 import type { Activator } from './activator.ts';
@@ -65,7 +66,7 @@ export class Functions {
     this.#log.add(of, it);
   }
 
-  /** Those that began last first. None after one that is not kept any more. */
+  /** Those that began last first, as many as fit into an answer. None after one that is not kept any more. */
   async executions({ function_id, limit, before, status }: ExecutionQuery): Promise<Executions> {
     const all = [...(this.#running.get(function_id)?.values() ?? [])];
     const cursor = all.find(({ id }) => id === before);
@@ -78,9 +79,10 @@ export class Functions {
       (it) => isAsked && !known.has(it.id) && (position === undefined || compare(positionIn(it), position) < 0),
     );
     const found = [...running, ...ended.items].toSorted((one, other) => compare(positionIn(other), positionIn(one)));
+    const items = withinBytes(found.slice(0, limit));
     const countOfEnded = await this.#log.count(function_id, status);
     const total = countOfEnded + (isAsked ? (this.#running.get(function_id)?.size ?? 0) : 0);
-    return { items: found.slice(0, limit), more: ended.more || found.length > limit, total };
+    return { items, more: ended.more || found.length > items.length, total };
   }
 
   async #positionOf(of: string, id: string | undefined): Promise<Position | undefined> {
@@ -230,4 +232,17 @@ function missedAt(instant: string, now: Date): Execution {
       message: 'Nothing was called at this time: another call went on, or the control plane or the server was away',
     },
   };
+}
+
+/** Most bytes of the records of one answer, which has to fit into a frame. */
+const mostBytes = bounds.resultBytes / 2;
+
+/** The first of them that have so many bytes together, at least one. */
+function withinBytes(all: readonly Execution[]): Execution[] {
+  let bytes = 0;
+  const end = all.findIndex((it, index) => {
+    bytes += Buffer.byteLength(JSON.stringify(it));
+    return index > 0 && bytes > mostBytes;
+  });
+  return end === -1 ? [...all] : all.slice(0, end);
 }

@@ -56,7 +56,7 @@ export interface Grant {
 
 interface Waiter {
   since: number;
-  /** Who called went away. */
+  /** It does not wait any more. */
   isGone: boolean;
   resolve: (grant: Grant) => void;
   reject: (error: Error) => void;
@@ -64,6 +64,8 @@ interface Waiter {
 
 /** Calls that wait for an instance at a time, of one function. */
 export const mostWaiting = 100;
+/** How long a call waits: with the time for its answer, it ends before those do that asked for it by the control plane. */
+export const mostWaitMs = 55_000;
 /** An instance without a call for so long is ended. */
 export const idleMs = 5 * 60_000;
 /** Time until instances that must be there are started again after a failure; it doubles up to the second one. */
@@ -126,17 +128,28 @@ export class Pool {
       });
     const { promise, resolve, reject } = Promise.withResolvers<Grant>();
     const waiter: Waiter = { since: this.#clock.monotonic(), isGone: false, resolve, reject };
-    const abort = (): void => {
+    const leave = (why: CallFault): void => {
       waiter.isGone = true; // another pool may have it by now
       this.#waiting = this.#waiting.filter((one) => one !== waiter);
-      reject(new CallFault('client_gone', 'Who called went away before an instance was ready'));
+      reject(why);
     };
+    const abort = (): void => leave(new CallFault('client_gone', 'Who called went away before an instance was ready'));
+    const cancel = this.#clock.timer(mostWaitMs, () =>
+      leave(
+        new CallFault(
+          'queue_full',
+          `No instance of the function was free within ${mostWaitMs / 1000} s: raise max_instances or concurrency`,
+          { retryAfter: 1 },
+        ),
+      ),
+    );
     signal.addEventListener('abort', abort, { once: true });
     this.#waiting.push(waiter);
     this.#grow();
     try {
       return await promise;
     } finally {
+      cancel();
       signal.removeEventListener('abort', abort);
     }
   }

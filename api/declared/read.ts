@@ -41,10 +41,10 @@ function readDocuments(
   const names = new Set<string>();
   const moves: Move[] = [];
   let chars = 0;
-  const counted: Replace = (text) => {
+  const counted: Replace = (text, at) => {
     // all of it is refused below
     if (chars > maxChars) return { text: '', blank: [] };
-    const result = replace(text);
+    const result = replace(text, at);
     if ('text' in result) chars += result.text.length;
     return result;
   };

@@ -1,7 +1,7 @@
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { effectsOfChange, effectsOfDeletion, effectsOfReplacement } from '../../store/declared/effects.ts';
 import type { Effects } from '../../store/declared/effects.ts';
-import { declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
+import { comparable, declarationOf, fieldPlan } from '../../store/declared/field-plan.ts';
 import type { FieldPlan } from '../../store/declared/field-plan.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
 import { defined } from '../../store/defined.ts';
@@ -274,7 +274,7 @@ function planChild(
     {
       former: isAdopted ? undefined : declarationOf(former.desired, former.declared),
       wanted: declarationOf(child.desired, child.declared),
-      live: live?.desired ?? former.desired,
+      live: comparable(live?.desired ?? former.desired, child.desired),
     },
     (one, other) => sealer.isSame(tenant, one, other),
   ).filter(({ declaration }) => declaration === 'declared');

@@ -502,7 +502,8 @@ function plainOf(text: string): string {
 
 function healthOf({ healthcheck }: PlainComposedService, written: (text: string) => string): object {
   if (healthcheck === undefined) return {};
-  const { command, interval_seconds, timeout_seconds, failures, start_seconds } = healthcheck;
+  const { command, none, interval_seconds, timeout_seconds, failures, start_seconds } = healthcheck;
+  if (none === true) return { healthcheck: { type: 'none' } };
   const times = { interval_seconds, timeout_seconds: Math.min(timeout_seconds, 300), failures, start_seconds };
   if (command === undefined) return { healthcheck: { type: 'image' } };
   return { healthcheck: { type: 'command', command: command.map(written), ...times } };

@@ -11,7 +11,7 @@ import { escapeExpression, mentionText } from './expression.ts';
 import { printTemplate } from './print.ts';
 import type { Printed, PrintedApplication, PrintedFunction } from './print.ts';
 import { keyOf } from './resource-key.ts';
-import { isSecretName, mayBeSecret, Secrets } from './secrets.ts';
+import { assignsSecret, isSecretName, mayBeSecret, Secrets } from './secrets.ts';
 
 type Context = Pick<RequestContext, 'view' | 'principal' | 'tenant' | 'sealer' | 'unsealer'>;
 type Workload = ReadonlyResource<'application' | 'database' | 'function' | 'volume'>;
@@ -148,8 +148,10 @@ class Reverse {
     const { desired, meta } = it;
     const { config } = desired;
     const key = this.#key(meta.id);
-    const { env: _env, references: _references, restart_policy, start_command, healthcheck, ...settings } = config;
-    const programs = defined({ start_command, healthcheck });
+    const { env: _env, references: _references, restart_policy, ...others } = config;
+    const { start_command, healthcheck, healthcheck_path, ...settings } = others;
+    const { watch_paths } = desired;
+    const texts = defined({ start_command, healthcheck, healthcheck_path, watch_paths });
     const env = this.#env(it, values);
     const plain = {
       app_type: desired.app_type,
@@ -158,7 +160,6 @@ class Reverse {
         ...settings,
         restart_policy: restart_policy === 'always' ? undefined : restart_policy,
         replicas: desired.replicas === 1 ? undefined : desired.replicas,
-        watch_paths: desired.watch_paths,
         autodeploy: desired.autodeploy ? true : undefined,
         autodeploy_interval: desired.autodeploy_interval,
         max_surge: desired.max_surge,
@@ -190,7 +191,7 @@ class Reverse {
     return {
       name: key,
       ...mapped(plain, escapeExpression),
-      ...mapped(programs, (text) => this.#secrets.hide(text, `${key}_SECRET`).text),
+      ...mapped(texts, (text) => this.#secrets.hide(text, `${key}_SECRET`).text),
       ...(domains.length > 0 && { domains }),
       ...(Object.keys(env).length > 0 && { env }),
       ...(volumes.length > 0 && { volumes }),
@@ -245,7 +246,7 @@ class Reverse {
           throw refuse('its repository or its build needs a secret of this installation');
         const { repository_url, branch, dockerfile_path, build_context, submodules } = source;
         const args = unsealBuildArgs(this.#ctx, meta.id, source.build_args);
-        const secret = Object.entries(args).find(([key, value]) => isSecretName(key) || mayBeSecret(key, value));
+        const secret = Object.entries(args).find(([key, value]) => this.#tellsSecret(key, value));
         if (secret !== undefined) throw refuse(`its build argument ${secret[0]} looks like a secret`);
         return {
           source_type: 'git',
@@ -258,6 +259,12 @@ class Reverse {
         };
       }
     }
+  }
+
+  /** Whether a text with that name, which cannot be a variable, would show a secret. */
+  #tellsSecret(name: string, value: string): boolean {
+    if (isSecretName(name) || mayBeSecret(name, value) || assignsSecret(value)) return true;
+    return this.#secrets.hide(value, name).names.length > 0;
   }
 
   #env(it: Application | Fn, values: Readonly<Record<string, string>>): Record<string, string> {

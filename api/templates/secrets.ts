@@ -23,6 +23,14 @@ export function mayBeSecret(name: string, value: string): boolean {
   return doubtfulName.test(name) && !plainValue.test(value);
 }
 
+/** Settings within a text, such as `_authToken=…` of a file `.npmrc`. */
+const assignment = /(?<![\w.-])([\w.-]+)[=:]\s*([^\s&;,]+)/g;
+
+/** Whether a text sets something whose value must not be shown, such as the token of a registry. */
+export function assignsSecret(text: string): boolean {
+  return [...text.matchAll(assignment)].some(([, name = '', value = '']) => mayBeSecret(name, value));
+}
+
 /** A value that would be found elsewhere by chance is no secret that can be told apart. */
 const leastSecret = 6;
 

@@ -133,7 +133,8 @@ function healthOf(
     const isChecked = config.healthcheck !== undefined || config.healthcheck_path !== undefined;
     return isMain(input) && isChecked ? readinessOf(config) : { image_check: true };
   }
-  const { command, ...timing } = healthcheck;
+  const { command, none, ...timing } = healthcheck;
+  if (none === true) return { image_check: false };
   if (command === undefined) return { image_check: true };
   const words = plainWords(command) ?? inConfiguration;
   return { image_check: false, probe: { type: 'command', command: words, ...timing, successes: 1 } };

@@ -6,7 +6,7 @@ import { FunctionSpec } from '../../store/kinds/assignment.ts';
 import type { FunctionRuntime } from '../../store/kinds/function.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { parseCpus, parseMemory } from '../../store/kinds/quantity.ts';
-import { isDeleting } from '../../store/resource.ts';
+import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { Action } from '../rollout/actions.ts';
 import { planOne } from '../rollout/actions.ts';
 import { environmentNetwork } from '../rollout/environment-network.ts';
@@ -103,12 +103,16 @@ function limitsOf({ memory_limit, cpu_limit }: World['function']['desired']): Fu
   });
 }
 
-/** The call that its schedule asked for: until its end is recorded. */
+/**
+ * The call that its schedule asked for: until its end is recorded. It is asked for once, with the limits of then: a task with others
+ * would break it off.
+ */
 function planCall({ function: it, call }: World, fired: Fired | undefined): Action[] {
   const firing = it.observed?.firing;
   if (firing === undefined) return [];
   const { desired, meta } = it;
   const isWanted = !isDeleting(it) && firing.ended !== true && fired !== undefined;
+  if (isWanted && isStaying(call)) return [];
   return planTask('call', it, {
     task: call,
     role: callRole(firing.at),

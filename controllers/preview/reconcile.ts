@@ -47,6 +47,11 @@ export function previewController({ buildDeadlineMs }: PreviewSettings): Control
         ({ desired }, view) => previewsOf(view.list('preview'), desired.environment_id),
       ),
       onChange(
+        'function',
+        ({ desired }) => [desired.name, desired.version_id],
+        ({ desired }, view) => previewsOf(view.list('preview'), desired.environment_id),
+      ),
+      onChange(
         'deployment',
         ({ observed }) => observed?.phase,
         ({ desired }, view) => previewsOf(view.list('preview'), desired.environment_id),
@@ -102,6 +107,7 @@ function readWorld(it: Preview, { view, clock }: Context, buildDeadlineMs: numbe
       .by('environment', 'project', project)
       .find(({ meta, desired }) => meta.id !== id && desired.name === name),
     apps: view.by('application', 'environment', id),
+    functions: view.by('function', 'environment', id),
     deployment: (of) => view.get('deployment', of),
     server: (of) => view.get('server', of),
     credentials: ({ desired }) => credentialsOf(view, desired, desired.source),

@@ -32,6 +32,8 @@ export interface World {
   namesake: ReadonlyResource<'environment'> | undefined;
   /** What is in its environment. */
   apps: readonly App[];
+  /** Functions in its environment: they are copied, and a person deploys them. */
+  functions: readonly ReadonlyResource<'function'>[];
   deployment: (id: string) => ReadonlyResource<'deployment'> | undefined;
   server: (id: string) => ReadonlyResource<'server'> | undefined;
   /** What the source of an application is fetched with. */
@@ -212,9 +214,20 @@ function progress(world: World): Found {
     return { phase: 'deploying', reason: 'Deploying', message, unfinished };
   }
   const failed = apps.filter((app) => isFailed(app, world)).map(({ desired }) => desired.name);
-  if (failed.length === 0) return { phase: 'ready', reason: 'Ready', message: 'Every application was deployed' };
+  if (failed.length === 0) return { phase: 'ready', reason: 'Ready', message: readyMessage(world) };
   const message = `These applications do not run, and their deployments show why: ${failed.join(', ')}`;
   return { phase: 'failed', reason: 'DeploymentFailed', message };
+}
+
+/** Most functions that a message names. */
+const mostNamed = 5;
+
+function readyMessage({ functions }: World): string {
+  const all = 'Every application was deployed';
+  const rest = functions.filter(({ desired }) => desired.version_id === undefined).map(({ desired }) => desired.name);
+  if (rest.length === 0) return all;
+  const more = rest.length > mostNamed ? ` and ${rest.length - mostNamed} more` : '';
+  return `${all}. These functions were copied and are stopped until you deploy them: ${rest.slice(0, mostNamed).join(', ')}${more}`;
 }
 
 /** Of a fork: the commit that all its applications were deployed with, and by which approval. */

@@ -3,14 +3,14 @@ import { areBuildsUsedUp } from '../../store/build-minutes.ts';
 import { builtBy } from '../../store/built-by.ts';
 import { needsDeployment, needsVersion } from '../../store/declared/effects.ts';
 import { referencesPath } from '../../store/declared/leaves.ts';
-import { declarationOf, driftOf } from '../../store/declared/field-plan.ts';
+import { comparable, declarationOf, driftOf } from '../../store/declared/field-plan.ts';
 import { writeLeaves } from '../../store/declared/merge.ts';
 import { defined } from '../../store/defined.ts';
 import { definitionOf } from '../../store/definition.ts';
 import { deployLack } from '../../store/deploy-lack.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
 import { foldName } from '../../store/fold-name.ts';
-import { childProgress, isOutdated } from '../../store/instance-progress.ts';
+import { childProgress, isHeldBack, isOutdated } from '../../store/instance-progress.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import { isBuilt } from '../../store/kinds/application.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
@@ -103,7 +103,7 @@ export function templateInstanceController(settings: TemplateInstanceSettings): 
       const retired = retiredOf(world);
       for (const { meta } of retired) await ctx.retire(meta.kind, meta.id);
       if (it.desired.drift === 'correct') await correct(world, ctx, settings);
-      const state = stateOf(world, made, uncorrected(world, ctx.view));
+      const state = stateOf(world, made, uncorrected(world, ctx, settings));
       await announce(it, state, ctx);
       // a change that its object had already is no event of that, and the next wave waits for it
       const next: Next =
@@ -164,19 +164,16 @@ function driftedFields(
   const it = view.get(child.kind, child.id);
   if (!isStaying(it) || isOutdated(instance, child)) return [];
   const isSame = (one: SealedValue, other: SealedValue): boolean => secrets.isSame(tenant, one, other);
-  return driftOf(child.kind, declarationOf(child.desired, child.declared), it.desired, isSame).map(
+  const live = comparable(it.desired, child.desired);
+  return driftOf(child.kind, declarationOf(child.desired, child.declared), live, isSame).map(
     ({ path, field, before, after }) => ({ id: child.id, path, field, declared: after, live: before }),
   );
 }
 
-function lackOf(
-  instance: Instance,
-  child: Child,
-  { view, clock }: Context,
-  settings: TemplateInstanceSettings,
-): Lack | undefined {
+function lackOf(instance: Instance, child: Child, ctx: Context, settings: TemplateInstanceSettings): Lack | undefined {
+  const { view } = ctx;
   if (isStaying(view.get(child.kind, child.id)))
-    return isOutdated(instance, child) ? changeLack(view, child, child.changes ?? []) : undefined;
+    return isOutdated(instance, child) ? changeLack(ctx, settings, child, child.changes ?? []) : undefined;
   const { project_id: projectId, server_id: serverId, name } = child.desired;
   const server = view.get('server', serverId);
   const credentials = child.kind === 'application' ? credentialsOf(view, child.desired, child.desired.source) : [];
@@ -200,13 +197,19 @@ function lackOf(
   if (child.kind !== 'application') return undefined;
   const full = serverLack(view, [{ server: serverId, desired: child.desired }]);
   if (full !== undefined) return { reason: 'NoRoom', message: full };
-  const now = clock.now().getTime();
-  if (isBuilt({ source: child.desired.source }) && areBuildsUsedUp(view, projectId, now, settings.buildDeadlineMs))
-    return {
-      reason: 'BuildsUsedUp',
-      message: 'Builds have used up what the project may take in 24 hours: it goes on later',
-    };
-  return undefined;
+  return isBuilt({ source: child.desired.source }) ? buildLack(ctx, settings, projectId) : undefined;
+}
+
+function buildLack(
+  { view, clock }: Pick<Context, 'view' | 'clock'>,
+  { buildDeadlineMs }: TemplateInstanceSettings,
+  projectId: string,
+): Lack | undefined {
+  if (!areBuildsUsedUp(view, projectId, clock.now().getTime(), buildDeadlineMs)) return undefined;
+  return {
+    reason: 'BuildsUsedUp',
+    message: 'Builds have used up what the project may take in 24 hours: it goes on later',
+  };
 }
 
 function portOf(child: Child): number | undefined {
@@ -223,11 +226,26 @@ function portOf(child: Child): number | undefined {
 }
 
 /** What is in the way of writing these leaves of a child into its object. */
-function changeLack(view: TenantView, child: Child, paths: readonly string[]): Lack | undefined {
+function changeLack(
+  ctx: Pick<Context, 'view' | 'clock'>,
+  settings: TemplateInstanceSettings,
+  child: Child,
+  paths: readonly string[],
+): Lack | undefined {
+  const { view } = ctx;
   const coming = comingOf(view, child, paths);
   if (coming === undefined) return undefined;
   const isMounting = paths.some((path) => path === 'mounts' || path === 'replicas');
-  return nameLack(view, coming, 'changed') ?? (isMounting ? mountLack(view, coming) : undefined);
+  const lack = nameLack(view, coming, 'changed') ?? (isMounting ? mountLack(view, coming) : undefined);
+  if (lack !== undefined) return lack;
+  return isToBuild(view, coming, paths) ? buildLack(ctx, settings, coming.desired.project_id) : undefined;
+}
+
+/** Whether a change of these leaves builds: what serves is not of that source. */
+function isToBuild(view: TenantView, { id, desired }: Coming, paths: readonly string[]): boolean {
+  if (!('source' in desired) || !isBuilt({ source: desired.source })) return false;
+  const isOther = !jsonEqual(servingDeployment(view, id)?.desired.source, desired.source);
+  return isOther && paths.some((path) => path.startsWith('source/'));
 }
 
 type Coming = Pick<Child, 'kind' | 'id' | 'desired'>;
@@ -384,24 +402,36 @@ async function update(
   await writeChild(instance, child, { paths, deploymentId: id, ...settings }, ctx);
 }
 
-/** Changes back what somebody changed by hand. What cannot be stays shown as drift, and is tried again. */
-async function correct({ instance, drift }: World, ctx: Context, settings: TemplateInstanceSettings): Promise<void> {
+/**
+ * Changes back what somebody changed by hand. What cannot be stays shown as drift, and is tried again; so does what would start
+ * an object that a person has stopped.
+ */
+async function correct(world: World, ctx: Context, settings: TemplateInstanceSettings): Promise<void> {
+  const { instance } = world;
   for (const child of instance.desired.children) {
-    const paths = drift.filter(({ id }) => id === child.id).map(({ path }) => path);
-    if (paths.length === 0 || changeLack(ctx.view, child, paths) !== undefined) continue;
+    const paths = correctable(world, child, ctx.view);
+    if (paths.length === 0 || changeLack(ctx, settings, child, paths) !== undefined) continue;
     const { desiredRevision = 0 } = ctx.view.get(child.kind, child.id)?.meta ?? {};
     const deploymentId = uuidv5(namespace, `${instance.meta.id} ${child.id} at ${desiredRevision}`);
     await writeChild(instance, child, { paths, deploymentId, ...settings }, ctx);
   }
 }
 
+/** The leaves of a child that somebody changed by hand, without those that wait until it is started. */
+function correctable({ drift }: World, { kind, id }: Child, view: TenantView): string[] {
+  const it = view.get(kind, id);
+  const isPossible = (path: string): boolean => it !== undefined && !isHeldBack(it, [path]);
+  return drift.filter((one) => one.id === id && isPossible(one.path)).map(({ path }) => path);
+}
+
 /** Why something that was changed by hand is not changed back; `undefined`: nothing is in the way. */
-function uncorrected({ instance, drift }: World, view: TenantView): Lack | undefined {
+function uncorrected(world: World, ctx: Context, settings: TemplateInstanceSettings): Lack | undefined {
+  const { instance } = world;
   if (instance.desired.drift !== 'correct') return undefined;
   return instance.desired.children
-    .map((child) => ({ child, paths: drift.filter(({ id }) => id === child.id).map(({ path }) => path) }))
+    .map((child) => ({ child, paths: correctable(world, child, ctx.view) }))
     .filter(({ paths }) => paths.length > 0)
-    .map(({ child, paths }) => changeLack(view, child, paths))
+    .map(({ child, paths }) => changeLack(ctx, settings, child, paths))
     .find((it) => it !== undefined);
 }
 

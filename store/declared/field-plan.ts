@@ -3,8 +3,10 @@ import { jsonEqual } from '../json-equal.ts';
 import type { SealedValue } from '../kinds/define.ts';
 import { Domain, domainName } from '../kinds/domain.ts';
 import { functionKind } from '../kinds/function.ts';
+import type { DesiredOf } from '../kinds/kinds.ts';
 import { isSealed } from '../seal.ts';
 import { shownValue } from '../shown-value.ts';
+import { withoutOwnUsers } from './domain-users.ts';
 import { declarableFields, fieldOfPath, isOpen, leavesOf, referencesPath, shownPath } from './leaves.ts';
 import type { DeclaredKind, Leaves } from './leaves.ts';
 
@@ -95,6 +97,15 @@ function shownPart(path: string, value: unknown): unknown {
     return 'schedule' in trigger ? `cron ${trigger.schedule} ${trigger.timezone}` : trigger.type;
   const domains = path === 'domains' ? Domain.array().safeParse(value) : undefined;
   return domains?.success === true ? domains.data.map(domainName) : value;
+}
+
+/** What is there, as a declaration that leaves users of domains to persons compares itself with it. Pure. */
+export function comparable(
+  live: DeepReadonly<DesiredOf<DeclaredKind>>,
+  declared: DeepReadonly<DesiredOf<DeclaredKind>>,
+): DeepReadonly<object> {
+  if (!('domains' in live) || !('domains' in declared)) return live;
+  return { ...live, domains: withoutOwnUsers(live.domains, declared.domains) };
 }
 
 /** What somebody else has changed of what was declared. Pure. */

@@ -1,6 +1,7 @@
 import type { DeepReadonly } from '../deep-readonly.ts';
 import type { DesiredOf } from '../kinds/kinds.ts';
 import { plainCopy } from '../plain-copy.ts';
+import { withOwnUsers } from './domain-users.ts';
 import { leavesOf, namesOfPath, referencesPath } from './leaves.ts';
 import type { DeclaredKind } from './leaves.ts';
 
@@ -10,14 +11,18 @@ type Referring = Pick<Application | DesiredOf<'function'>, 'config'>;
 
 /**
  * Writes these leaves of a declaration into the state of an object, and leaves the rest of it alone. A source of another
- * type is written as a whole.
+ * type is written as a whole; users of domains for which it names none stay.
  */
 export function writeLeaves<K extends DeclaredKind>(
   draft: DesiredOf<K>,
   wanted: DeepReadonly<DesiredOf<K>>,
   paths: readonly string[],
 ): void {
-  const leaves = leavesOf(wanted);
+  const leaves = leavesOf(
+    'domains' in wanted && 'domains' in draft
+      ? { ...wanted, domains: withOwnUsers(wanted.domains, draft.domains) }
+      : wanted,
+  );
   const own = paths.filter((path) => path !== referencesPath && !isOfOtherSource(draft, wanted, path));
   if (own.length < paths.filter((path) => path !== referencesPath).length && 'source' in draft && 'source' in wanted)
     draft.source = plainCopy<Application['source']>(wanted.source);

@@ -30,6 +30,8 @@ const composedHealthcheck = <Words extends z.ZodType>(words: Words) =>
   z.object({
     /** Absent: the health check of the image, with the image's own times. */
     command: words.optional(),
+    /** No check at all, also none of the image. Earlier releases take it for that of the image. */
+    none: z.literal(true).optional(),
     interval_seconds: z.int(),
     timeout_seconds: z.int(),
     failures: z.int(),
@@ -82,7 +84,7 @@ const composedService = <Value extends z.ZodType, Words extends z.ZodType>(value
     mounts: z.array(ComposedMount),
     files: z.array(composedFile(value)),
     depends_on: z.array(z.object({ service: z.string(), condition: DependencyCondition })),
-    /** Absent: ready once it has run for 10 s. */
+    /** Absent: that of the image, or for the service that requests are for that of the application. */
     healthcheck: composedHealthcheck(words).optional(),
     restart_policy: z.enum(['always', 'on-failure', 'no']),
     replicas: z.int(),

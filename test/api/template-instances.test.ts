@@ -555,6 +555,121 @@ describe('a change', () => {
     await owner.put(`/applications/${it.child.web}`, { image_url: 'notes:mine' });
     expect((await owner.get(`/applications/${it.child.web}`)).data.image_url).toBe('notes:mine');
   });
+
+  it('waits with a build while builds have used up what the project may take', async () => {
+    const name = `built-${++number}`;
+    const content = [
+      'apiVersion: setpoint/v1',
+      'kind: Template',
+      'variables: [{name: BRANCH, default: main}]',
+      'applications:',
+      '  - {name: web, repository_url: "https://git.example.com/a.git", branch: "${BRANCH}", dockerfile_path: Dockerfile, build_context: .}',
+    ].join('\n');
+    const template_id = (await owner.post('/templates', { name, content })).data.id;
+    const place = await world.place(owner);
+    const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+    const made = (await owner.post(`/templates/${template_id}/instantiate`, { ...fields, name })).data;
+    const it = { id: made.id, child: { web: made.children[0].id } } as Shop;
+    await isThere('application', it.child.web);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    const budget = (minutes: number) =>
+      owner.put('/settings', { budgets: { project: { build_minutes_per_day: minutes } } });
+    const { data: settings } = await owner.get('/settings');
+    const source = { repository_url: 'https://git.example.com/b.git', branch: 'main' };
+    const build = { source_type: 'git', dockerfile_path: 'Dockerfile', build_context: '.' };
+    const { data: other } = await owner.post('/applications', { ...fields, ...source, ...build, name: 'other' });
+    expect((await owner.post(`/applications/${other.id}/deploy`, {})).status).toBeLessThan(300);
+    expect((await budget(1)).status).toBe(200);
+    expect((await owner.put(`/template-instances/${it.id}`, { variables: { BRANCH: 'next' } })).status).toBe(200);
+    await until('it waits', async () => (await read(it)).conditions[0].reason === 'BuildsUsedUp');
+    expect((await world.repo.get('application', it.child.web))?.desired.next_deployment_number).toBe(2);
+    expect((await budget(settings.budgets.project.build_minutes_per_day)).status).toBe(200);
+  });
+
+  it('takes no login off a domain that a person has protected, and puts back the one that it declares', async () => {
+    const name = `site-${++number}`;
+    const of = (login: string): string =>
+      [
+        'apiVersion: setpoint/v1',
+        'kind: Template',
+        'variables: [{name: HOST, type: domain}]',
+        'applications:',
+        '  - name: web',
+        '    image_url: web:1',
+        `    domains: [{host: "\${HOST}", tls: "off"${login}}]`,
+      ].join('\n');
+    const template_id = (await owner.post('/templates', { name, content: of('') })).data.id;
+    const place = await world.place(owner);
+    const fields = { project_id: place.project, environment_id: place.environment, server_id: place.server };
+    const variables = { HOST: `${name}-a.example.test` };
+    const made = (await owner.post(`/templates/${template_id}/instantiate`, { ...fields, name, variables })).data;
+    const [path, web] = [`/template-instances/${made.id}`, `/applications/${made.children[0].id}`];
+    await isThere('application', made.children[0].id);
+    const usersOf = async () =>
+      (await owner.get(web)).data.domains.map((one: { basic_auth: object[] }) => one.basic_auth);
+    const drifted = async () => (await owner.get(path)).data.drifted;
+    const protectedBy = (username: string) =>
+      owner.put(web, {
+        domains: [{ host: variables.HOST, tls: 'off', basic_auth: [{ username, password: 'a long password' }] }],
+        name: 'mine',
+      });
+    expect((await owner.put(path, { drift: 'correct' })).status).toBe(200);
+    expect((await protectedBy('ada')).status).toBe(200);
+    await until('its name is back', async () => (await owner.get(web)).data.name !== 'mine');
+    expect([await usersOf(), await drifted()]).toEqual([[[{ username: 'ada' }]], []]);
+
+    variables.HOST = `${name}-b.example.test`;
+    const { data: planned } = await owner.put(path, { variables });
+    expect(planned.plan.steps).toMatchObject([{ action: 'update', fields: [{ field: 'domains', by_hand: false }] }]);
+    await until('it has the host', async () => (await owner.get(web)).data.domains[0].host === variables.HOST);
+    expect(await usersOf()).toEqual([[{ username: 'ada' }]]);
+
+    await owner.put(`/templates/${template_id}`, {
+      content: of(', basic_auth: [{username: eve, password: "another long one"}]'),
+    });
+    expect((await owner.put(path, { template_id })).status).toBe(200);
+    await until('it has the declared user', async () => (await usersOf())[0][0].username === 'eve');
+    expect((await protectedBy('ada')).status).toBe(200);
+    await until('it is as declared', async () => (await usersOf())[0][0].username === 'eve');
+    expect((await owner.put(path, { template_id })).data.plan.changes).toBe(false);
+  });
+
+  it('starts no application that a person has stopped, and is done once it is started', async () => {
+    const it = await notes();
+    const at = `/applications/${it.child.web}`;
+    const stop = () => owner.post(`${at}/stop`, {});
+    const start = () => owner.post(`${at}/start`, {});
+    const next = async () => (await world.repo.get('application', it.child.web))?.desired.next_deployment_number;
+    const isAtRest = async (count: number): Promise<void> =>
+      expect([(await owner.get(at)).data.run, await next()]).toEqual(['stopped', count + 1]);
+    expect((await stop()).status).toBe(200);
+    await owner.put(`/templates/${it.template}`, { content: text('notes:2') });
+    expect((await owner.put(it.path, { template_id: it.template })).status).toBe(200);
+    await until('the instance says so', async () => (await read(it)).conditions[0].message.includes('changed then'));
+    expect((await read(it)).conditions[0]).toMatchObject({ reason: 'ChildStopped' });
+    expect((await owner.get(at)).data.image_url).toBe('notes:1');
+    await isAtRest(1);
+    expect((await start()).status).toBe(200);
+    await deployed(it, 2);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    expect((await owner.get(at)).data.image_url).toBe('notes:2');
+
+    expect((await owner.put(it.path, { drift: 'correct' })).status).toBe(200);
+    expect((await stop()).status).toBe(200);
+    await owner.put(at, { name: 'mine' });
+    await owner.patch(`${at}/env`, { MODE: 'quiet' });
+    // what starts nothing is changed back at once
+    await until('its name is back', async () => (await owner.get(at)).data.name === 'notes-web');
+    await until('the rest is shown', async () => (await read(it)).drifted.length === 1);
+    expect((await read(it)).drifted).toMatchObject([{ field: 'env.MODE' }]);
+    await isAtRest(2);
+    expect(await envOf(it)).toMatchObject({ MODE: 'quiet' });
+    expect((await start()).status).toBe(200);
+    await until('it is as declared', async () => (await envOf(it)).MODE === 'plain');
+    expect((await owner.get(at)).data.run).toBe('running');
+  });
 });
 
 describe('a function of an instance', () => {
@@ -627,6 +742,21 @@ describe('a function of an instance', () => {
     expect((await owner.get(`/functions/${idOf('hello')}`)).data).toMatchObject({
       schedule: '0 4 * * *',
       timeout_seconds: 5,
+    });
+    await serves();
+    await eventually(it, 'running');
+
+    // what a person has stopped gets another version once it is started
+    expect((await owner.post(`/functions/${idOf('hello')}/stop`, {})).status).toBe(200);
+    await owner.put(`/templates/${of.id}`, { content: text(`${code} // once more`) });
+    await owner.put(`/template-instances/${it.id}`, { template_id: of.id });
+    await until('it says so', async () => (await read(it)).conditions[0].message.includes('changed then'));
+    expect((await owner.get(`/functions/${idOf('hello')}/versions`)).data).toHaveLength(before + 1);
+    expect((await owner.get(`/functions/${idOf('hello')}`)).data.run).toBe('stopped');
+    await owner.post(`/functions/${idOf('hello')}/start`, {});
+    await until('its code is the declared one', async () => {
+      const { data } = await owner.get(`/functions/${idOf('hello')}`);
+      return data.code.endsWith('once more');
     });
     await serves();
     await eventually(it, 'running');

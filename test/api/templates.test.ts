@@ -496,6 +496,56 @@ describe('POST /templates/from-workloads', () => {
     ).toEqual(['SENTRY_DSN', 'SHELL_LINE', 'STRIPE_KEY']);
   });
 
+  it('shows no secret of a build and of a path, either', async () => {
+    const { project, environment, server } = await world.place(owner);
+    const templateOf = async (fields: object) => {
+      const made = await owner.post('/applications', {
+        project_id: project,
+        environment_id: environment,
+        server_id: server,
+        name: `web-${randomUUID()}`,
+        ...fields,
+      });
+      expect(made.body.error).toBeUndefined();
+      return owner.post('/templates/from-workloads', { name: `copy-${randomUUID()}`, application_ids: [made.data.id] });
+    };
+    const built = {
+      source_type: 'git',
+      repository_url: 'https://git.example.com/web.git',
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      build_context: '.',
+    };
+    const told: [Record<string, string>, object?][] = [
+      [{ PIP_INDEX_URL: 'https://ci:hidden-1-index@pypi.example/simple' }],
+      [{ NPMRC: '//registry.example/:_authToken=hidden-2-token' }],
+      [{ BANNER: 'see hidden-3-npm' }, { NPM_TOKEN: 'hidden-3-npm' }],
+    ];
+    for (const [build_args, env = {}] of told) {
+      const refused = await templateOf({ ...built, build_args, env });
+      const [name] = Object.keys(build_args);
+      expect([refused.status, refused.body.error?.message]).toEqual([
+        409,
+        expect.stringContaining(`its build argument ${name} looks like a secret`),
+      ]);
+    }
+    const plain = await templateOf({
+      ...built,
+      build_args: { NODE_ENV: 'production', MIRROR: 'https://npm.example/' },
+    });
+    expect([plain.status, plain.body.error]).toEqual([201, undefined]);
+    const probed = await templateOf({
+      source_type: 'image',
+      image_url: 'web:1',
+      exposed_port: 80,
+      healthcheck_path: '/health?key=hidden-4-health',
+      env: { HEALTH_KEY: 'hidden-4-health' },
+    });
+    expect([probed.status, probed.body.error]).toEqual([201, undefined]);
+    expect(probed.data.content).toContain('healthcheck_path: /health?key=${HEALTH_KEY}');
+    expect(probed.data.content.match(/hidden-\d/g)).toBeNull();
+  });
+
   it('needs the right to change each of them', async () => {
     const { project, environment, server } = await world.place(owner);
     const { data: volume } = await owner.post('/volumes', {

@@ -140,6 +140,7 @@ const specification: Readonly<Record<string, readonly Row[]>> = {
   ],
   healthcheck: [
     ['disable', 'false', 'holds anyway'],
+    ['disable', 'true', 'kept'],
     ['interval', '10s', 'kept'],
     ['retries', '5', 'kept'],
     ['start_interval', '1s', 'no effect'],

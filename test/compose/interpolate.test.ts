@@ -35,7 +35,7 @@ test.each([
   ['{$A}', '{one}'],
   ['no variable', 'no variable'],
 ])('%s is %s', (text, result) => {
-  expect(read(text)).toEqual({ text: result, blank: [] });
+  expect(read(text)).toEqual({ text: result, blank: [], referring: [] });
 });
 
 test.each([
@@ -54,14 +54,14 @@ test.each([
 });
 
 test('a variable that nobody has is empty and named', () => {
-  expect(read('a$NONE')).toEqual({ text: 'a', blank: ['NONE'] });
-  expect(read('${A:-$NONE}')).toEqual({ text: 'one', blank: [] });
+  expect(read('a$NONE')).toEqual({ text: 'a', blank: ['NONE'], referring: [] });
+  expect(read('${A:-$NONE}')).toEqual({ text: 'one', blank: [], referring: [] });
 });
 
 test('a text in which each dollar sign is doubled stays as it is', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {
-      expect(read(text.replaceAll('$', '$$$$'))).toEqual({ text, blank: [] });
+      expect(read(text.replaceAll('$', '$$$$'))).toEqual({ text, blank: [], referring: [] });
     }),
   );
 });
@@ -69,7 +69,7 @@ test('a text in which each dollar sign is doubled stays as it is', () => {
 test('what a variable has is not read again', () => {
   fc.assert(
     fc.property(fc.string(), (value) => {
-      expect(interpolate('<${X}>', new Map([['X', value]]))).toEqual({ text: `<${value}>`, blank: [] });
+      expect(interpolate('<${X}>', new Map([['X', value]]))).toEqual({ text: `<${value}>`, blank: [], referring: [] });
     }),
   );
 });

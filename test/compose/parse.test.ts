@@ -59,7 +59,7 @@ test('a service is read as a whole', () => {
     ports: [],
     env: { WORKERS: '8', DEBUG: 'false' },
   });
-  expect(services.find(({ name }) => name === 'worker')).not.toHaveProperty('healthcheck');
+  expect(services.find(({ name }) => name === 'worker')).toMatchObject({ healthcheck: { none: true } });
   expect(services.find(({ name }) => name === 'migrate')?.restart_policy).toBe('no');
   expect(services.find(({ name }) => name === 'db')).toMatchObject({
     user: 'postgres',
@@ -133,7 +133,22 @@ test.each([
 });
 
 test.each(['test: [NONE]', 'disable: true', 'disable: "true"'])('the health check %s is none', (line) => {
-  expect(web(`healthcheck: {${line}}`)).not.toHaveProperty('healthcheck');
+  const it = web(`healthcheck: {${line}}`)?.healthcheck;
+  expect(it).toMatchObject({ none: true });
+  expect(it).not.toHaveProperty('command');
+});
+
+test('times of a health check without a test of its own are not passed over without a word', () => {
+  const wordsOf = (check: string) => warned(service('restart: always', `healthcheck: {${check}}`));
+  const ofImage = 'has no effect: without a test the check of the image counts, with its own times';
+  expect(wordsOf('interval: 5s, retries: 30')).toEqual([
+    `services.web.healthcheck.interval ${ofImage}`,
+    `services.web.healthcheck.retries ${ofImage}`,
+  ]);
+  expect(wordsOf('disable: true, timeout: 5s')).toEqual([
+    'services.web.healthcheck.timeout has no effect: there is no check',
+  ]);
+  expect(wordsOf('test: [CMD, check], timeout: 5s')).toEqual([]);
 });
 
 const approximated: [what: string, text: string, message: string][] = [
@@ -218,4 +233,34 @@ test('errors have the place where they are written', () => {
     column: 17,
     message: 'services.web.privileged is refused: a privileged container owns its server',
   });
+});
+
+test('a variable that refers to another object stands in environment alone', () => {
+  const env = { DB_URL: '${databases.orders.url}', PLAIN: 'x' };
+  const read = compose(
+    [
+      'x-common: &common {DB: "${DB_URL}"}',
+      service(
+        'restart: always',
+        'environment: {<<: *common, A: "${DB_URL:-none}", B: "${DB_URL:+set}", DB_URL: }',
+      ).trim(),
+    ].join('\n'),
+    env,
+  );
+  expect(read.errors).toEqual([]);
+  const url = '${databases.orders.url}';
+  expect(read.services[0]?.env).toEqual({ DB: url, A: url, B: 'set', DB_URL: url });
+  const errorsOf = (...lines: string[]) =>
+    compose(service('restart: always', ...lines), env).errors.map(({ path, message }) => [path, message]);
+  const why = 'has the variable DB_URL, which takes something of another object: only environment may have it';
+  const refused = (path: string) => [[path, expect.stringContaining(why)]];
+  expect(errorsOf('command: [serve, --database, "${DB_URL}"]')).toEqual(refused('services.web.command.2'));
+  expect(errorsOf('command: [serve, "${DB_URL:+set}", "$${databases.orders.url}", "${PLAIN}"]')).toEqual([]);
+  expect(errorsOf('healthcheck: {test: "check ${DB_URL-}"}')).toEqual(refused('services.web.healthcheck.test'));
+  expect(errorsOf('build: {context: ., args: {URL: "${DB_URL}"}}')).toEqual(refused('services.web.build.args.URL'));
+  expect(errorsOf('build: {context: ., args: [DB_URL]}')).toEqual(refused('services.web.build.args.0'));
+  const file = `${service('restart: always', 'configs: [app]')}configs: {app: {content: "url = \${DB_URL}"}}\n`;
+  expect(compose(file, env).errors).toMatchObject([
+    { path: 'configs.app.content', message: expect.stringContaining(why) },
+  ]);
 });

@@ -180,28 +180,46 @@ describe('a function', () => {
   });
 });
 
-/** By runtime: code that answers with what it was sent, and throws at `/throw`, and code that is wrong with what is said of it. */
+/** By runtime: code that needs a variable when it is loaded, answers with what it was sent, by way of a file at `/note`, and throws at `/throw`, and code that is wrong with what is said of it. */
 const runtimes = {
   bun: {
-    code: `export default async (request: Request): Promise<Response> => {
-      if (new URL(request.url).pathname === '/throw') throw new Error('boom');
+    code: `new URL(process.env.AT_LOAD!);
+    export default async (request: Request): Promise<Response> => {
+      const { pathname } = new URL(request.url);
+      if (pathname === '/throw') throw new Error('boom');
+      if (pathname === '/note') {
+        await Bun.write('/data/note', await request.text());
+        return new Response(Bun.file('/data/note'));
+      }
       return new Response(request.method + await request.text());
     };`,
     wrong: 'export default (request: Request) => {',
     says: 'error',
   },
   deno: {
-    code: `export default async (request: Request): Promise<Response> => {
-      if (new URL(request.url).pathname === '/throw') throw new Error('boom');
+    code: `new URL(Deno.env.get('AT_LOAD')!);
+    export default async (request: Request): Promise<Response> => {
+      const { pathname } = new URL(request.url);
+      if (pathname === '/throw') throw new Error('boom');
+      if (pathname === '/note') {
+        await Deno.writeTextFile('/data/note', await request.text());
+        return new Response(await Deno.readTextFile('/data/note'));
+      }
       return new Response(request.method + await request.text());
     };`,
     wrong: 'export default (request: Request) => {',
     says: 'error',
   },
   python3: {
-    code: `def handler(request):
+    code: `import os
+os.environ['AT_LOAD']
+def handler(request):
     if request.path == '/throw':
         raise ValueError('boom')
+    if request.path == '/note':
+        with open('/data/note', 'w') as note:
+            note.write(request.text)
+        return open('/data/note').read()
     return request.method + request.text
 `,
     wrong: 'def handler(request:\n',
@@ -213,13 +231,22 @@ const runtimes = {
 import (
 	"io"
 	"net/http"
+	"os"
 )
+
+var atLoad = os.Getenv("AT_LOAD")[:4]
 
 func Handler(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/throw" {
 		panic("boom")
 	}
 	body, _ := io.ReadAll(r.Body)
+	if r.URL.Path == "/note" {
+		os.WriteFile("/data/note", body, 0o600)
+		body, _ = os.ReadFile("/data/note")
+		w.Write(body)
+		return
+	}
 	w.Write(append([]byte(r.Method), body...))
 }
 `,
@@ -239,27 +266,42 @@ describe('the other runtimes', { tags: [longTag] }, () => {
   }, 600_000);
   afterAll(() => town[Symbol.asyncDispose]());
 
-  it.each(names)('%s answers, says what it threw, and what is wrong with its code', async (runtime) => {
-    const { code, wrong, says } = runtimes[runtime];
-    const fields = { project_id: town.project.id, server_id: town.server.id, name: runtime, runtime, code };
-    const base = `/api/v1/functions/${(await town.client.object('POST', '/api/v1/functions', fields)).id}`;
-    const deploy = (): Promise<ApiObject> => town.client.object('POST', `${base}/deploy?wait=100`, {});
-    const call = async (path: string) =>
-      Called.parse(await town.client.request('POST', `${base}/invoke`, { body: 'Hi', path }));
-    const deployed = await deploy();
-    const log = async (): Promise<string> => {
-      const [version] = await town.client.list(`${base}/versions`);
-      return JSON.stringify(await town.client.request('GET', `${base}/versions/${version?.id}/logs`));
-    };
-    expect(deployed.status, await log()).toBe('running');
-    expect(await call('/')).toMatchObject({ answer: { status: 200, body: 'POSTHi' } });
-    expect(await call('/throw')).toMatchObject({
-      answer: { status: 500 },
-      execution: { status: 'failed', log_preview: expect.stringContaining('boom') },
-    });
-    await town.client.request('PUT', base, { code: wrong });
-    await deploy();
-    expect(await log()).toContain(says);
-    expect(await call('/')).toMatchObject({ execution: { cold_start: false }, answer: { body: 'POSTHi' } });
-  });
+  it.each(names)(
+    '%s answers, says what it threw, writes to a volume, and says what is wrong with its code',
+    async (runtime) => {
+      const { code, wrong, says } = runtimes[runtime];
+      const fields = {
+        project_id: town.project.id,
+        server_id: town.server.id,
+        name: runtime,
+        runtime,
+        code,
+        env: { AT_LOAD: 'redis://cache' },
+      };
+      const base = `/api/v1/functions/${(await town.client.object('POST', '/api/v1/functions', fields)).id}`;
+      const deploy = (): Promise<ApiObject> => town.client.object('POST', `${base}/deploy?wait=100`, {});
+      const call = async (path: string) =>
+        Called.parse(await town.client.request('POST', `${base}/invoke`, { body: 'Hi', path }));
+      const deployed = await deploy();
+      const log = async (): Promise<string> => {
+        const [version] = await town.client.list(`${base}/versions`);
+        return JSON.stringify(await town.client.request('GET', `${base}/versions/${version?.id}/logs`));
+      };
+      expect(deployed.status, await log()).toBe('running');
+      expect(await call('/')).toMatchObject({ answer: { status: 200, body: 'POSTHi' } });
+      expect(await call('/throw')).toMatchObject({
+        answer: { status: 500 },
+        execution: { status: 'failed', log_preview: expect.stringContaining('boom') },
+      });
+      const place = { project_id: town.project.id, server_id: town.server.id };
+      const volume = await town.client.object('POST', '/api/v1/volumes?wait=60', { ...place, name: runtime });
+      const bind = { workload_type: 'function', workload_id: base.split('/').at(-1), mount_path: '/data' };
+      await town.client.request('POST', `/api/v1/volumes/${volume.id}/bind?wait=60`, bind);
+      expect(await call('/note')).toMatchObject({ answer: { status: 200, body: 'Hi' } });
+      await town.client.request('PUT', base, { code: wrong });
+      await deploy();
+      expect(await log()).toContain(says);
+      expect(await call('/')).toMatchObject({ execution: { cold_start: false }, answer: { body: 'POSTHi' } });
+    },
+  );
 });

@@ -17,7 +17,7 @@ import { miniflux } from './products/miniflux.ts';
 import { nodeRed } from './products/node-red.ts';
 import { ntfy } from './products/ntfy.ts';
 import { phpmyadmin } from './products/phpmyadmin.ts';
-import { edited, type Credentials, type Product, type Site, type Soon } from './products/product.ts';
+import { basic, edited, type Credentials, type Product, type Site, type Soon } from './products/product.ts';
 import { radicale } from './products/radicale.ts';
 import { redisCommander } from './products/redis-commander.ts';
 import { registry } from './products/registry.ts';
@@ -124,6 +124,8 @@ async function siteOf(application: string, database: Credentials): Promise<Site>
   const { urls } = Urls.parse(await town.application(application));
   const host = new URL(urls.at(-1) ?? '').hostname;
   const { env } = Env.parse(await town.client.request('GET', `/api/v1/applications/${application}/env`));
+  // a product without a login has one at its domain
+  const login = env['WEB_USERNAME'] === undefined ? {} : basic(env['WEB_USERNAME'], env['WEB_PASSWORD']);
   const site: Site = {
     host,
     env,
@@ -134,7 +136,7 @@ async function siteOf(application: string, database: Credentials): Promise<Site>
       const written = json !== undefined || form !== undefined;
       return askHost(`https://${host}${path}`, httpsPort, {
         ...asking,
-        headers: { ...(written && { 'content-type': type }), ...headers },
+        headers: { ...(written && { 'content-type': type }), ...login, ...headers },
         ...(written && { body }),
       });
     },

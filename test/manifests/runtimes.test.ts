@@ -44,6 +44,12 @@ describe.each(FunctionRuntime.options)('the image of %s', (runtime) => {
   });
 });
 
+it('the image of deno lets code use each folder that its container has, such as a volume', () => {
+  const { dockerfile } = recipeOf({ runtime: 'deno', code: 'code', dependencies: undefined, base: undefined });
+  const entry = dockerfile.split('\n').find((line) => line.startsWith('ENTRYPOINT')) ?? '';
+  expect(entry.match(/--allow-(?:read|write)[^"]*/g)).toEqual(['--allow-read', '--allow-write']);
+});
+
 /** Runs the launcher of a runtime with this code; resolves with its exit code and what it wrote. */
 async function check(code: string): Promise<{ exitCode: number; output: string }> {
   await write(code);
@@ -68,6 +74,19 @@ describe('the launcher of node20', () => {
     expect([wrong.exitCode, wrong.output]).toEqual([1, expect.stringContaining('must export its handler')]);
     const broken = await check('export default (request) => {');
     expect([broken.exitCode, broken.output]).toEqual([1, expect.stringContaining('SyntaxError')]);
+    const lacking = await check("import a from 'no-such-package'; export default () => a");
+    expect([lacking.exitCode, lacking.output]).toEqual([1, expect.stringContaining('no-such-package')]);
+  });
+
+  it('does not take a variable that the build has not for a fault of the code', async () => {
+    for (const line of [
+      'new URL(process.env.DATABASE_URL)',
+      'JSON.parse(process.env.SETTINGS)',
+      'throw "no database"',
+    ]) {
+      const read = await check(`${line};\nexport default () => new Response("Hello")`);
+      expect([read.exitCode, read.output]).toEqual([0, expect.stringContaining('The build has no variables')]);
+    }
   });
 
   it('gives the handler the whole request, and sends its answer as it is', async () => {

@@ -26,9 +26,13 @@ it.each(names)('%s is valid, described, of pinned images, and says when it is re
   });
   for (const { section, node } of resources) {
     if (section !== 'applications') continue;
-    const { image_url, healthcheck, healthcheck_path } = valueOf(node) as Record<string, unknown>;
+    const { image_url, healthcheck, healthcheck_path, domains } = valueOf(node) as Record<string, unknown>;
     expect(image_url).toMatch(/:v?\d[\w.-]*$/);
     expect(healthcheck ?? healthcheck_path).toBeDefined();
+    // a domain has a certificate, which is listed publicly, at once
+    const lacksLogin = /no (?:login|password)/.test(metadata.description ?? '');
+    for (const one of lacksLogin && Array.isArray(domains) ? domains : [])
+      expect(one).toMatchObject({ basic_auth: [{ password: '${WEB_PASSWORD}' }] });
   }
   for (const it of variables)
     if (['password', 'secret'].includes(it.type)) expect([it.name, it.generate]).not.toContain(undefined);

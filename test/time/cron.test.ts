@@ -20,6 +20,18 @@ test('a local time that is left out is an hour later, and one that is repeated c
   ]);
 });
 
+test.each([
+  ['30 2,14 * * *', ['2026-03-29T01:00', '2026-03-29T12:30'], ['2026-10-25T00:30', '2026-10-25T13:30']],
+  ['0 1-2 * * *', ['2026-03-29T00:00', '2026-03-29T01:00'], ['2026-10-24T23:00', '2026-10-25T00:00']],
+  ['0,30 2 * * *', ['2026-03-29T01:00'], ['2026-10-25T00:00', '2026-10-25T00:30']],
+])('a list or a range of times, %s, leaves none out and has none twice', (expression, spring, autumn) => {
+  const rule = { expression, timezone: berlin };
+  const of = (from: string, to: string) =>
+    instantsBetween(rule, at(from), at(to)).map((it) => it.toISOString().slice(0, 16));
+  expect(of('2026-03-28T22:59:00Z', '2026-03-29T21:59:00Z')).toEqual(spring);
+  expect(of('2026-10-24T21:59:00Z', '2026-10-25T22:59:00Z')).toEqual(autumn);
+});
+
 test('what counts from hour to hour has each of them once over both changes of clocks', () => {
   const hourly = { expression: '0 * * * *', timezone: berlin };
   for (const day of ['2026-03-29', '2026-10-25']) {

@@ -1,12 +1,21 @@
 // Answers HTTP with the handler of a function. With --check it only loads the handler.
-const { default: handler } = await import('./handler.ts');
+const isCheck = process.argv.includes('--check');
+const { default: handler } = await import('./handler.ts').catch((error) => {
+  // what is wrong with the code itself, or with a package
+  if (!isCheck || /^(?:SyntaxError|AggregateError|BuildMessage|ResolveMessage)$/.test(error?.name)) throw error;
+  console.error(error);
+  console.error(
+    'The build has no variables of the function: its first instance shows whether its code loads with them',
+  );
+  process.exit(0);
+});
 if (typeof handler !== 'function') {
   console.error(
     'The code must export its handler: export default (request: Request) => new Response("Hello"). Its default export is no function',
   );
   process.exit(1);
 }
-if (process.argv.includes('--check')) process.exit(0);
+if (isCheck) process.exit(0);
 
 process.on('unhandledRejection', (error) => console.error(error));
 

@@ -1,13 +1,22 @@
 // Answers HTTP with the handler of a function. With --check it only loads the handler.
 const { Deno } = globalThis;
-const { default: handler } = await import('./handler.ts');
+const isCheck = Deno.args.includes('--check');
+const { default: handler } = await import('./handler.ts').catch((error) => {
+  // what is wrong with the code itself, or with a package
+  if (!isCheck || /^(?:SyntaxError|AggregateError|BuildMessage|ResolveMessage)$/.test(error?.name)) throw error;
+  console.error(error);
+  console.error(
+    'The build has no variables of the function: its first instance shows whether its code loads with them',
+  );
+  Deno.exit(0);
+});
 if (typeof handler !== 'function') {
   console.error(
     'The code must export its handler: export default (request: Request) => new Response("Hello"). Its default export is no function',
   );
   Deno.exit(1);
 }
-if (Deno.args.includes('--check')) Deno.exit(0);
+if (isCheck) Deno.exit(0);
 
 globalThis.addEventListener('unhandledrejection', (event) => {
   event.preventDefault();

@@ -3,14 +3,28 @@ import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-const { default: handler } = await import('./handler.mjs');
+const isCheck = process.argv.includes('--check');
+const { default: handler } = await import('./handler.mjs').catch((error) => {
+  if (!isCheck || !hasRun(error)) throw error;
+  console.error(error);
+  console.error(
+    'The build has no variables of the function: its first instance shows whether its code loads with them',
+  );
+  process.exit(0);
+});
 if (typeof handler !== 'function') {
   console.error(
     'The code must export its handler: export default (request) => new Response("Hello"). Its default export is no function',
   );
   process.exit(1);
 }
-if (process.argv.includes('--check')) process.exit(0);
+if (isCheck) process.exit(0);
+
+/** Whether code has thrown it, unlike what is wrong with the code itself or with a package. */
+function hasRun(error) {
+  const lines = error instanceof Error ? String(error.stack).split('\n') : ['at file:'];
+  return lines.some((line) => /^ *at .*file:/.test(line) && !line.includes('launcher.mjs'));
+}
 
 process.on('unhandledRejection', (error) => console.error(error));
 

@@ -8,12 +8,22 @@ import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-import handler as code
+is_check = "--check" in sys.argv
+try:
+    import handler as code
+except (SyntaxError, ImportError):
+    raise
+except Exception:
+    if not is_check:
+        raise
+    traceback.print_exc()
+    sys.stderr.write("The build has no variables of the function: its first instance shows whether its code loads with them\n")
+    sys.exit(0)
 
 handler = getattr(code, "handler", None)
 if not callable(handler):
     sys.exit("The code must define its handler: def handler(request): return 'Hello'. It has no function of that name")
-if "--check" in sys.argv:
+if is_check:
     sys.exit(0)
 
 

@@ -10,7 +10,7 @@ import type { Execution } from '../../../agent-protocol/functions.ts';
 import { Activator, lastWordsMs } from '../../../agent/functions/activator.ts';
 import type { Call } from '../../../agent/functions/call.ts';
 import { forward } from '../../../agent/functions/forward.ts';
-import { idleMs, mostWaiting, shortLifeMs } from '../../../agent/functions/pool.ts';
+import { idleMs, mostWaiting, mostWaitMs, shortLifeMs } from '../../../agent/functions/pool.ts';
 import type { Launched, PoolSettings } from '../../../agent/functions/pool.ts';
 import { FakeClock } from '../../harness/fake-clock.ts';
 
@@ -187,6 +187,24 @@ describe('the activator', () => {
     expect(machine.records).toHaveLength(2);
     machine.activator.abandon();
     expect(await Promise.all(waiting)).toHaveLength(mostWaiting);
+  });
+
+  it('refuses a call that has waited too long for its turn, and ends no instance for that', async () => {
+    const machine = new Machine();
+    await machine.serve(() => undefined, { maxInstances: 1, timeoutMs: 600_000 });
+    const hanging = machine.call().catch((error: unknown) => error);
+    await expect.poll(() => machine.ready).toBe(1);
+    await machine.clock.advance(0);
+    const waiting = machine.call();
+    const refused = expect(waiting).rejects.toMatchObject({ code: 'queue_full', status: 503, retryAfter: 1 });
+    await machine.clock.advance(mostWaitMs - 1);
+    expect(machine.records.some(({ error }) => error?.code === 'queue_full')).toBe(false);
+    await machine.clock.advance(1);
+    await refused;
+    expect(machine.stopped).toBe(0);
+    machine.ends[0]?.({ outOfMemory: false });
+    await hanging;
+    machine.activator.abandon();
   });
 
   it('answers for a handler that is late, and gives its instance no further call', async () => {

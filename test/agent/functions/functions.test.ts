@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { FunctionRequest } from '../../../agent-protocol/functions.ts';
 import type { Execution } from '../../../agent-protocol/functions.ts';
+import { bounds } from '../../../agent-protocol/timing.ts';
 import { Activator } from '../../../agent/functions/activator.ts';
 import { ExecutionLog } from '../../../agent/functions/execution-log.ts';
 import { arrivalMs, Functions, mostAsked } from '../../../agent/functions/functions.ts';
@@ -27,6 +28,25 @@ const request = FunctionRequest.parse({ method: 'GET', path: '/' });
 const { signal } = new AbortController();
 
 describe('functions of a server', () => {
+  it('end a page of executions before it has more bytes than an answer may have', async () => {
+    const clock = new FakeClock();
+    const items = Array.from({ length: 200 }, (_, index): Execution => {
+      const started_at = new Date(clock.now().getTime() - index).toISOString();
+      const usual = { version_id: 'one', trigger: 'http', status: 'succeeded', cold_start: false } as const;
+      return { ...usual, id: `${index}`, started_at, method: 'GET', path: '/', log_preview: 'あ'.repeat(2000) };
+    });
+    const log = {
+      add: () => undefined,
+      read: async () => ({ items, more: false }),
+      position: async () => undefined,
+      count: async () => items.length,
+    };
+    const page = await new Functions({ log, clock }).executions({ function_id: 'one', limit: 200 });
+    expect(Buffer.byteLength(JSON.stringify(page))).toBeLessThan(bounds.resultBytes);
+    expect(page.items).toEqual(items.slice(0, page.items.length));
+    expect([page.items.length > 50, page.more]).toEqual([true, true]);
+  });
+
   it('record an instant that nothing was called for, as none serves', async () => {
     const { functions, ended, clock } = world();
     const [before, at] = ['2030-01-01T00:00:00.000Z', '2030-01-01T00:10:00.000Z'];

@@ -155,6 +155,18 @@ it('leaves commands that are sealed to the configuration, and has those that an 
   expect(specOf(words(['run', 'it']))!.spec_hash).not.toBe(specOf(words(['run']))!.spec_hash);
 });
 
+it('has no check of a service whose file switches it off, neither that of the image nor that of the application', () => {
+  const timing = { interval_seconds: 5, timeout_seconds: 5, failures: 3, start_seconds: 0 };
+  const plain = town([service('web', { healthcheck: { ...timing, none: true } }), service('worker')]);
+  const target = plain.target!;
+  const config = { ...target.desired.config, healthcheck_path: '/ready' };
+  const world = { ...plain, target: { ...target, desired: { ...target.desired, config } } };
+  const specOf = (name: string) => started(world).get(name)!.desired.spec;
+  expect(specOf('web')).toMatchObject({ image_check: false });
+  expect(specOf('web')).not.toHaveProperty('probe');
+  expect(specOf('worker')).toMatchObject({ image_check: true });
+});
+
 it('notifies of a service that keeps exiting although requests are answered', () => {
   const looping = { crash_loop: true, last_output: 'no mail server' };
   const { target, ...rest } = town([service('web'), service('mailer')], { web: ready, mailer: looping });

@@ -40,3 +40,24 @@ test('a call that a server which answers does not take is given up', async () =>
   for (let n = 0; n < 12; n += 1) await it.pass(minute);
   expect(it.calls()[0]?.desired.spec).toMatchObject({ missed: [first?.type === 'call' && first.scheduled_at] });
 });
+
+test('a call by the schedule that goes on is not broken off by another limit, which the next one has', async () => {
+  await using it = await openFunctionRig({ trigger: { type: 'cron', schedule: '*/10 * * * *', timezone: 'UTC' } });
+  const version = await it.deploy();
+  await it.built(version);
+  await it.report({ ready: true });
+  for (let n = 0; n < 11 && it.calls().length === 0; n += 1) await it.pass(minute);
+  const [call] = it.calls();
+  const { timeout_seconds: before } = (await it.fn()).desired;
+  await it.change({ timeout_seconds: 900 });
+  expect(it.calls().map(({ meta }) => [meta.id, meta.generation])).toEqual([[call!.meta.id, call!.meta.generation]]);
+  expect(call!.desired.spec).toMatchObject({ type: 'call', deadline_seconds: before + 60 });
+  const said = kinds.assignment.observed.parse({
+    phase: 'succeeded',
+    result: { execution_id: crypto.randomUUID(), status: 'succeeded' },
+  });
+  await it.rig.repo.observe(call!, { ...said, observedGeneration: call!.meta.generation, conditions: [] }, []);
+  await it.pass(minute);
+  for (let n = 0; n < 11 && it.calls().length === 0; n += 1) await it.pass(minute);
+  expect(it.calls()[0]!.desired.spec).toMatchObject({ type: 'call', deadline_seconds: 960 });
+});

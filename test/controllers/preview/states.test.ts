@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { deploymentId, isOfBranch, stateOf, stepOf } from '../../../controllers/preview/states.ts';
 import type { World } from '../../../controllers/preview/states.ts';
@@ -35,6 +36,7 @@ function world(desired: Partial<DesiredOf<'preview'>> = {}, changes: Partial<Wor
     environment: object('environment', { clone_of }),
     namesake: undefined,
     apps: [anApplication({ source: git() })],
+    functions: [],
     deployment: () => undefined,
     server: () => aServer(),
     credentials: () => [],
@@ -127,6 +129,20 @@ describe('a preview', () => {
     expect(stepOf(world({}, { source: undefined }))).toMatchObject({ do: 'deploy' });
     const gone = object('project', {}, { deleting: true });
     expect(stepOf(world({}, { ...unmade, project: gone }))).toEqual({ do: 'wait' });
+  });
+
+  it('names the functions that it has copied and that nobody has deployed there', () => {
+    const functions = [
+      object('function', { name: 'nightly' }),
+      object('function', { name: 'hello', version_id: randomUUID() }),
+    ];
+    const messageOf = (more: Partial<World>) => stateOf(world({}, { apps: [], ...more })).ready.message;
+    expect(messageOf({ functions })).toBe(
+      'Every application was deployed. These functions were copied and are stopped until you deploy them: nightly',
+    );
+    expect(messageOf({})).toBe('Every application was deployed');
+    const many = Array.from({ length: 7 }, (_, index) => object('function', { name: `fn-${index}` }));
+    expect(messageOf({ functions: many })).toContain('fn-4 and 2 more');
   });
 
   it('says what is in its way', () => {

@@ -37,7 +37,7 @@ export const nodeRed: Product = {
   name: 'node-red',
   image: imageOf('5.0.4'),
   variables: () => ({ DOMAIN: 'flows.example.test' }),
-  secrets: [],
+  secrets: ['WEB_PASSWORD'],
   upgrade: { image: imageOf('5.0.7'), fields: ['image_url'] },
   async setUp(site) {
     const made = await site.ask('/flows', { method: 'POST', json: flow });

@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
-import { basic, type Product } from './product.ts';
+import type { Product } from './product.ts';
 
-const headers = basic('keeper', 'of the proxy');
 const event = [
   'BEGIN:VCALENDAR',
   'VERSION:2.0',
@@ -30,22 +29,22 @@ export const radicale: Product = {
       'CMD ["--hosts", "0.0.0.0:5232,[::]:5232"]',
     ],
   },
-  variables: () => ({ DOMAIN: 'calendars.example.test' }),
-  secrets: [],
+  variables: () => ({ DOMAIN: 'calendars.example.test', WEB_USERNAME: 'keeper' }),
+  secrets: ['WEB_PASSWORD'],
   upgrade: { variables: { PAGES: 'none' }, fields: ['start_command'] },
   async setUp(site) {
-    const made = await site.ask('/keeper/days/', { method: 'MKCALENDAR', headers });
+    const made = await site.ask('/keeper/days/', { method: 'MKCALENDAR' });
     expect(made.status, made.body).toBe(201);
-    const calendar = { ...headers, 'content-type': 'text/calendar' };
+    const calendar = { 'content-type': 'text/calendar' };
     const written = await site.ask('/keeper/days/kept.ics', { method: 'PUT', headers: calendar, body: event });
     expect(written.status, written.body).toBe(201);
   },
   async look(site, isUpgraded) {
     const page = await site.ask('/.web/');
     expect(page.body.includes('<title>Radicale Web Interface</title>')).toBe(!isUpgraded);
-    const found = await site.ask('/keeper/days/', { method: 'PROPFIND', headers: { ...headers, depth: '1' } });
+    const found = await site.ask('/keeper/days/', { method: 'PROPFIND', headers: { depth: '1' } });
     expect(found.status).toBe(207);
     expect(found.body).toContain('/keeper/days/kept.ics');
-    expect((await site.ask('/keeper/days/kept.ics', { headers })).body).toContain('SUMMARY:Kept');
+    expect((await site.ask('/keeper/days/kept.ics')).body).toContain('SUMMARY:Kept');
   },
 };

@@ -41,7 +41,7 @@ export const registry: Product = {
     ],
   },
   variables: () => ({ DOMAIN: 'images.example.test' }),
-  secrets: ['REGISTRY_HTTP_SECRET'],
+  secrets: ['REGISTRY_HTTP_SECRET', 'WEB_PASSWORD'],
   upgrade: { variables: { DELETE_ENABLED: 'true' }, fields: ['env.REGISTRY_STORAGE_DELETE_ENABLED'] },
   async setUp(site) {
     const begun = await site.ask('/v2/kept/blobs/uploads/', { method: 'POST' });
