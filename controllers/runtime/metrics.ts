@@ -47,7 +47,7 @@ export interface ControllerMetrics {
 }
 
 /** Areas of the store with keys of objects, whose object may be missing. */
-export const orphanAreas = ['observed', 'events', 'population', 'bytes', 'unique'] as const;
+const orphanAreas = ['observed', 'events', 'population', 'bytes', 'unique'] as const;
 export type OrphanArea = (typeof orphanAreas)[number];
 
 export function controllerMetrics(registry: Registry): ControllerMetrics {
