@@ -12,7 +12,7 @@ import type { Controllers } from '../controllers/runtime/manager.ts';
 import { systemClock } from '../time/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { defined } from '../store/defined.ts';
-import { openStore } from '../store/open.ts';
+import { openStore, storeFile } from '../store/open.ts';
 import { otherLeader } from '../store/replicas.ts';
 import { openKeyring } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
@@ -86,6 +86,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
           random: systemRandom,
           sealer: keyring,
           token,
+          storeFile: storeFile(config.store),
           setupToken: (name) => replica.setupToken(name),
           rotateControlKeys: () => rotateControlKeys({ store, sealer: keyring, clock }),
         }),

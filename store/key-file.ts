@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { syncFolderOf } from './sync-folder.ts';
 
 const Key = z.base64().refine((text) => bytes(text).length === 32, 'A key must have 256 bits');
 
@@ -48,7 +49,7 @@ export async function createKeyFile(path: string, set: KeySet): Promise<void> {
   try {
     await writeNew(draft, set);
     await link(draft, path);
-    await syncFolder(path);
+    await syncFolderOf(path);
   } catch (error) {
     if (!isTaken(error)) throw error;
   } finally {
@@ -82,7 +83,7 @@ export async function changeKeyFile(path: string, change: (set: KeySet) => KeySe
     throw error;
   } finally {
     await file.close();
-    await syncFolder(path);
+    await syncFolderOf(path);
   }
 }
 
@@ -90,12 +91,6 @@ async function writeNew(path: string, set: KeySet): Promise<void> {
   await using file = await open(path, 'wx', 0o600);
   await file.writeFile(encode(set));
   await file.sync();
-}
-
-/** Writes the folder of a file to disk: a new name survives a power cut only then. */
-async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(dirname(path), 'r');
-  await folder.sync();
 }
 
 function encode({ primary, keys }: KeySet): string {
