@@ -47,7 +47,11 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const access = await readEtcdAccess(config);
   const store = starting.use(await openStore(config.store, { ...access, ...defined({ quotaBytes }) }));
   const token = randomBytes(32).toString('base64url');
-  const keyring = await openKeyring({ path: join(config.data, 'keys.json'), store });
+  const keyring = await openKeyring({
+    path: join(config.data, 'keys.json'),
+    store,
+    onFault: (err) => log.error({ err }, 'The key file has changed and cannot be read: goes on with the keys before'),
+  });
   const id = randomUUID();
   const replica: RunningReplica = starting.use(
     await startReplica({

@@ -25,7 +25,8 @@ export function keyFileVersion(path: string): string | undefined {
 /**
  * Reads the key file; `undefined` if there is none.
  *
- * @throws Error if others than the owner may read or write it, or if its content is malformed.
+ * @throws Error if others than the owner may read or write it, if this user may not read it, or if its content is
+ *   malformed.
  */
 export function readKeyFile(path: string): KeySet | undefined {
   const stat = statSync(path, { throwIfNoEntry: false });
@@ -33,8 +34,16 @@ export function readKeyFile(path: string): KeySet | undefined {
   const mode = stat.mode & 0o777;
   if ((mode & 0o077) !== 0)
     throw new Error(`Key file must be closed to all but its owner (chmod 600): ${path} has mode ${mode.toString(8)}`);
+  let text: string;
   try {
-    const { primary, keys } = KeyFile.parse(JSON.parse(readFileSync(path, 'utf8')));
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const what = `Cannot read the key file (${code}): it must be a file of the user that runs the server: ${path}`;
+    throw new Error(what, { cause: error });
+  }
+  try {
+    const { primary, keys } = KeyFile.parse(JSON.parse(text));
     return { primary, keys: new Map(Object.entries(keys).map(([id, key]) => [id, bytes(key)])) };
   } catch {
     // The error beneath may quote the content, and the content is secret.
