@@ -90,6 +90,11 @@ export function publicKeyOf(privateKey: KeyObject): string {
   return createPublicKey(privateKey).export({ format: 'jwk' }).x ?? '';
 }
 
+/** The public key that a signed manifest names, raw, base64url; `undefined`: it is no signed manifest. */
+export function signerOf(signed: unknown): string | undefined {
+  return SignedRelease.safeParse(signed).data?.key;
+}
+
 /**
  * Reads a signed manifest. `trusted`: the public keys that may sign it, or `any` where only damage is to be found: then
  * it must be signed by the key that it names. @throws Error that says what is wrong

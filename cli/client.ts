@@ -246,6 +246,16 @@ async function patienceFor(response: Response): Promise<{ patience: number; why?
   return { patience: maySoonSucceed ? longestWaitSeconds.unavailable : 0, why };
 }
 
+const gaveUp =
+  ': a proxy before it got no answer. The request may have been carried out: look before you send it again. Let the proxy wait for 5 minutes';
+
+/** What a status means that a proxy answers in place of the control plane. */
+const ofProxy: ReadonlyMap<number, string> = new Map([
+  [413, ': a proxy before it refuses a body of this size. Raise its limit'],
+  [502, gaveUp],
+  [504, gaveUp],
+]);
+
 /** The error of a refused request, with advice on what to do. */
 function refusal(
   { server, tenant }: Connection,
@@ -256,7 +266,9 @@ function refusal(
 ): Error {
   const envelope = Envelope.safeParse(answer);
   if (!envelope.success || envelope.data.success)
-    return new Error(`${server} answered ${status}, but not as a Setpoint control plane does`);
+    return new Error(
+      `${server} answered ${status}, but not as a Setpoint control plane does${ofProxy.get(status) ?? ''}`,
+    );
   const { code, message, details } = envelope.data.error;
   const fields = (details ?? [])
     .filter((it) => !message.includes(it.message))

@@ -12,7 +12,7 @@ import type { Controllers } from '../controllers/runtime/manager.ts';
 import { systemClock } from '../time/clock.ts';
 import type { Mirror } from '../store/mirror.ts';
 import { defined } from '../store/defined.ts';
-import { openStore } from '../store/open.ts';
+import { openStore, storeFile } from '../store/open.ts';
 import { otherLeader } from '../store/replicas.ts';
 import { openKeyring } from '../store/seal.ts';
 import type { Store } from '../store/store.ts';
@@ -47,7 +47,11 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
   const access = await readEtcdAccess(config);
   const store = starting.use(await openStore(config.store, { ...access, ...defined({ quotaBytes }) }));
   const token = randomBytes(32).toString('base64url');
-  const keyring = await openKeyring({ path: join(config.data, 'keys.json'), store });
+  const keyring = await openKeyring({
+    path: join(config.data, 'keys.json'),
+    store,
+    onFault: (err) => log.error({ err }, 'The key file has changed and cannot be read: goes on with the keys before'),
+  });
   const id = randomUUID();
   const replica: RunningReplica = starting.use(
     await startReplica({
@@ -86,6 +90,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
           random: systemRandom,
           sealer: keyring,
           token,
+          storeFile: storeFile(config.store),
           setupToken: (name) => replica.setupToken(name),
           rotateControlKeys: () => rotateControlKeys({ store, sealer: keyring, clock }),
         }),

@@ -1,5 +1,10 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+
+/** The store of a control plane that is given no other one. */
+export function embeddedStore(dataDir: string): string {
+  return `sqlite:${join(dataDir, 'store.db')}`;
+}
 
 /**
  * Makes the directory in which a program keeps its state, and its parents, accessible for their owner only.

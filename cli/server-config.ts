@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { FunctionRuntime } from '../store/kinds/function.ts';
@@ -7,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { taskTypes } from '../agent-protocol/task-types.ts';
 import { HostName } from '../api/resources/domain.ts';
 import { parseSmtpUrl } from '../controllers/mail/smtp.ts';
+import { embeddedStore } from './data-dir.ts';
 
 const HostPort = z.string().transform((text, ctx) => {
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:]+)):(\d{1,5})$/.exec(text);
@@ -172,7 +172,7 @@ export const ServerConfig = z
       setupToken: setupTokenOf(setupToken, host),
       allowedHosts: allowedHostsOf(it),
       ...(smtpUrl !== undefined && mailFrom !== undefined && { mail: { server: smtpUrl, from: mailFrom } }),
-      store: it.store ?? `sqlite:${join(it.data, 'store.db')}`,
+      store: it.store ?? embeddedStore(it.data),
       publicUrl: it.publicUrl ?? address,
       internalUrl: it.internalUrl ?? address,
     };

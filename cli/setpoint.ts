@@ -130,6 +130,23 @@ keys
   .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
   .action(async (options: { data: string }) => (await import('./verbs/keys.ts')).listKeys(options.data));
 
+const store = program.command('store').description('copies of the embedded store, on the machine of the server');
+store
+  .command('backup <file>')
+  .description('write one consistent copy of the store while its server runs')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .action(async (file: string, options: { data: string }) =>
+    (await import('./verbs/store.ts')).backUpStore(options.data, file),
+  );
+store
+  .command('restore <file>')
+  .description('put such a copy in the place of the store while its server is stopped; the former store is kept')
+  .addOption(flag('--data <dir>', 'data directory of the server').default('/var/lib/setpoint/server'))
+  .addOption(flag('--store <url>', 'the store of the server, if it has another than that of its data directory'))
+  .action(async (file: string, options: { data: string; store?: string }) =>
+    (await import('./verbs/store.ts')).restoreStore(options, file),
+  );
+
 const user = program
   .command('user')
   .description('accounts that cannot be reached any more; run beside a running server');

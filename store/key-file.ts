@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { syncFolderOf } from './sync-folder.ts';
 
 const Key = z.base64().refine((text) => bytes(text).length === 32, 'A key must have 256 bits');
 
@@ -24,7 +25,8 @@ export function keyFileVersion(path: string): string | undefined {
 /**
  * Reads the key file; `undefined` if there is none.
  *
- * @throws Error if others than the owner may read or write it, or if its content is malformed.
+ * @throws Error if others than the owner may read or write it, if this user may not read it, or if its content is
+ *   malformed.
  */
 export function readKeyFile(path: string): KeySet | undefined {
   const stat = statSync(path, { throwIfNoEntry: false });
@@ -32,8 +34,16 @@ export function readKeyFile(path: string): KeySet | undefined {
   const mode = stat.mode & 0o777;
   if ((mode & 0o077) !== 0)
     throw new Error(`Key file must be closed to all but its owner (chmod 600): ${path} has mode ${mode.toString(8)}`);
+  let text: string;
   try {
-    const { primary, keys } = KeyFile.parse(JSON.parse(readFileSync(path, 'utf8')));
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const what = `Cannot read the key file (${code}): it must be a file of the user that runs the server: ${path}`;
+    throw new Error(what, { cause: error });
+  }
+  try {
+    const { primary, keys } = KeyFile.parse(JSON.parse(text));
     return { primary, keys: new Map(Object.entries(keys).map(([id, key]) => [id, bytes(key)])) };
   } catch {
     // The error beneath may quote the content, and the content is secret.
@@ -48,7 +58,7 @@ export async function createKeyFile(path: string, set: KeySet): Promise<void> {
   try {
     await writeNew(draft, set);
     await link(draft, path);
-    await syncFolder(path);
+    await syncFolderOf(path);
   } catch (error) {
     if (!isTaken(error)) throw error;
   } finally {
@@ -82,7 +92,7 @@ export async function changeKeyFile(path: string, change: (set: KeySet) => KeySe
     throw error;
   } finally {
     await file.close();
-    await syncFolder(path);
+    await syncFolderOf(path);
   }
 }
 
@@ -90,12 +100,6 @@ async function writeNew(path: string, set: KeySet): Promise<void> {
   await using file = await open(path, 'wx', 0o600);
   await file.writeFile(encode(set));
   await file.sync();
-}
-
-/** Writes the folder of a file to disk: a new name survives a power cut only then. */
-async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(dirname(path), 'r');
-  await folder.sync();
 }
 
 function encode({ primary, keys }: KeySet): string {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Clock } from '../time/clock.ts';
 import type { EtcdAccess } from './etcd/endpoints.ts';
 import { openSqlite } from './sqlite/open.ts';
@@ -26,6 +27,12 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
     return openEtcd({ hosts, ...withClock, ...access });
   }
   throw new RangeError(`A store is named by sqlite:PATH or etcd://HOST:PORT,HOST:PORT: got "${url}"`);
+}
+
+/** The absolute path of the embedded store that a URL names; `undefined`: it is in etcd, or in memory. */
+export function storeFile(url: string): string | undefined {
+  const path = after(url, 'sqlite:');
+  return path === undefined || path === ':memory:' ? undefined : resolve(path);
 }
 
 function after(url: string, scheme: string): string | undefined {

@@ -43,16 +43,17 @@ export function replicaUrl(mirror: Pick<Mirror, 'key'>, id: string): string | un
   return entry && parsed(Announcement, entry.value)?.url;
 }
 
-/** The versions of the replicas in the directory, and the id of the one that leads the controllers. */
+/** The versions and addresses of the replicas in the directory, and the id of the one that leads the controllers. */
 export function directoryOf(mirror: Pick<Mirror, 'key' | 'keysUnder'>): {
-  replicas: { id: string; version: string }[];
+  replicas: { id: string; version: string; url?: string }[];
   leader: string | undefined;
 } {
   const leads = mirror.key(keys.leader(controllersLead));
   const prefix = keys.replica('');
   return {
     replicas: mirror.keysUnder(prefix).map(({ key, value }) => {
-      return { id: key.slice(prefix.length), version: parsed(Announcement, value)?.version ?? 'unknown' };
+      const { version = 'unknown', url } = parsed(Announcement, value) ?? {};
+      return { id: key.slice(prefix.length), version, ...(url !== undefined && { url }) };
     }),
     leader: leads && parsed(Leader, leads.value)?.replica,
   };

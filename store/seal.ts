@@ -62,6 +62,8 @@ export interface KeyringOptions {
   /** The key file; it is made if the store holds nothing sealed yet. */
   path: string;
   store: Store;
+  /** Is told once why a file that has changed since cannot be read. The keys that are known go on to be used. */
+  onFault?: (error: unknown) => void;
 }
 
 /**
@@ -72,6 +74,7 @@ export interface KeyringOptions {
 export async function openKeyring({
   path,
   store,
+  onFault = () => undefined,
 }: KeyringOptions): Promise<Sealer & Unsealer & SealComparer & Resealer & Transplanter> {
   const canary = await store.get(keys.meta('seal-canary'));
   if (keyFileVersion(path) === undefined) {
@@ -82,7 +85,7 @@ export async function openKeyring({
     const primary = newKeyId();
     await createKeyFile(path, { primary, keys: new Map([[primary, randomBytes(32)]]) });
   }
-  const ring = new Keyring(path);
+  const ring = new Keyring(path, onFault);
   await proveKeys(ring, path, store);
   return ring;
 }
@@ -126,11 +129,15 @@ function expectOpen(ring: Keyring, path: string, canary: string): void {
 
 class Keyring implements Sealer, Unsealer, Resealer, Transplanter {
   readonly #path: string;
+  readonly #onFault: (error: unknown) => void;
   #set: KeySet;
   #version: string | undefined;
+  /** Why the file could not be read last; `undefined`: it could. */
+  #fault: string | undefined;
 
-  constructor(path: string) {
+  constructor(path: string, onFault: (error: unknown) => void) {
     this.#path = path;
+    this.#onFault = onFault;
     this.#version = keyFileVersion(path);
     const set = readKeyFile(path);
     if (!set) throw new Error(`Key file is gone: ${path}`);
@@ -211,12 +218,19 @@ class Keyring implements Sealer, Unsealer, Resealer, Transplanter {
     return key;
   }
 
-  /** The keys as the file has them, since another process may have added one. */
+  /** The keys as the file has them, since another process may have added one; those that are known while it has none. */
   #current(): KeySet {
-    const version = keyFileVersion(this.#path);
-    if (version === this.#version) return this.#set;
-    this.#set = readKeyFile(this.#path) ?? this.#set;
-    this.#version = version;
+    try {
+      const version = keyFileVersion(this.#path);
+      if (version === this.#version) return this.#set;
+      this.#set = readKeyFile(this.#path) ?? this.#set;
+      this.#version = version;
+      this.#fault = undefined;
+    } catch (error) {
+      const fault = String(error);
+      if (fault !== this.#fault) this.#onFault(error);
+      this.#fault = fault; // the version is not kept: a file that only changes its owner is read again
+    }
     return this.#set;
   }
 }

@@ -40,6 +40,8 @@ export interface ClusterPages {
   setupToken: SetupToken;
   /** The credential of the operator of the machine. */
   token: string;
+  /** Absolute path of the embedded store; `undefined`: it is in etcd, or in memory. */
+  storeFile: string | undefined;
   /** Adds a key by which the control plane proves itself to agents. */
   rotateControlKeys: () => Promise<unknown>;
 }
@@ -151,6 +153,10 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
   router.post('/cluster/v1/users/end-sessions', async (request, response) => {
     const { tenant } = parsed(OfTenant, request.body);
     response.json({ success: true, data: await endAllAccess(recovery, tenant) });
+  });
+  /** Where the store is, so that a command beside the server copies the one that it really uses. */
+  router.get('/cluster/v1/store', (_request, response) => {
+    response.json({ success: true, data: { file: deps.storeFile ?? null } });
   });
   router.get('/cluster/v1/audit', async (request, response) => {
     const [, search = ''] = request.url.split('?');

@@ -1,3 +1,4 @@
+import { isLoopbackHost } from '../../agent-protocol/control-plane-url.ts';
 import type { CheckResult, CheckStatus } from '../../agent-protocol/diagnosis.ts';
 import { compactedTo } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
@@ -33,7 +34,7 @@ export interface SystemFacts {
   history: number | undefined;
   /** Time until the mirror of this replica showed the newest write; `undefined`: not within `bounds.mirror.fail`. */
   mirrorMs: number | undefined;
-  replicas: readonly { id: string; version: string }[];
+  replicas: readonly { id: string; version: string; url?: string }[];
   leader: string | undefined;
   /** When the newest key that signs tokens was made. */
   signingKeyAt: string | undefined;
@@ -221,6 +222,7 @@ function directoryChecks({
           : 'The replica that leads the controllers is not in the directory',
       'A leader is found within half a minute; if it stays so, look at the logs of the replicas',
     ),
+    addressCheck(replicas),
     result(
       'replicas',
       replicas.length === 0 || versions.some((one) => one !== version) ? 'warn' : 'pass',
@@ -244,6 +246,21 @@ function directoryChecks({
       'Let all replicas follow a time server: timedatectl set-ntp true',
     ),
   ];
+}
+
+/** Replicas reach each other, unless two have one address, or one has an address that only its own machine reaches. */
+function addressCheck(replicas: SystemFacts['replicas']): CheckResult {
+  const urls = replicas.flatMap(({ url }) => (url !== undefined && URL.canParse(url) ? new URL(url) : []));
+  const twice = urls.find(({ href }, at) => urls.findIndex((other) => other.href === href) < at);
+  const own = urls.filter(({ hostname }) => isLoopbackHost(hostname));
+  const [first] = own;
+  const remedy =
+    'Give each replica the address under which the others reach it: --internal-url. One that was killed counts for half a minute more';
+  if (twice !== undefined)
+    return result('replica_addresses', 'fail', `Two replicas are to be reached at ${twice.origin}`, remedy);
+  if (first !== undefined && own.length < urls.length)
+    return result('replica_addresses', 'fail', `Only its own machine reaches the replica at ${first.origin}`, remedy);
+  return result('replica_addresses', 'pass', 'Each replica has an address of its own');
 }
 
 function rated(value: number, { warn, fail }: { warn: number; fail: number }): CheckStatus {

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import packageFile from '../../package.json' with { type: 'json' };
 import {
   licencesFileName,
+  openRelease,
   packedName,
   publicKeyOf,
   releaseFileName,
@@ -28,15 +29,23 @@ const minVersion = '0.1.0';
 /**
  * Builds the executables of the agent for these platforms into a folder, with the licences of what is in them and the
  * signed manifest `manifest.json`. A control plane may serve the folder meanwhile: the manifest is replaced last, and
- * files of earlier releases are removed after it. `packed`: with a gzip of each, which is a third of its size. @throws
- * Error if one of them cannot be built
+ * files of earlier releases are removed after it. `packed`: with a gzip of each, which is a third of its size. `replace`:
+ * a release of the same version with other executables is replaced. @throws Error if one of them cannot be built, or if
+ * there is such a release, which then stays
  */
 export async function buildRelease(
-  { out, key, platforms, packed }: { out: string; key: KeyObject; platforms: readonly Platform[]; packed: boolean },
+  {
+    out,
+    key,
+    platforms,
+    packed,
+    replace = false,
+  }: { out: string; key: KeyObject; platforms: readonly Platform[]; packed: boolean; replace?: boolean },
   signal: AbortSignal,
 ): Promise<ReleaseManifest> {
   const { version } = packageFile;
   await mkdir(out, { recursive: true });
+  const before = await releaseIn(out);
   const { code: module, sources } = await bundleAgent([publicKeyOf(key)]);
   const files: ReleaseManifest['files'] = [];
   for (const platform of platforms) {
@@ -48,7 +57,10 @@ export async function buildRelease(
         { node: await nodeFor(platform, { work, cache }, signal), module, work, to: join(work, name) },
         signal,
       );
-      files.push({ platform, name, ...(await measure(join(work, name), signal)) });
+      const file = { platform, name, ...(await measure(join(work, name), signal)) };
+      const former = before?.files.find((it) => it.name === name);
+      if (!replace && former !== undefined && former.sha256 !== file.sha256) throw otherBuild(out, version);
+      files.push(file);
       if (packed) await pack(join(work, name), join(out, packedName(name)), signal);
       await rename(join(work, name), join(out, name));
     } finally {
@@ -64,6 +76,21 @@ export async function buildRelease(
   await rename(`${path}.new`, path);
   await removeOthers(out, manifest, packed);
   return manifest;
+}
+
+/** The release that a folder has; `undefined`: none that can be read. */
+async function releaseIn(folder: string): Promise<ReleaseManifest | undefined> {
+  try {
+    return openRelease(JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8')), 'any');
+  } catch {
+    return undefined;
+  }
+}
+
+function otherBuild(out: string, version: string): Error {
+  return new Error(
+    `${out} has another build of the version ${version}, and agents that run it would never be updated to this one. Check out the tag of a later release; or replace it with --replace, and update the agent of each server by the script on its machine`,
+  );
 }
 
 async function measure(path: string, signal: AbortSignal): Promise<{ size: number; sha256: string }> {

@@ -1,13 +1,15 @@
 /** Builds the agent as one executable for each platform, and signs what it built: see docs/operations.md. */
 import { parseArgs } from 'node:util';
 import { platforms } from '../../agent-protocol/release-manifest.ts';
-import { releaseKey, releaseKeyPath } from './release-key.ts';
+import { releaseKey, releaseKeyPath, signerIn } from './release-key.ts';
 import { buildRelease } from './build-release.ts';
 
-const usage = `Usage: make release, or node cli/release/release.ts [--out FOLDER] [--key FILE] [--platform NAME]…
+const usage = `Usage: make release, or node cli/release/release.ts [--out FOLDER] [--key FILE] [--platform NAME]… [--new-key] [--replace]
   --out       where the release is written (dist)
   --key       the key that signs it, which is made if there is none (${releaseKeyPath()})
-  --platform  only for this platform: ${platforms.join(', ')} (all)`;
+  --platform  only for this platform: ${platforms.join(', ')} (all)
+  --new-key   sign by another key than that of the release in the folder: its agents do not take this one
+  --replace   replace a release of the same version by another build: agents that run it are not updated`;
 const deadlineMs = 30 * 60_000;
 
 try {
@@ -16,16 +18,18 @@ try {
       out: { type: 'string', default: 'dist' },
       key: { type: 'string', default: process.env['SETPOINT_RELEASE_KEY'] ?? releaseKeyPath() },
       platform: { type: 'string', multiple: true, default: [...platforms] },
+      'new-key': { type: 'boolean', default: false },
+      replace: { type: 'boolean', default: false },
     },
   });
   const wanted = platforms.filter((it) => values.platform.includes(it));
   if (wanted.length !== values.platform.length) throw new Error(usage);
-  const { key, isNew } = await releaseKey(values.key);
+  const { key, isNew } = await releaseKey(values.key, values['new-key'] ? undefined : await signerIn(values.out));
   if (isNew)
     console.log(`Made the key that signs releases: ${values.key}. Keep a copy, and keep it off the control plane`);
   const started = performance.now();
   const { version, files } = await buildRelease(
-    { out: values.out, key, platforms: wanted, packed: true },
+    { out: values.out, key, platforms: wanted, packed: true, replace: values.replace || values['new-key'] },
     AbortSignal.timeout(deadlineMs),
   );
   for (const { name, size } of files) console.log(`${values.out}/${name}  ${(size / 1e6).toFixed(1)} MB`);

@@ -27,7 +27,7 @@ import { ByteBudget, ByteBudgets } from './byte-budget.ts';
 import { ControlKeys } from './control-keys.ts';
 import { limits } from './limits.ts';
 import { gatewayMetrics } from './metrics.ts';
-import { serverGauges } from './server-gauges.ts';
+import { lostServers, serverGauges } from './server-gauges.ts';
 import { serverOf } from '../../store/server-of.ts';
 import type { ConnectedServer } from './server-gauges.ts';
 import { AgentRoutes } from './agent-routes.ts';
@@ -96,6 +96,7 @@ export class Gateway implements AsyncDisposable, SessionOwner {
     this.#options = options;
     const metrics = gatewayMetrics(registry, () => this.#sessions.size);
     serverGauges(registry, () => this.#connected());
+    lostServers(registry, mirror);
     this.#deps = { ...options, metrics, replica: replica.id, controlKeys: new ControlKeys(mirror, options.unsealer) };
     this.#admission = new Admission(clock);
     this.#passes = new Passes(mirror, clock);

@@ -3,7 +3,9 @@ import type { Registry } from 'prom-client';
 import type { Load } from '../../agent-protocol/messages.ts';
 import type { InstanceValue, WorkloadLoad } from '../../agent-protocol/metrics.ts';
 import { assignment } from '../../store/kinds/assignment.ts';
-import type { TenantView } from '../../store/mirror.ts';
+import type { Mirror, TenantView } from '../../store/mirror.ts';
+import { isDeleting } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { serverOf } from '../../store/server-of.ts';
 
 /** A server whose agent is connected to this replica. */
@@ -94,6 +96,28 @@ export function serverGauges(registry: Registry, connected: () => Iterable<Conne
       help,
       ofWorkloads(({ values: { [of]: value } }) => (value === undefined ? undefined : value * factor)),
     );
+}
+
+/**
+ * Gauge of the servers, by tenant, that an agent joined and that have no live one at any replica. Every replica shows the
+ * same.
+ */
+export function lostServers(registry: Registry, mirror: Pick<Mirror, 'tenants' | 'tenant'>): void {
+  const made = new Gauge({
+    name: 'setpoint_servers_lost',
+    help: 'Servers that an agent joined and that no replica has an agent of',
+    labelNames: ['tenant'],
+    registers: [registry],
+    collect() {
+      made.reset();
+      for (const tenant of mirror.tenants()) {
+        const view = mirror.tenant(tenant);
+        const isLost = (it: ReadonlyResource<'server'>): boolean =>
+          it.desired.agent_public_key !== undefined && !isDeleting(it) && view.agent(it.meta.id) === undefined;
+        made.set({ tenant }, view.list('server').filter(isLost).length);
+      }
+    },
+  });
 }
 
 type Labels = Readonly<Record<string, string>>;

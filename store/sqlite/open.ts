@@ -84,7 +84,8 @@ function openFile(path: string, clock: Clock): SqliteStore {
   }
 }
 
-function heldBy(path: string, markerPath: string): StoreError {
+/** The refusal of a file that another process has; `markerPath`: what names that process. */
+export function heldBy(path: string, markerPath: string): StoreError {
   const holder = readMarker(markerPath);
   const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`;
   return new StoreError(

@@ -12,6 +12,7 @@ test('a tenant is made once, which the log of the installation says, and refused
   await using world = await startApi();
   const { store, mirror, clock, keyring: sealer } = world;
   const pages = createClusterPages({
+    storeFile: undefined,
     rotateControlKeys: () => Promise.resolve(),
     store,
     mirror,

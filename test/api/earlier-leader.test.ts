@@ -217,6 +217,7 @@ describe('an object of a kind that the first release does not know', () => {
 async function clusterPages() {
   const { store, mirror, clock, keyring: sealer } = world;
   const pages = createClusterPages({
+    storeFile: undefined,
     rotateControlKeys: () => Promise.resolve(),
     store,
     mirror,

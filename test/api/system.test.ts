@@ -47,6 +47,11 @@ const sized = (bytes: number) => ofEtcd({ members: [{ name: 'a', status: { ...an
 const silent = (count: number) =>
   ofEtcd({ members: members.map((it, n) => (n >= members.length - count ? { name: it.name } : it)) });
 
+const at = (...urls: string[]): Partial<SystemFacts> => ({
+  replicas: urls.map((url, n) => ({ id: `${n}`, version: '1', url })),
+  leader: '0',
+});
+
 const rows: readonly (readonly [name: string, status: CheckStatus, changes: Partial<SystemFacts>, message: RegExp])[] =
   [
     ['store', 'pass', {}, /etcd: a write took 5 ms/],
@@ -92,6 +97,11 @@ const rows: readonly (readonly [name: string, status: CheckStatus, changes: Part
     ['replicas', 'pass', {}, /1 replicas, of version 1/],
     ['replicas', 'warn', { replicas: [...good.replicas, { id: 'two', version: '2' }] }, /version 1, 2/],
     ['replicas', 'warn', { replicas: [] }, /0 replicas/],
+    ['replica_addresses', 'pass', {}, /of its own/],
+    ['replica_addresses', 'pass', at('http://127.0.0.1:7070', 'http://127.0.0.1:7071'), /of its own/],
+    ['replica_addresses', 'fail', at('http://10.0.0.1:7070', 'http://10.0.0.1:7070/'), /Two .*10\.0\.0\.1:7070/],
+    ['replica_addresses', 'fail', at('http://10.0.0.1:7070', 'http://127.0.0.1:7070'), /Only .*127\.0\.0\.1:7070/],
+    ['replica_addresses', 'fail', at('http://[::1]:7070', 'http://10.0.0.1:7070'), /Only/],
     ['signing_keys', 'pass', {}, /31 days old/],
     ['signing_keys', 'warn', { signingKeyAt: '2029-01-01T00:00:00.000Z' }, /516 days old/],
     ['signing_keys', 'pass', { signingKeyAt: '2029-01-01T00:00:00.000Z', signingKeyLifeMs: 365 * 86_400_000 }, /516/],

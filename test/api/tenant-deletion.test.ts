@@ -21,6 +21,7 @@ beforeEach(async () => {
   server = express()
     .use(
       createClusterPages({
+        storeFile: undefined,
         rotateControlKeys: () => Promise.resolve(),
         store,
         mirror,

@@ -118,6 +118,21 @@ it('an answer that is cut off is a lost connection, after which the user has to 
   );
 });
 
+it.each([
+  [413, /answered 413, .*: a proxy before it refuses a body of this size/],
+  [502, /answered 502, .*: a proxy before it got no answer\. The request may have been carried out/],
+  [504, /answered 504, .*: a proxy before it got no answer\. The request may have been carried out/],
+  [404, /answered 404, but not as a Setpoint control plane does$/],
+])('an answer %i of a proxy says what it means', async (status, message) => {
+  const server = createServer((_request, response) => void response.writeHead(status).end('<html></html>'));
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server has such an address
+  const client = createClient({ server: `http://127.0.0.1:${port}`, tenant: 'default' });
+  await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow(message);
+});
+
 it('a stream that falls silent, as its connection is dead, is opened again after its last cursor', async () => {
   using told = vi.spyOn(console, 'error').mockImplementation(() => undefined);
   const server = createServer();

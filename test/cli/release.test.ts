@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import packageFile from '../../package.json' with { type: 'json' };
-import { openRelease, platforms, publicKeyOf } from '../../agent-protocol/release-manifest.ts';
+import { openRelease, platforms, publicKeyOf, signRelease } from '../../agent-protocol/release-manifest.ts';
 import { buildRelease } from '../../cli/release/build-release.ts';
 import { bundleAgent } from '../../cli/release/bundle.ts';
 import { licencesOf } from '../../cli/release/licenses.ts';
 import { nodeFor } from '../../cli/release/node-binary.ts';
-import { releaseKey } from '../../cli/release/release-key.ts';
+import { releaseKey, signerIn } from '../../cli/release/release-key.ts';
 import { releaseKeys } from '../../cli/release-keys.ts';
 import { builtRelease, ownPlatform, testReleaseKey } from '../harness/built-release.ts';
 import type { BuiltRelease } from '../harness/built-release.ts';
@@ -57,6 +57,38 @@ it('has the same bytes and signature each time it is built', { tags: [longTag], 
   // another user than the one who built it serves it
   expect((await stat(join(folder, 'manifest.json'))).mode & 0o444).toBe(0o444);
   expect((await stat(join(folder, again.files[0]!.name))).mode & 0o555).toBe(0o555);
+});
+
+it('replaces no other build of its version, unless it is told to', { timeout: deadlineMs }, async () => {
+  const out = join(folder, 'same-version');
+  await mkdir(out);
+  const name = built.manifest.files[0]!.name;
+  const files = [{ ...built.manifest.files[0]!, sha256: '0'.repeat(64) }];
+  const { key } = await testReleaseKey();
+  const before = JSON.stringify(signRelease({ ...built.manifest, files }, key));
+  await writeFile(join(out, 'manifest.json'), before);
+  await writeFile(join(out, name), 'the former build');
+  const build = (replace: boolean) =>
+    buildRelease({ out, key, platforms: [ownPlatform], packed: false, replace }, AbortSignal.timeout(deadlineMs));
+  await expect(build(false)).rejects.toThrow(`another build of the version ${packageFile.version}`);
+  expect(await readFile(join(out, 'manifest.json'), 'utf8')).toBe(before);
+  expect(await readFile(join(out, name), 'utf8')).toBe('the former build');
+  expect(await build(true)).toEqual(built.manifest);
+  expect(await build(false)).toEqual(built.manifest);
+});
+
+it('is not signed by another key than the release before, which a new one would not be trusted for', async () => {
+  const [lost, other] = [join(folder, 'lost.pem'), join(folder, 'another.pem')];
+  const signer = await signerIn(built.folder);
+  const { key } = await testReleaseKey();
+  expect(signer).toBe(publicKeyOf(key));
+  await expect(releaseKey(lost, signer)).rejects.toThrow(`There is no key that signs releases at ${lost}`);
+  await expect(stat(lost)).rejects.toThrow('ENOENT');
+  await releaseKey(other);
+  await expect(releaseKey(other, signer)).rejects.toThrow('another one than before');
+  await writeFile(join(folder, 'own.pem'), key.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+  expect((await releaseKey(join(folder, 'own.pem'), signer)).isNew).toBe(false);
+  expect(await signerIn(join(folder, 'nowhere'))).toBeUndefined();
 });
 
 it('is signed by the key of the build, and by no other', async () => {

@@ -1,8 +1,9 @@
-import { cp, rm } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { afterAll, beforeAll, expect, it, describe } from 'vitest';
 import type { ApiObject } from '../../cli/client.ts';
+import { CommandLine } from '../harness/command-line.ts';
 import { instancesOf } from '../harness/engine.ts';
 import { brief, Installation, onBothStores } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
@@ -10,22 +11,27 @@ import { ensureTestImages } from '../harness/test-image.ts';
 const Versioned = z.object({ resource_version: z.string() });
 const Confirmed = z.object({ held: z.number() });
 
-/** The store as it is, to be put back as a whole: with all that lies beside it, so that nothing there tells of it. */
-async function backup(town: Installation): Promise<() => Promise<void>> {
+/** Runs a command beside the server, as its operator does. */
+async function operate(argv: readonly string[]): Promise<void> {
+  await using cli = await CommandLine.open();
+  const { code, err } = await cli.run(argv);
+  expect([code, err]).toEqual([0, '']);
+}
+
+/** The store as it is, to be put back as a whole, while something is written all the time. */
+async function backup(town: Installation, write: () => Promise<unknown>): Promise<() => Promise<void>> {
   if (town.etcd !== undefined) {
     const { etcd } = town;
     const snapshot = await etcd.snapshot();
     return () => etcd.restore(snapshot);
   }
-  const [data, copy] = [join(town.dir, 'server'), join(town.dir, 'backup')];
-  await town.replicas[0]!.program.kill();
-  await cp(data, copy, { recursive: true });
-  town.replicas[0]!.program.start();
-  await town.ready();
-  return async () => {
-    await rm(data, { recursive: true });
-    await cp(copy, data, { recursive: true });
-  };
+  const [data, copy] = [join(town.dir, 'server'), join(town.dir, 'backup.db')];
+  let isWritten = false;
+  const written = operate(['store', 'backup', copy, '--data', data]).finally(() => (isWritten = true));
+  while (!isWritten) await write();
+  await written;
+  expect((await stat(copy)).mode & 0o777).toBe(0o600);
+  return () => operate(['store', 'restore', copy, '--data', data]);
 }
 
 for (const { store, tags } of onBothStores)
@@ -70,7 +76,7 @@ for (const { store, tags } of onBothStores)
 
     it('removes nothing that is younger, before an operator confirms it, and takes anew what is made again', async () => {
       const old = await deployed({ replicas: 1 });
-      const putBack = await backup(town);
+      const putBack = await backup(town, () => write(-1));
       const [young] = await Promise.all([deployed({ replicas: 1 }), scale(old, 3)]);
       await isUp(old, 3);
       const before = { old: (await instancesOf(old.id)).toSorted(), young: await instancesOf(young.id) };

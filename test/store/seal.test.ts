@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, copyFile, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -127,6 +127,13 @@ describe('the key file', () => {
     expect(String((error as Error).cause)).toBe('undefined');
   });
 
+  it('is refused with the reason where it cannot be read', async () => {
+    await openKeyring({ path, store });
+    await rm(path);
+    await mkdir(path, { mode: 0o700 });
+    await expect(openKeyring({ path, store })).rejects.toThrow('Cannot read the key file (EISDIR)');
+  });
+
   it('is not made anew for a store that holds secrets', async () => {
     await openKeyring({ path, store });
     await rm(path);
@@ -183,6 +190,37 @@ describe('a rotation', () => {
     expect(other.unseal(ring.seal('new', place), place)).toBe('new');
     expect(other.needsReseal(old)).toBe(true);
     expect(ring.needsReseal(other.seal('third', place))).toBe(false);
+  });
+
+  it.each([
+    ['half a file', () => writeFile(path, '{')],
+    [
+      'a file that others may read',
+      async () => {
+        await writeFile(path, `${await readFile(path, 'utf8')}\n`);
+        await chmod(path, 0o644);
+      },
+    ],
+    ['what cannot be read', () => rm(path).then(() => mkdir(path, { mode: 0o700 }))],
+    ['no file', () => rm(path)],
+  ])('goes on with the known keys while there is %s, and takes the next one that is whole', async (what, spoil) => {
+    const faults: unknown[] = [];
+    const ring = await openKeyring({ path, store, onFault: (error) => void faults.push(error) });
+    const primary = await primaryKey();
+    const good = await readFile(path, 'utf8');
+    const old = ring.seal('old', place);
+    await spoil();
+    for (const value of [old, ring.seal('new', place)]) {
+      expect(value.$sealed.split('.')[0]).toBe(primary);
+      expect(ring.unseal(value, place)).toMatch(/old|new/);
+    }
+    expect(faults).toHaveLength(what === 'no file' ? 0 : 1);
+    await rm(path, { recursive: true, force: true });
+    const keysOf = (JSON.parse(good) as { keys: object }).keys;
+    const next = { primary: 'next', keys: { ...keysOf, next: randomBytes(32).toString('base64') } };
+    await writeFile(path, JSON.stringify(next), { mode: 0o600 });
+    expect(ring.seal('third', place).$sealed).toMatch(/^next\./);
+    expect(ring.unseal(old, place)).toBe('old');
   });
 
   it('proves the new key by the canary, so that a copy of the old file is refused', async () => {

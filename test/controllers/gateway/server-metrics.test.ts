@@ -5,6 +5,7 @@ import type { ServerSample } from '../../../agent-protocol/metrics.ts';
 import { encodeTraffic } from '../../../agent-protocol/traffic.ts';
 import type { TrafficSample } from '../../../agent-protocol/traffic.ts';
 import { keys } from '../../../store/keys.ts';
+import { isDeleting } from '../../../store/resource.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { FakeBackend } from '../../harness/fake-backend.ts';
 import { GatewayWorld, tenant } from '../../harness/gateway-world.ts';
@@ -129,6 +130,23 @@ describe('the metrics of a replica', () => {
     expect(await shown(other)).toEqual([]);
     await holder[Symbol.asyncDispose]();
     expect(await shown(holder)).toEqual([]);
+  });
+
+  it('show at every replica how many servers have lost their agent, and no other server', async () => {
+    const lost = async (replica: TestReplica): Promise<string[]> =>
+      (await replica.registry.metrics()).split('\n').filter((line) => line.startsWith('setpoint_servers_lost{'));
+    const of = (count: number): string[] => [`setpoint_servers_lost{tenant="${tenant}"} ${count}`];
+    await world.server(); // no agent ever joined it
+    expect(await lost(other)).toEqual(of(0));
+    await holder[Symbol.asyncDispose]();
+    await eventually(other.mirror, () => other.mirror.tenant(tenant).agent(server.id) === undefined);
+    expect(await lost(other)).toEqual(of(1));
+    await world.delete('server', server.id);
+    await eventually(other.mirror, () => {
+      const it = other.mirror.tenant(tenant).get('server', server.id);
+      return it === undefined || isDeleting(it);
+    });
+    expect(await lost(other)).toEqual(of(0));
   });
 
   it('show what the workloads of these servers use, and nothing that an agent says of others', async () => {
