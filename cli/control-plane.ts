@@ -86,6 +86,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
           random: systemRandom,
           sealer: keyring,
           token,
+          publicUrl: config.publicUrl,
           setupToken: (name) => replica.setupToken(name),
           rotateControlKeys: () => rotateControlKeys({ store, sealer: keyring, clock }),
         }),
