@@ -4,10 +4,13 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 installed := node_modules/.package-lock.json
 
-.PHONY: help deps dev check release test-quick test test-long test-fresh bench clean
+.PHONY: help install deps dev check release test-quick test test-long test-fresh bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+install: $(installed) ## Install what the control plane and the command need, and nothing beside them
+	@manifests/install/machine.sh check
 
 deps: $(installed) ## Install what the tests need, and start the Docker engine
 	@manifests/install/machine.sh test

@@ -16,13 +16,18 @@ export async function writeAdminFile(dataDir: string, content: AdminFile): Promi
   await rename(partial, path);
 }
 
-/** @throws Error with what must run for the file to exist. */
+/** @throws Error with what must run for the file to exist, or which user may read it. */
 export async function readAdminFile(dataDir: string): Promise<AdminFile> {
   const path = join(dataDir, name);
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new Error(`Cannot read ${path}: run this as the server's user, with the --data of a running server`, {
-      cause: error,
-    });
+    throw new Error(whyUnread(path, error), { cause: error });
   });
   return AdminFile.parse(JSON.parse(text));
+}
+
+function whyUnread(path: string, error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  if (code === 'ENOENT') return `There is no ${path}: run this beside a server, with the --data of a running server`;
+  if (code === 'EACCES') return `Cannot read ${path}, which the server's user and root may: run this as root`;
+  return `Cannot read ${path} (${code}): run this as root, with the --data of a running server`;
 }

@@ -91,6 +91,7 @@ export async function startControlPlane(config: ServerConfig, log: Logger): Prom
           sealer: keyring,
           token,
           storeFile: storeFile(config.store),
+          publicUrl: config.publicUrl,
           setupToken: (name) => replica.setupToken(name),
           rotateControlKeys: () => rotateControlKeys({ store, sealer: keyring, clock }),
         }),

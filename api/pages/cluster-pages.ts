@@ -36,6 +36,8 @@ export interface ClusterPages {
   sealer: Sealer;
   /** See `ApiDependencies`. */
   otherLeader: () => OtherLeader | undefined;
+  /** URL under which users reach this installation. */
+  publicUrl: string;
   /** What the first user of a tenant must present. */
   setupToken: SetupToken;
   /** The credential of the operator of the machine. */
@@ -109,7 +111,10 @@ export function createClusterPages(deps: ClusterPages): RequestHandler {
       );
     }
     const setup_token = deps.setupToken(name);
-    response.status(201).json({ success: true, data: { name, ...(setup_token !== undefined && { setup_token }) } });
+    const url = `${deps.publicUrl}/${name}`;
+    response
+      .status(201)
+      .json({ success: true, data: { name, url, ...(setup_token !== undefined && { setup_token }) } });
   });
   router.delete('/cluster/v1/tenants/:name', async (request: Request<{ name: string }>, response: Response) => {
     const { name } = request.params;

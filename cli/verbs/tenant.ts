@@ -1,11 +1,10 @@
 import { createInterface } from 'node:readline/promises';
 import { z } from 'zod';
-import { readAdminFile } from '../admin-file.ts';
 import { clusterRequest } from '../cluster-request.ts';
 import { table } from '../table.ts';
 import { AuditEntries, auditTable, verdictOf } from './audit.ts';
 
-const Created = z.object({ data: z.object({ setup_token: z.string().optional() }) });
+const Created = z.object({ data: z.object({ url: z.string(), setup_token: z.string().optional() }) });
 const Tenant = z.object({
   name: z.string(),
   created_at: z.string(),
@@ -17,9 +16,8 @@ const AuditPage = z.object({ data: AuditEntries });
 
 /** Makes a tenant; its first user registers at its URL. */
 export async function createTenant(dataDir: string, name: string): Promise<void> {
-  const { url } = await readAdminFile(dataDir);
-  const { setup_token } = Created.parse(await request(dataDir, 'POST', { name })).data;
-  console.log(`Tenant ${name} is there: its address is ${url}/${name}`);
+  const { url, setup_token } = Created.parse(await request(dataDir, 'POST', { name })).data;
+  console.log(`Tenant ${name} is there: its address is ${url}`);
   if (setup_token !== undefined) console.log(`Its first user registers with the setup token ${setup_token}`);
 }
 

@@ -1,10 +1,13 @@
 #!/bin/sh
 # Prepares a Debian or Ubuntu machine: installs missing packages and, except for `check`, starts the Docker engine. Does
-# nothing if everything is present. Prints each step before it begins. `list` only prints the packages.
+# nothing if everything is present. Prints each step before it begins. `list` only prints the packages. `test` and `fresh`
+# are for Debian alone: Ubuntu has not all of their packages.
 # Usage: machine.sh [list] check | run | test | fresh
 set -eu
 # shellcheck source=manifests/install/patiently.sh
 . "$(dirname "$(readlink -f "$0")")/patiently.sh"
+# cron, and su without `-`, have a path without the programs of root: what is installed would count as missing.
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 # Per line: a program, library or file, and the package to install if it is missing. Of several packages, the first that
 # the distribution has is installed: Debian 13 split the engine's command line from the engine.
@@ -104,14 +107,26 @@ ensure_packages() {
   command -v apt-get >/dev/null || fail "Missing on this machine, and not installed as it has no apt-get: $*"
   [ "$(id -u)" = 0 ] || fail "Missing on this machine, to be installed by root: $*"
   echo "Installing Debian packages: $*"
+  own=$(services_before)
   install_packages "$@" || { patiently apt-get update -q && install_packages "$@"; }
   [ ! -d /run/systemd/system ] || stop_services_of "$@"
+}
+
+# Prints those of the services that run, or are to run, already: they are the machine's own.
+services_before() {
+  [ -d /run/systemd/system ] || return 0
+  echo "$services_of_tests" | while read -r _ unit; do
+    [ -n "$unit" ] || continue
+    systemctl is-active --quiet "$unit" || systemctl is-enabled --quiet "$unit" 2>/dev/null || continue
+    echo "$unit"
+  done
 }
 
 # Stops services that only the tests need and that a package has started.
 stop_services_of() {
   echo "$services_of_tests" | while read -r package unit; do
     case " $* " in *" ${package:-none} "*) ;; *) continue ;; esac
+    ! echo "$own" | grep -qxF "$unit" || continue
     echo "Stopping and disabling $unit, which the package $package started"
     systemctl disable --now --quiet "$unit" || fail "Cannot stop $unit: run systemctl disable --now $unit"
   done

@@ -21,6 +21,7 @@ test('a tenant is made once, which the log of the installation says, and refused
     random: systemRandom,
     sealer,
     token: 'operator',
+    publicUrl: 'https://setpoint.test',
     setupToken: () => undefined,
   });
   const app = express().use(pages);
@@ -37,7 +38,9 @@ test('a tenant is made once, which the log of the installation says, and refused
     const forwarded = { authorization: 'Bearer operator', 'x-forwarded-for': '127.0.0.1' };
     const through = await fetch(`http://127.0.0.1:${port}/cluster/v1/tenants`, { headers: forwarded });
     expect(through.status).toBe(404);
-    expect((await create('other')).status).toBe(201);
+    const made = await create('other');
+    expect(made.status).toBe(201);
+    expect(await made.json()).toEqual({ success: true, data: { name: 'other', url: 'https://setpoint.test/other' } });
     const again = await create('other');
     expect(again.status).toBe(409);
     expect(again.headers.get('content-type')).toMatch(/^application\/json/);

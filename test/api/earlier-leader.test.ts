@@ -226,6 +226,7 @@ async function clusterPages() {
     random: systemRandom,
     sealer,
     token: 'operator',
+    publicUrl: 'https://setpoint.test',
     setupToken: () => undefined,
   });
   const server = express().use(pages).listen(0, '127.0.0.1');

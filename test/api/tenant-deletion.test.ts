@@ -30,6 +30,7 @@ beforeEach(async () => {
         random: systemRandom,
         sealer,
         token: 'operator',
+        publicUrl: 'https://setpoint.test',
         setupToken: () => undefined,
       }),
     )

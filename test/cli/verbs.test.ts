@@ -571,6 +571,8 @@ describe('after a login', () => {
     expect(listed.out).toMatch(/^NAME +STATE +CREATED +WAITS FOR\nacme +active /);
     expect(listed.out).toMatch(/^default /m);
     expect((await run('tenant', 'create', 'Not A Name', '--data', town.data)).code).toBe(1);
-    expect((await run('tenant', 'list', '--data', '/none')).err).toContain('with the --data of a running server');
+    expect((await run('tenant', 'list', '--data', '/none')).err).toBe(
+      'There is no /none/admin.json: run this beside a server, with the --data of a running server\n',
+    );
   });
 });

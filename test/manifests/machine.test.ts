@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { access, realpath } from 'node:fs/promises';
+import { access, copyFile, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startedPrograms, startsIn } from './started-programs.ts';
 
 const execute = promisify(execFile);
@@ -102,6 +103,54 @@ test.each([
     }
   }
   expect(missing).toEqual([]);
+});
+
+describe('on a machine with systemd, `machine.sh test`', () => {
+  const isActive = (unit: string) => `case $* in *is-*${unit}) exit 0 ;; *is-*) exit 3 ;; esac`;
+
+  test('installs nothing where only the path lacks the programs of root, and stops nothing', async () => {
+    const { run, asked } = await prepared((script) => script);
+    await run();
+    expect(await asked()).toEqual([]);
+  });
+
+  test('stops the service that a package brought, and none that the machine had', async () => {
+    // as if neither program was there
+    const lacks = (script: string) =>
+      script.replace('\netcd etcd-server', '\nno-etcd etcd-server').replace('\nsshd ', '\nno-sshd ');
+    const { run, asked } = await prepared(lacks, isActive('etcd.service'));
+    await run();
+    expect(await asked()).toEqual([
+      expect.stringMatching(/^apt-get install .*etcd-server.*openssh-server/),
+      'systemctl disable --now --quiet ssh.service',
+    ]);
+  });
+
+  /** The script in a folder of its own, with an engine that answers; `systemctl` ends with 0 after those lines. */
+  async function prepared(change: (script: string) => string, ...systemctl: string[]) {
+    const folder = await mkdtemp(join(tmpdir(), 'setpoint-machine-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const programs = join(folder, 'bin');
+    await mkdir(programs);
+    const program = (name: string, ...lines: string[]) =>
+      writeFile(join(programs, name), ['#!/bin/sh', ...lines, ''].join('\n'), { mode: 0o755 });
+    const log = join(folder, 'asked');
+    await program('id', 'echo 0');
+    await program('curl');
+    await program('apt-get', `echo "apt-get $*" >>'${log}'`);
+    await program('systemctl', ...systemctl, `echo "systemctl $*" >>'${log}'`);
+    const own = await readFile(join(root, 'manifests/install/machine.sh'), 'utf8');
+    const script = change(own.replaceAll('/run/systemd/system', folder));
+    await writeFile(join(folder, 'machine.sh'), script, { mode: 0o755 });
+    await copyFile(join(root, 'manifests/install/patiently.sh'), join(folder, 'patiently.sh'));
+    return {
+      run: () =>
+        execute('sh', [join(folder, 'machine.sh'), 'test'], {
+          env: { PATH: `${programs}:/usr/local/bin:/usr/bin:/bin` },
+        }),
+      asked: async () => (await readFile(log, 'utf8').catch(() => '')).split('\n').filter((line) => line !== ''),
+    };
+  }
 });
 
 test('a call that starts a program is found by what it calls', () => {

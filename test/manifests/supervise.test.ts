@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -112,6 +112,22 @@ it.each(shells)('goes back when the version on trial runs and does not connect: 
   const later = await runsNow('1.1.0');
   await runsNow('1.0.0');
   expect(isAlive(later)).toBe(false);
+  expect([await read('current'), await read('failed'), await read('trial')]).toEqual(['1.0.0', '1.1.0', '']);
+});
+
+it('tries a version again while it cannot note that it goes back, as on a full disk, and then goes back', async () => {
+  await agent('1.0.0', runs);
+  await agent('1.1.0', runs);
+  await write('previous', '1.0.0');
+  await write('trial', '1.1.0');
+  await write('current', '1.1.0');
+  await mkdir(join(home, 'current.new')); // what cannot be written
+  start();
+  await until('it was tried twice', async () => (await started()).length === 2);
+  expect([await read('current'), await read('failed'), await read('trial')]).toEqual(['1.1.0', '', '1.1.0']);
+  await rmdir(join(home, 'current.new'));
+  await runsNow('1.0.0');
+  expect(await started()).toEqual(['1.1.0', '1.1.0', '1.0.0']);
   expect([await read('current'), await read('failed'), await read('trial')]).toEqual(['1.0.0', '1.1.0', '']);
 });
 

@@ -74,9 +74,13 @@ watch_trial() {
   [ -z "$stopping" ] && [ -f "$home/trial" ] || return 0
   before=$(cat "$home/previous")
   say "Version $version did not connect within $trial_seconds s: going back to $before"
-  write failed "$version"
-  write current "$before"
-  rm -f "$home/trial"
+  if write failed "$version" && write current "$before"; then
+    rm -f "$home/trial"
+  else
+    # as on a full disk: it stays on trial, and goes back after the next start
+    rm -f "$home/failed"
+    say "Cannot write in $home: $version is tried again"
+  fi
   if is_running; then
     kill -TERM "$child" 2>/dev/null
     for _ in 1 2 3 4 5 6 7 8 9 10; do ! is_running || pause 1; done
