@@ -30,12 +30,13 @@ const masked = [
   'sys-fs-fuse-connections.mount',
   'proc-sys-fs-binfmt_misc.automount',
 ];
+/** As systemd does on a machine, and not in a container: what it mounts for a service (LoadCredential) is then seen there. */
 const remount = `[Unit]
 DefaultDependencies=no
 Before=sysinit.target
 [Service]
 Type=oneshot
-ExecStart=/bin/bash -c 'for m in /sys/fs/cgroup/*; do mountpoint -q $m && mount -o remount,rw,bind $m; done; mount -o remount,rw,bind /sys; mount -o remount,rw,bind /proc/sys; true'
+ExecStart=/bin/bash -c 'for m in /sys/fs/cgroup/*; do mountpoint -q $m && mount -o remount,rw,bind $m; done; mount -o remount,rw,bind /sys; mount -o remount,rw,bind /proc/sys; mount --make-rshared /; true'
 `;
 const flags = [
   ['--stop-signal', 'SIGRTMIN+3'],
