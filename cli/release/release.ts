@@ -4,11 +4,12 @@ import { platforms } from '../../agent-protocol/release-manifest.ts';
 import { releaseKey, releaseKeyPath, signerIn } from './release-key.ts';
 import { buildRelease } from './build-release.ts';
 
-const usage = `Usage: make release, or node cli/release/release.ts [--out FOLDER] [--key FILE] [--platform NAME]… [--new-key] [--replace]
+const usage = `Usage: make release, or node cli/release/release.ts [--out FOLDER] [--key FILE] [--platform NAME]… [--former FOLDER] [--new-key] [--replace]
   --out       where the release is written (dist)
   --key       the key that signs it, which is made if there is none (${releaseKeyPath()})
   --platform  only for this platform: ${platforms.join(', ')} (all)
-  --new-key   sign by another key than that of the release in the folder: its agents do not take this one
+  --former    folder of the release before, if it is another one (/opt/setpoint/dist)
+  --new-key   sign by another key than that of the release before: its agents do not take this one
   --replace   replace a release of the same version by another build: agents that run it are not updated`;
 const deadlineMs = 30 * 60_000;
 
@@ -18,13 +19,15 @@ try {
       out: { type: 'string', default: 'dist' },
       key: { type: 'string', default: process.env['SETPOINT_RELEASE_KEY'] ?? releaseKeyPath() },
       platform: { type: 'string', multiple: true, default: [...platforms] },
+      former: { type: 'string', default: '/opt/setpoint/dist' },
       'new-key': { type: 'boolean', default: false },
       replace: { type: 'boolean', default: false },
     },
   });
   const wanted = platforms.filter((it) => values.platform.includes(it));
   if (wanted.length !== values.platform.length) throw new Error(usage);
-  const { key, isNew } = await releaseKey(values.key, values['new-key'] ? undefined : await signerIn(values.out));
+  const signer = (await signerIn(values.out)) ?? (await signerIn(values.former));
+  const { key, isNew } = await releaseKey(values.key, values['new-key'] ? undefined : signer);
   if (isNew)
     console.log(`Made the key that signs releases: ${values.key}. Keep a copy, and keep it off the control plane`);
   const started = performance.now();

@@ -89,6 +89,10 @@ it('is not signed by another key than the release before, which a new one would 
   await writeFile(join(folder, 'own.pem'), key.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
   expect((await releaseKey(join(folder, 'own.pem'), signer)).isNew).toBe(false);
   expect(await signerIn(join(folder, 'nowhere'))).toBeUndefined();
+  const command = [join(root, 'cli/release/release.ts'), '--out', join(folder, 'next'), '--former', built.folder];
+  const failed = execute(process.execPath, [...command, '--key', lost]);
+  await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('--new-key') });
+  await expect(stat(lost)).rejects.toThrow('ENOENT');
 });
 
 it('is signed by the key of the build, and by no other', async () => {
