@@ -223,7 +223,9 @@ class Keyring implements Sealer, Unsealer, Resealer, Transplanter {
     try {
       const version = keyFileVersion(this.#path);
       if (version === this.#version) return this.#set;
-      this.#set = readKeyFile(this.#path) ?? this.#set;
+      const set = readKeyFile(this.#path);
+      if (set === undefined) throw new Error(`Key file is gone: ${this.#path}`);
+      this.#set = set;
       this.#version = version;
       this.#fault = undefined;
     } catch (error) {

@@ -32,6 +32,20 @@ export class TrafficWindows {
     return { ...this.#known };
   }
 
+  /** All that is counted. */
+  get pieces(): Piece[] {
+    return [...this.#pieces].flatMap(([window, workloads]) =>
+      [...workloads].flatMap(([workload, instances]) =>
+        [...instances].map(([instance, counts]): Piece => [
+          window,
+          workload,
+          instance === '' ? null : instance,
+          counts,
+        ]),
+      ),
+    );
+  }
+
   get partial(): ReadonlySet<number> {
     return this.#partial;
   }

@@ -161,9 +161,8 @@ export class Traffic implements AsyncDisposable {
     const window = windowOf(at);
     this.#deps.log.warn('The clock went back: the traffic of applications that was counted ahead of it is forgotten');
     this.#drain(); // lines of the present time may be among them
-    const pieces = this.#unstored.pieces.filter(([of]) => of <= window);
-    this.#unstored = { ...blank(), pieces };
     this.#windows.goBackTo(window);
+    this.#unstored = { ...blank(), pieces: this.#windows.pieces };
     const book = new AddressBook();
     for (const tenure of this.#book.all) book.enter({ ...tenure, from: Math.min(tenure.from, at) });
     this.#book.replace(book);

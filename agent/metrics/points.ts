@@ -27,12 +27,13 @@ export class Total {
   readonly #first: number;
   /** The slots of that form from the first step on. */
   readonly #slots: (Slot | undefined)[];
-
+  /** The slots that are of one series so far. */
+  readonly #alone = new Set<number>();
   readonly #ticks: Rings | undefined;
 
   /**
-   * @param ticks the series that has each sample of the time: a mean of another one counts in a step for as many of them
-   *   as it is of, since instances that follow each other are not there at the same time. Absent: it counts for the step.
+   * @param ticks the series that has each sample of the time: where several others are in a step, the mean of each counts for
+   *   as many of them as it is of, since instances that follow each other are not there at the same time. Absent: for the step.
    */
   constructor({ since, until, step_ms }: Asked, ticks?: Rings) {
     this.#ticks = ticks;
@@ -46,16 +47,23 @@ export class Total {
   add(series: Rings): void {
     const first = (this.#first * this.#stepMs) / this.#kept;
     for (let n = 0; n < this.#slots.length; n++) {
-      const slot = this.#kept === meanMs ? this.#meanOf(series, first + n) : series.samples.get(first + n);
+      const slot = this.#kept === meanMs ? meanOf(series, first + n) : series.samples.get(first + n);
       const sum = this.#slots[n];
-      if (slot !== undefined) this.#slots[n] = sum === undefined ? slot : added(sum, slot);
+      if (slot === undefined) continue;
+      if (sum === undefined) {
+        this.#slots[n] = slot;
+        this.#alone.add(n);
+        continue;
+      }
+      const before = this.#alone.delete(n) ? this.#shareOf(sum, first + n) : sum;
+      this.#slots[n] = added(before, this.#shareOf(slot, first + n));
     }
   }
 
-  #meanOf(series: Rings, step: number): Slot | undefined {
-    const slot = meanOf(series, step);
-    const ticks = this.#ticks && meanOf(this.#ticks, step)?.count;
-    if (slot === undefined || ticks === undefined || ticks <= slot.count) return slot;
+  /** A mean as it counts in its step beside others. */
+  #shareOf(slot: Slot, step: number): Slot {
+    const ticks = this.#kept === meanMs && this.#ticks ? meanOf(this.#ticks, step)?.count : undefined;
+    if (ticks === undefined || ticks <= slot.count) return slot;
     const share = slot.count / ticks;
     return { ...slot, count: ticks, means: slot.means.map((value) => value * share) };
   }

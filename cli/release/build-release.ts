@@ -29,8 +29,8 @@ const minVersion = '0.1.0';
 /**
  * Builds the executables of the agent for these platforms into a folder, with the licences of what is in them and the
  * signed manifest `manifest.json`. A control plane may serve the folder meanwhile: the manifest is replaced last, and
- * files of earlier releases are removed after it. `packed`: with a gzip of each, which is a third of its size. `replace`:
- * a release of the same version with other executables is replaced. @throws Error if one of them cannot be built, or if
+ * files of earlier releases are removed after it. `packed`: with a gzip of each, which is a third of its size. `former`:
+ * where the release before is, if it is in another folder. `replace`: one of the same version with other executables is replaced. @throws Error if one of them cannot be built, or if
  * there is such a release, which then stays
  */
 export async function buildRelease(
@@ -39,13 +39,21 @@ export async function buildRelease(
     key,
     platforms,
     packed,
+    former = out,
     replace = false,
-  }: { out: string; key: KeyObject; platforms: readonly Platform[]; packed: boolean; replace?: boolean },
+  }: {
+    out: string;
+    key: KeyObject;
+    platforms: readonly Platform[];
+    packed: boolean;
+    former?: string;
+    replace?: boolean;
+  },
   signal: AbortSignal,
 ): Promise<ReleaseManifest> {
   const { version } = packageFile;
   await mkdir(out, { recursive: true });
-  const before = await releaseIn(out);
+  const before = (await releaseIn(out)) ?? (await releaseIn(former));
   const { code: module, sources } = await bundleAgent([publicKeyOf(key)]);
   const files: ReleaseManifest['files'] = [];
   for (const platform of platforms) {
@@ -59,7 +67,7 @@ export async function buildRelease(
       );
       const file = { platform, name, ...(await measure(join(work, name), signal)) };
       const former = before?.files.find((it) => it.name === name);
-      if (!replace && former !== undefined && former.sha256 !== file.sha256) throw otherBuild(out, version);
+      if (!replace && former !== undefined && former.sha256 !== file.sha256) throw otherBuild(version);
       files.push(file);
       if (packed) await pack(join(work, name), join(out, packedName(name)), signal);
       await rename(join(work, name), join(out, name));
@@ -87,9 +95,9 @@ async function releaseIn(folder: string): Promise<ReleaseManifest | undefined> {
   }
 }
 
-function otherBuild(out: string, version: string): Error {
+function otherBuild(version: string): Error {
   return new Error(
-    `${out} has another build of the version ${version}, and agents that run it would never be updated to this one. Check out the tag of a later release; or replace it with --replace, and update the agent of each server by the script on its machine`,
+    `There is another build of the version ${version}, and agents that run it would never be updated to this one. Check out the tag of a later release; or replace it with --replace, and update the agent of each server by the script on its machine`,
   );
 }
 

@@ -32,7 +32,14 @@ try {
     console.log(`Made the key that signs releases: ${values.key}. Keep a copy, and keep it off the control plane`);
   const started = performance.now();
   const { version, files } = await buildRelease(
-    { out: values.out, key, platforms: wanted, packed: true, replace: values.replace || values['new-key'] },
+    {
+      out: values.out,
+      key,
+      platforms: wanted,
+      packed: true,
+      former: values.former,
+      replace: values.replace || values['new-key'],
+    },
     AbortSignal.timeout(deadlineMs),
   );
   for (const { name, size } of files) console.log(`${values.out}/${name}  ${(size / 1e6).toFixed(1)} MB`);

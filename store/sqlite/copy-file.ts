@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { chown, link, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { lchown, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
@@ -51,6 +51,8 @@ export async function backUpFile(from: string, to: string): Promise<number> {
  */
 export async function restoreFile(from: string, to: string, now: Date): Promise<string | undefined> {
   const real = (await isThere(to)) ? await realpath(to) : join(await realpath(dirname(to)), basename(to));
+  await refuseLog(from);
+  await refuseLink(`${real}-lock`);
   const lock = tryLock(`${real}-lock`);
   if (lock === undefined) throw heldBy(to, `${real}-marker`);
   const draft = `${real}.restoring`;
@@ -70,6 +72,25 @@ export async function restoreFile(from: string, to: string, now: Date): Promise<
     await rm(draft, { force: true });
     lock.release();
   }
+}
+
+/** @throws Error if the copy has a log beside it, whose writes would be left out */
+async function refuseLog(from: string): Promise<void> {
+  const log = `${from}-wal`;
+  const { size } = (await isThere(log)) ? await stat(log) : { size: 0 };
+  if (size > 0)
+    throw new Error(
+      `${log} has writes that ${from} lacks: take them in by sqlite3 ${from} 'PRAGMA wal_checkpoint(TRUNCATE)', and restore it again`,
+    );
+}
+
+/** @throws Error if the path is a link, which the server's user may have made to lead root elsewhere */
+async function refuseLink(path: string): Promise<void> {
+  const found = await lstat(path).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (found?.isSymbolicLink() === true) throw new Error(`${path} is a link: look who made it, and remove it`);
 }
 
 /** Gives the file of a store a second name, which keeps it, and with it the log that could not be written into it. */
@@ -108,7 +129,7 @@ function faultOf(path: string): string | undefined {
 async function giveToOwner(path: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dirname(path));
-  await chown(path, uid, gid);
+  await lchown(path, uid, gid);
 }
 
 async function isThere(path: string): Promise<boolean> {

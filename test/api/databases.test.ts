@@ -377,10 +377,11 @@ describe('the verbs of a database', () => {
         if (call.method === 'volume.usage') asked.push(call.volume);
         if (call.method === 'instance.command') return command;
         if (call.method === 'volume.usage') return { bytes: 65_536 };
-        return { since: 0, until: 3_600_000, step_ms: 5000, rows, latest: [] };
+        return { since: 0, until: until ?? world.clock.now().getTime(), step_ms: 5000, rows, latest: [] };
       };
     };
     const rows: number[][] = [];
+    let until: number | undefined;
     answers({ exit_code: 0, output: '8192,app\n4096,a,b\n' });
     expect((await owner.get(`/databases/${id}/storage`)).data).toEqual({
       used_bytes: 12_288,
@@ -412,6 +413,10 @@ describe('the verbs of a database', () => {
       const { data } = await owner.get(`/databases/${id}/metrics`);
       expect([data.cpu_percent, data.memory_used_bytes, data.series.points.length]).toEqual([shown, shown, 1]);
     }
+    until = world.clock.now().getTime() - 40_000; // the clock of the server is behind
+    rows.splice(0, 1, at(45_000));
+    expect((await owner.get(`/databases/${id}/metrics`)).data.cpu_percent).toBe(7);
+    until = undefined;
     rows.length = 0;
     const measured = { connections: null, connections_error: expect.stringContaining('does not answer queries') };
     expect((await owner.get(`/databases/${id}/metrics`)).data).toMatchObject({ ...measured, series: { points: [] } });

@@ -71,6 +71,10 @@ it('replaces no other build of its version, unless it is told to', { timeout: de
   const build = (replace: boolean) =>
     buildRelease({ out, key, platforms: [ownPlatform], packed: false, replace }, AbortSignal.timeout(deadlineMs));
   await expect(build(false)).rejects.toThrow(`another build of the version ${packageFile.version}`);
+  const next = { out: join(folder, 'next-folder'), former: out };
+  await expect(
+    buildRelease({ ...next, key, platforms: [ownPlatform], packed: false }, AbortSignal.timeout(deadlineMs)),
+  ).rejects.toThrow('another build of the version');
   expect(await readFile(join(out, 'manifest.json'), 'utf8')).toBe(before);
   expect(await readFile(join(out, name), 'utf8')).toBe('the former build');
   expect(await build(true)).toEqual(built.manifest);

@@ -35,6 +35,7 @@ const startedAt: Readonly<Record<string, readonly string[]>> = {
   'cli/agent-uninstall.ts: process.execPath': [],
   "cli/release/node-binary.ts: 'npm'": [], // as where the project itself was installed
   'cli/release/executable.ts: process.execPath': [],
+  'test/cli/release.test.ts: process.execPath': [],
   // only where systemd runs the machine
   "agent/machine/server-shells.ts: 'systemctl'": [],
   "agent/machine/server-shells.ts: 'systemd-run'": [],

@@ -136,7 +136,9 @@ export const getDatabaseMetrics = defineEndpoint({
       readWorkloadMetrics(ctx, { id: meta.id, server: desired.server_id }, query),
     ]);
     const now = ctx.clock.now();
-    const since = now.getTime() - stepsOfNow * series.step_seconds * 1000;
+    // by the clock of the server, which ends the time at its own present
+    const present = Math.min(now.getTime(), query.until === undefined ? Date.parse(series.until) : Infinity);
+    const since = present - stepsOfNow * series.step_seconds * 1000;
     const newest = series.points.findLast(({ timestamp }) => runs && Date.parse(timestamp) >= since);
     const limit = desired.memory_limit === undefined ? undefined : parseMemory(desired.memory_limit);
     return {

@@ -149,6 +149,21 @@ it('goes on when the clock was ahead and went back, also after another start, an
   );
 });
 
+it('keeps what was counted before, when the clock goes back by half a minute, also over a start', async () => {
+  {
+    await using traffic = await reading();
+    await writeFile(log, line() + line() + line());
+    await passes(traffic, counts(3));
+    await passes(traffic, ({ rows }) => rows.length > 12);
+    clock.jump(-30_000);
+    await appendFile(log, line());
+    await passes(traffic, counts(4));
+  }
+  await using again = open();
+  again.start();
+  await passes(again, counts(4));
+});
+
 it('marks no more windows of a gap than an hour has, however long it was', async () => {
   {
     await using traffic = await reading();

@@ -113,9 +113,12 @@ test('instances that follow each other within a step of 5 min are not added as i
   const coarse = { workload_id: 'web', step_ms: 300_000, until: Date.parse('2030-01-01T00:05:00Z') };
   expect((await read(coarse)).rows.map((row) => row.slice(1, 3))).toEqual([[10, 100]]);
   expect((await read({ ...coarse, instance_id: 'a' })).rows.map((row) => row.slice(1, 3))).toEqual([[10, 100]]);
+  await measure(30); // the engine did not answer for the only one
+  await measure(30, () => [instance('b', 10)]);
+  expect((await read({ ...coarse, until: now() })).rows.map((row) => row.slice(1, 3))[1]).toEqual([10, 100]);
   await clock.advance(150_000); // the agent is away for half of a step
   await measure(30, () => [instance('b', 10), instance('c', 20)]);
-  expect((await read({ ...coarse, until: now() })).rows.map((row) => row[1])).toEqual([10, 30]);
+  expect((await read({ ...coarse, until: now() })).rows.map((row) => row[1])).toEqual([10, 10, 30]);
 });
 
 test('the newest values of instances are those of the last samples', async () => {

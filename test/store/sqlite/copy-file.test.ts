@@ -1,4 +1,4 @@
-import { chmod, chown, copyFile, mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, chown, copyFile, mkdir, readdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { backUpFile, restoreFile } from '../../../store/sqlite/copy-file.ts';
@@ -74,6 +74,23 @@ it('the former store is kept with what its log alone has', async () => {
   expect((await before.get('/a'))?.value).toBe('in the log');
   await using restored = await openSqlite({ path: join(crashed, 'store.db') });
   expect(await restored.get('/a')).toBeUndefined();
+});
+
+it('a copy with a log beside it, and a lock that is a link, are refused', async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const [path, copy, other] = [join(folder, 'store.db'), join(folder, 'copy.db'), join(folder, 'other.db')];
+  {
+    await using store = await openSqlite({ path });
+    await put(store, '/a', 'in the log');
+    await backUpFile(path, copy);
+    for (const ending of ['', '-wal']) await copyFile(`${path}${ending}`, `${other}${ending}`);
+  }
+  await expect(restoreFile(other, path, now)).rejects.toThrow(/has writes that .* lacks/);
+  const target = join(folder, 'elsewhere');
+  await symlink(target, join(folder, 'new.db-lock'));
+  await expect(restoreFile(copy, join(folder, 'new.db'), now)).rejects.toThrow(/is a link/);
+  expect(await readdir(folder)).not.toContain('elsewhere');
 });
 
 it('a copy goes where no store was', async () => {
