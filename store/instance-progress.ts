@@ -34,7 +34,11 @@ export function childProgress(view: View, instance: ReadonlyResource<'template_i
   }
   if (isDeleting(it)) return { state: 'gone', message: 'It is being deleted' };
   if (isOutdated(instance, child) && isHeldBack(it, child.changes ?? []))
-    return { state: 'stopped', message: 'It was stopped: start it, and it is changed then' };
+    return {
+      state: 'stopped',
+      message:
+        'It was stopped: start it, which runs its former version first, and it is changed then; to run the declared one alone, make its change by hand and deploy it',
+    };
   if (isOutdated(instance, child))
     return { state: 'outdated', message: 'It is changed once all of the waves before are up' };
   switch (kind) {

@@ -5,7 +5,7 @@ import type { Clock } from '../../time/clock.ts';
 import type { Call } from './call.ts';
 import { CallFault } from './call-fault.ts';
 import type { Forward } from './forward.ts';
-import { Pool } from './pool.ts';
+import { mostWaitMs, Pool } from './pool.ts';
 import type { Ending, Grant, PoolSettings } from './pool.ts';
 
 export interface ActivatorDeps {
@@ -25,7 +25,7 @@ const graceMs = 10_000;
 /** Time in which it is waited for why an instance went away. */
 const reasonMs = 1_000;
 const previewChars = 2000;
-/** Calls that are refused as too many wait are recorded at most so often: they would push all others out. */
+/** Calls of callers that are refused as too many wait are recorded at most so often: they would push all others out. */
 const refusalEveryMs = 1_000;
 /** Time in which the engine hands on what an instance wrote about its failure. */
 export const lastWordsMs = 250;
@@ -99,14 +99,16 @@ export class Activator {
         ...more,
         ...(preview !== '' && { log_preview: preview }),
       };
-      if (ended.error?.code !== 'queue_full' || this.#isRefusalDue()) record(ended);
+      // each instant of a schedule has its record
+      if (ended.error?.code !== 'queue_full' || call.trigger === 'cron' || this.#isRefusalDue()) record(ended);
       return ended;
     };
     try {
       const pool = this.#pool;
       if (pool === undefined)
         throw new CallFault('not_running', 'The function does not run on its server: start it', { retryAfter: 5 });
-      const grant = await pool.acquire(signal);
+      // a call by the schedule has until its task ends, which aborts the signal
+      const grant = await pool.acquire(signal, call.trigger === 'cron' ? undefined : mostWaitMs);
       execution.version_id = grant.pool.settings.version;
       execution.cold_start = grant.coldMs !== undefined;
       if (grant.coldMs !== undefined) execution.cold_start_ms = grant.coldMs;

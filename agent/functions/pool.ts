@@ -64,7 +64,7 @@ interface Waiter {
 
 /** Calls that wait for an instance at a time, of one function. */
 export const mostWaiting = 100;
-/** How long a call waits: with the time for its answer, it ends before those do that asked for it by the control plane. */
+/** How long a call waits for which a caller waits: it is answered before those give up that asked for it by the control plane. */
 export const mostWaitMs = 55_000;
 /** An instance without a call for so long is ended. */
 export const idleMs = 5 * 60_000;
@@ -117,8 +117,8 @@ export class Pool {
     this.#started(await this.settings.launch(signal));
   }
 
-  /** Resolves with an instance that has room for a call. @throws CallFault */
-  async acquire(signal: AbortSignal): Promise<Grant> {
+  /** Resolves with an instance that has room for a call. `waitMs`: how long it waits; absent: until the signal aborts. @throws CallFault */
+  async acquire(signal: AbortSignal, waitMs?: number): Promise<Grant> {
     if (this.#closing.signal.aborted) throw notRunning();
     const free = [...this.#slots].find((slot) => slot.active < this.settings.concurrency);
     if (free !== undefined && this.#waiting.length === 0) return this.#grant(free);
@@ -134,22 +134,25 @@ export class Pool {
       reject(why);
     };
     const abort = (): void => leave(new CallFault('client_gone', 'Who called went away before an instance was ready'));
-    const cancel = this.#clock.timer(mostWaitMs, () =>
-      leave(
-        new CallFault(
-          'queue_full',
-          `No instance of the function was free within ${mostWaitMs / 1000} s: raise max_instances or concurrency`,
-          { retryAfter: 1 },
-        ),
-      ),
-    );
+    const cancel =
+      waitMs === undefined
+        ? undefined
+        : this.#clock.timer(waitMs, () =>
+            leave(
+              new CallFault(
+                'queue_full',
+                `No instance of the function was free within ${waitMs / 1000} s: raise max_instances or concurrency`,
+                { retryAfter: 1 },
+              ),
+            ),
+          );
     signal.addEventListener('abort', abort, { once: true });
     this.#waiting.push(waiter);
     this.#grow();
     try {
       return await promise;
     } finally {
-      cancel();
+      cancel?.();
       signal.removeEventListener('abort', abort);
     }
   }

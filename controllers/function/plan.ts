@@ -103,6 +103,11 @@ function limitsOf({ memory_limit, cpu_limit }: World['function']['desired']): Fu
   });
 }
 
+/** How long a call by the schedule that begins now may take, in milliseconds, with its wait for a turn. */
+export function callMs({ desired }: Pick<World['function'], 'desired'>): number {
+  return (desired.timeout_seconds + 60) * 1000;
+}
+
 /**
  * The call that its schedule asked for: until its end is recorded. It is asked for once, with the limits of then: a task with others
  * would break it off.
@@ -133,7 +138,7 @@ function planCall({ function: it, call }: World, fired: Fired | undefined): Acti
             missed: [...firing.missed],
             ...head,
           }),
-          deadlineMs: (desired.timeout_seconds + 60) * 1000,
+          deadlineMs: callMs(it),
         }
       : undefined,
   });

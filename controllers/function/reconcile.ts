@@ -5,7 +5,7 @@ import type { Context, Controller, Next, Verdict } from '../runtime/controller.t
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf, taskState } from '../task/task.ts';
-import { assignmentOf, callRole, plan, servedRole } from './plan.ts';
+import { assignmentOf, callMs, callRole, plan, servedRole } from './plan.ts';
 import { fire } from './schedule.ts';
 import type { CallState, Fired } from './schedule.ts';
 import { conditionsOf, observe, stateOf } from './states.ts';
@@ -157,7 +157,9 @@ function callStateOf({ function: it, call, server }: World, ctx: Context): CallS
   const isUnderWay = firing !== undefined && firing.ended !== true;
   const isAway = server?.observed?.phase === 'offline' || server?.observed?.phase === 'error';
   // a server that answers and does not end a call would keep any other one from beginning
-  const lateMs = patienceMs((it.desired.timeout_seconds + 60) * 1000);
+  const lateMs = patienceMs(
+    call?.desired.spec.type === 'call' ? call.desired.spec.deadline_seconds * 1000 : callMs(it),
+  );
   if (ctx.since('calling', isUnderWay && !isAway) <= lateMs) return callState(call);
   return call?.observed === undefined ? 'expired' : 'ended';
 }

@@ -27,6 +27,7 @@ export function judge(it: ReadonlyResource, view: TenantView, now: number): Verd
   const history = historyOf(it, view);
   if (history === undefined) return undefined;
   const { holder, all } = history;
+  if (isAmongNewest(it, all)) return undefined;
   const isSurplus = surplus(it.meta.kind, view.get(holder.kind, holder.id), all).includes(it);
   return isSurplus ? { cause: 'surplus', holder } : undefined;
 }
@@ -87,11 +88,21 @@ export function surplus<K extends KindName>(
   if (all.length <= rule.count) return [];
   const { number } = rule;
   const ordered = number === undefined ? all : all.toSorted((a, b) => number(a) - number(b));
-  const newestFirst = ordered.toReversed();
-  return beyond(ordered, rule.count).filter((it) => {
-    if (rule.hasEnded !== undefined && !rule.hasEnded(it)) return false;
-    return rule.unless === undefined || (holder !== undefined && !rule.unless(it, holder, newestFirst));
-  });
+  const old = beyond(ordered, rule.count).filter((it) => rule.hasEnded === undefined || rule.hasEnded(it));
+  if (rule.unless === undefined || old.length === 0) return old;
+  if (holder === undefined) return [];
+  const stays = rule.unless(holder, ordered.toReversed());
+  return old.filter((it) => !stays(it));
+}
+
+/** Whether the object is surely among those of a history that are kept for their age: most are, and need no look at the others. */
+function isAmongNewest(it: ReadonlyResource, all: readonly ReadonlyResource[]): boolean {
+  const rule = newestOf(it.meta.kind);
+  if (rule === undefined || all.length <= rule.count) return true;
+  const { number } = rule;
+  if (number === undefined) return all.lastIndexOf(it) >= all.length - rule.count;
+  const own = number(it);
+  return all.filter((other) => number(other) >= own).length <= rule.count;
 }
 
 /** Objects whose verdict may differ after a change of `changed`: itself, what it owns, and the old ones of its history. */

@@ -397,10 +397,10 @@ export const deployment = defineKind({
       number: ({ desired }) => desired.number,
       hasEnded: ({ observed }) => hasDeploymentEnded(observed?.phase),
       // The one that the application converges to, the one that serves, and the one that a rollback returns to.
-      unless: (it, app: Kept<z.output<typeof application.desired>, z.output<typeof application.observed>>, all) => {
+      unless: (app: Kept<z.output<typeof application.desired>, z.output<typeof application.observed>>, all) => {
         const current = app.observed?.current_deployment_id;
         const previous = all.find(({ observed, meta }) => observed?.phase === 'succeeded' && meta.id !== current);
-        return [app.desired.deployment_id, current, previous?.meta.id].includes(it.meta.id);
+        return ({ meta }) => [app.desired.deployment_id, current, previous?.meta.id].includes(meta.id);
       },
     },
   },

@@ -76,10 +76,11 @@ export interface Newest<D, O> {
   /** Whether the object has ended: until then it stays, however old. Absent: age alone decides. */
   hasEnded?: (it: Kept<D, O>) => boolean;
   /**
-   * Whether the object stays although it is old, by its holder and all that the holder has, the newest first. The
-   * holder is read again and guarded when the object is deleted. The rule may give its holder the type of that kind.
+   * Which objects stay although they are old, by their holder and all that the holder has, the newest first: it is asked once
+   * for all of them. The holder is read again and guarded when an object is deleted. The rule may give its holder the type of
+   * that kind.
    */
-  unless?(it: Kept<D, O>, holder: Kept<unknown, unknown>, newestFirst: readonly Kept<D, O>[]): boolean;
+  unless?(holder: Kept<unknown, unknown>, newestFirst: readonly Kept<D, O>[]): (it: Kept<D, O>) => boolean;
 }
 
 /**

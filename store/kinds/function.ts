@@ -173,8 +173,10 @@ export const functionVersion = defineKind({
       number: ({ desired }) => desired.number,
       hasEnded: ({ observed }) => hasVersionEnded(observed?.phase),
       // the one that is to serve, and the one that does
-      unless: (it, of: Kept<z.output<typeof functionKind.desired>, z.output<typeof functionKind.observed>>) =>
-        [of.desired.version_id, of.observed?.active_version_id].includes(it.meta.id),
+      unless:
+        (of: Kept<z.output<typeof functionKind.desired>, z.output<typeof functionKind.observed>>) =>
+        ({ meta }) =>
+          [of.desired.version_id, of.observed?.active_version_id].includes(meta.id),
     },
   },
 });

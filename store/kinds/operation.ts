@@ -133,8 +133,10 @@ export const notification = defineKind({
       count: retention.notificationsPerUser,
       under: 'user',
       // news of what went well pushes no warning out unread: of these as many are kept beside them
-      unless: (it, _user, newestFirst) =>
-        isUnreadWarning(it) && newestFirst.filter(isUnreadWarning).indexOf(it) < retention.notificationsPerUser,
+      unless: (_user, newestFirst) => {
+        const warnings = new Set(newestFirst.filter(isUnreadWarning).slice(0, retention.notificationsPerUser));
+        return (it) => warnings.has(it);
+      },
     },
     until: ({ meta }) => Date.parse(meta.createdAt) + retention.notificationsKeepMs,
   },

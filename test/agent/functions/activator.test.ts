@@ -185,6 +185,9 @@ describe('the activator', () => {
     await machine.clock.advance(1000);
     await expect(machine.call()).rejects.toMatchObject({ code: 'queue_full' });
     expect(machine.records).toHaveLength(2);
+    await expect(machine.call({ trigger: 'cron' })).rejects.toMatchObject({ code: 'queue_full' });
+    expect(machine.records).toHaveLength(3);
+    expect(machine.last).toMatchObject({ trigger: 'cron', status: 'failed', error: { code: 'queue_full' } });
     machine.activator.abandon();
     expect(await Promise.all(waiting)).toHaveLength(mostWaiting);
   });
@@ -205,6 +208,31 @@ describe('the activator', () => {
     machine.ends[0]?.({ outOfMemory: false });
     await hanging;
     machine.activator.abandon();
+  });
+
+  it('lets a call by the schedule wait for its turn until its task ends', async () => {
+    const machine = new Machine();
+    const answers: (() => void)[] = [];
+    await machine.serve((_, response) => void answers.push(() => response.end('ok')), {
+      maxInstances: 1,
+      timeoutMs: 600_000,
+    });
+    const long = machine.call();
+    await expect.poll(() => answers.length).toBe(1);
+    const fired = machine.call({ trigger: 'cron' });
+    const task = new AbortController();
+    const late = expect(machine.call({ trigger: 'cron' }, task.signal)).rejects.toMatchObject({ code: 'client_gone' });
+    await machine.clock.advance(2 * mostWaitMs);
+    expect(machine.records.some(({ trigger }) => trigger === 'cron')).toBe(false);
+    task.abort();
+    await late;
+    expect(machine.last).toMatchObject({ trigger: 'cron', status: 'failed', error: { code: 'client_gone' } });
+    answers[0]?.();
+    await long;
+    await expect.poll(() => answers.length).toBe(2);
+    answers[1]?.();
+    expect((await fired).body).toBe('ok');
+    expect(machine.last).toMatchObject({ trigger: 'cron', status: 'succeeded' });
   });
 
   it('answers for a handler that is late, and gives its instance no further call', async () => {

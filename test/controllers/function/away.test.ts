@@ -61,3 +61,20 @@ test('a call by the schedule that goes on is not broken off by another limit, wh
   for (let n = 0; n < 11 && it.calls().length === 0; n += 1) await it.pass(minute);
   expect(it.calls()[0]!.desired.spec).toMatchObject({ type: 'call', deadline_seconds: 960 });
 });
+
+test('a call by the schedule that goes on has the time that it began with, also where the limit is lowered', async () => {
+  await using it = await openFunctionRig({ trigger: { type: 'cron', schedule: '*/10 * * * *', timezone: 'UTC' } });
+  await it.change({ timeout_seconds: 900 });
+  const version = await it.deploy();
+  await it.built(version);
+  await it.report({ ready: true });
+  for (let n = 0; n < 11 && it.calls().length === 0; n += 1) await it.pass(minute);
+  const [call] = it.calls();
+  expect(call!.desired.spec).toMatchObject({ type: 'call', deadline_seconds: 960 });
+  await it.change({ timeout_seconds: 30 });
+  for (let n = 0; n < 14; n += 1) await it.pass(minute);
+  expect(it.calls().map(({ meta }) => meta.id)).toEqual([call!.meta.id]);
+  expect((await it.fn()).observed?.firing?.ended).toBeUndefined();
+  for (let n = 0; n < 6; n += 1) await it.pass(minute);
+  expect(it.calls().map(({ meta }) => meta.id)).not.toContain(call!.meta.id);
+});
