@@ -1,5 +1,5 @@
 import { go } from './go.ts';
-import { java } from './java.ts';
+import { hasSubprojects, java, subprojects } from './java.ts';
 import { node } from './node.ts';
 import { php } from './php.ts';
 import { isOfPython, python } from './python.ts';
@@ -48,6 +48,8 @@ async function recipeFor(files: RepositoryFiles, settings: DockerfileSettings): 
     const recipe = await language(files, settings);
     if (recipe !== undefined) return recipe;
   }
+  // Other languages may have a part that Gradle builds, such as an application of Android: theirs come before.
+  if (await hasSubprojects(files)) throw lacking(subprojects);
   return undefined;
 }
 

@@ -729,6 +729,15 @@ describe('versions', () => {
     const files = { Gemfile: `${line}\n`, 'Gemfile.lock': 'GEM\n', '.ruby-version': `${said}\n` };
     const { text } = await generated(files, { hasCommand: true });
     expect(text).toContain(`/ruby:${version} AS build`);
+test.each<[string, Files, string]>([
+  ['Node', { 'package.json': json({ scripts: start }) }, 'node'],
+  ['PHP', { 'index.php': '' }, 'php'],
+  ['Python', { 'main.py': '' }, 'python'],
+  ['files', { 'index.html': '' }, 'static'],
+])('subprojects of Gradle beside %s leave it what it is', async (_, files, language) => {
+  expect((await generated({ 'settings.gradle': "include('app')\n", ...files })).language).toBe(language);
+});
+
     expect(text).toContain(`/ruby:${version}-slim`);
   });
 });
