@@ -629,6 +629,64 @@ test.each([
   expect(made.reasons.join()).toContain(reason);
 });
 
+  test('of Laravel is built also if what vite writes for its pages is not there, and that is said', async () => {
+    const files: Files = {
+      'composer.json': json({ require: { 'laravel/framework': '^12' } }),
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { 'laravel-vite-plugin': '2' } }),
+      'public/index.php': '',
+    };
+    expect((await generated(files)).reasons.join()).toContain('commit public/build');
+    const withPages = await generated({ ...files, 'public/build/manifest.json': '{}' });
+    expect(withPages.reasons.join()).not.toContain('public/build');
+  });
+
+  test.each([['{'], ['[]'], [' '.repeat(2 * 1024 * 1024)]])(
+    'is built beside a package.json that cannot be read',
+    async (text) => {
+      expect((await generated({ ...composer, 'package.json': text })).language).toBe('php');
+    },
+  );
+
+  test('has the libraries of the extensions that need some', async () => {
+    const packages = [{ name: 'a/b', require: { 'ext-gd': '*', 'ext-zip': '*' } }];
+    const { text, reasons } = await generated({
+      'composer.json': json({ require: { 'ext-intl': '*' } }),
+      'composer.lock': json({ packages }),
+      'index.php': '',
+    });
+    expect(text.match(/^RUN .*(?:apt-get|docker-php).*$/gm)).toEqual([
+      'RUN apt-get update && apt-get install --yes --no-install-recommends libfreetype-dev libjpeg62-turbo-dev libpng-dev libicu-dev libzip-dev && rm -rf /var/lib/apt/lists/*',
+      'RUN docker-php-ext-configure gd --with-freetype --with-jpeg',
+      'RUN docker-php-ext-install gd intl zip',
+    ]);
+    expect(reasons.join()).toContain('need the extensions gd, intl, zip');
+  });
+
+  test.each([
+    ['^8.2', 'ext-imagick'],
+    ['~7.4.0', 'ext-intl'],
+  ])('for %s is built without an extension that a locked package alone needs: %s', async (php, extension) => {
+    const packages = [
+      { name: 'a/b', require: { [extension]: '*' } },
+      { name: 'a/c', require: { [extension]: '*' } },
+    ];
+    const { text, reasons } = await generated({
+      'composer.json': json({ require: { php } }),
+      'composer.lock': json({ packages }),
+      'index.php': '',
+    });
+    expect(text).not.toMatch(/apt-get|docker-php-ext/);
+    expect(reasons.filter((one) => one.includes(`extension ${extension.slice(4)}`))).toEqual([
+      expect.stringContaining('the package a/b'),
+    ]);
+  });
+
+  test('of hostile locked packages names a few extensions alone', async () => {
+    const require = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`ext-x${n}`, '*']));
+    const locked = json({ packages: [{ name: 'a/b', require }] });
+    expect((await generated({ ...composer, 'composer.lock': locked })).reasons.length).toBeLessThan(20);
+  });
+
 test('a lock file may be larger than what else is read', async () => {
   const lockfile = `lockfileVersion: '6.0'\n${'# x\n'.repeat(600_000)}`;
   const made = await generated({ 'package.json': json({ scripts: start }), 'pnpm-lock.yaml': lockfile });
@@ -798,27 +856,14 @@ describe('what is lacking is named with what to add', () => {
     ['a Gemfile without lock', { Gemfile: '' }, /Gemfile\.lock/],
     ['PHP without an entry', { 'composer.json': '{}' }, /public\/index\.php/],
     [
-      'an extension with libraries',
+      'an extension with libraries in an image of an old Debian',
+      { 'composer.json': json({ require: { php: '~7.4.0', 'ext-gd': '*' } }), 'index.php': '' },
+      /composer\.json needs the extension gd/,
+    ],
+    [
+      'an extension that is not known',
       { 'composer.json': json({ require: { 'ext-gd\n"': '*' } }), 'index.php': '' },
       /gd\?\?/,
-    ],
-    [
-      'an extension with libraries that a locked package needs',
-      {
-        'composer.json': '{}',
-        'composer.lock': json({ packages: [{ name: 'filament/support', require: { 'ext-intl': '*' } }] }),
-        'index.php': '',
-      },
-      /filament\/support needs the extension intl/,
-    ],
-    [
-      'pages of Laravel that vite builds',
-      {
-        'composer.json': json({ require: { 'laravel/framework': '^12' } }),
-        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { 'laravel-vite-plugin': '2' } }),
-        'public/index.php': '',
-      },
-      /commit public\/build/,
     ],
     [
       'a package of a workspace alone',
