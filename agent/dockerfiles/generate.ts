@@ -44,7 +44,7 @@ const noSite =
 async function recipeFor(files: RepositoryFiles, settings: DockerfileSettings): Promise<Recipe | undefined> {
   if (settings.appType === 'static') return siteFor(files, settings);
   for (const language of languages) {
-    if (language === node && (await isOfPython(files))) continue;
+    if (language === node && (await isOfPython(files, settings))) continue;
     const recipe = await language(files, settings);
     if (recipe !== undefined) return recipe;
   }

@@ -315,9 +315,20 @@ describe('a package.json', () => {
     ['a server', { 'requirements.txt': '', 'package.json': json({ main: 'a.js' }), 'a.js': '' }],
     ['a line web', { ...django, 'package.json': json({ scripts: start }), Procfile: 'web: npm start' }],
     ['a site beside settings of tools', { 'pyproject.toml': '[tool.ruff]\n', 'package.json': pages }],
+    ['a site beside tools of Python', { 'requirements.txt': 'mkdocs', 'package.json': pages }],
+    ['a site beside a script of Python', { 'requirements.txt': 'mkdocs', 'main.py': '', 'package.json': pages }],
+    ['a site beside Flask without a server', { ...flask, 'requirements.txt': 'flask', 'package.json': pages }],
     ['a line web without Python', { 'package.json': json({ scripts: start }), Procfile: 'web: gunicorn a' }],
   ])('of an application of Node counts beside Python: %s', async (_, files) => {
     expect((await generated(files)).language).toBe('node');
+  });
+
+  test.each<[string, Files, string]>([
+    ['Node', { 'requirements.txt': 'ruff' }, 'node'],
+    ['Python that declares a server', flask, 'python'],
+  ])('that starts no server is with a start command an application of %s', async (_, files, language) => {
+    const built = { 'package.json': json({ scripts: { build: 'tsc' } }), ...files };
+    expect((await generated(built, { hasCommand: true })).language).toBe(language);
   });
 
   test.each<[string, Files, string]>([
@@ -617,17 +628,6 @@ describe('PHP', () => {
     const { reasons } = await generated({ ...composer, 'package.json': json({ scripts: { build: 'encore' } }) });
     expect(reasons.join()).toContain('its script build is not run');
   });
-});
-
-test.each([
-  ['of Symfony goes with it', { 'symfony/dotenv': '7' }, false, 'variables of the application come before'],
-  ['of others stays out', { 'laravel/framework': '12' }, true, '.env stays out'],
-])('the .env %s', async (_, require, isIgnored, reason) => {
-  const made = await generated({ 'composer.json': json({ require }), 'public/index.php': '', '.env': 'A=1' });
-  expect(made.ignore.includes('.env')).toBe(isIgnored);
-  expect(made.ignore).toContain('.env.local');
-  expect(made.reasons.join()).toContain(reason);
-});
 
   test('of Laravel is built also if what vite writes for its pages is not there, and that is said', async () => {
     const files: Files = {
@@ -686,6 +686,17 @@ test.each([
     const locked = json({ packages: [{ name: 'a/b', require }] });
     expect((await generated({ ...composer, 'composer.lock': locked })).reasons.length).toBeLessThan(20);
   });
+});
+
+test.each([
+  ['of Symfony goes with it', { 'symfony/dotenv': '7' }, false, 'variables of the application come before'],
+  ['of others stays out', { 'laravel/framework': '12' }, true, '.env stays out'],
+])('the .env %s', async (_, require, isIgnored, reason) => {
+  const made = await generated({ 'composer.json': json({ require }), 'public/index.php': '', '.env': 'A=1' });
+  expect(made.ignore.includes('.env')).toBe(isIgnored);
+  expect(made.ignore).toContain('.env.local');
+  expect(made.reasons.join()).toContain(reason);
+});
 
 test('a lock file may be larger than what else is read', async () => {
   const lockfile = `lockfileVersion: '6.0'\n${'# x\n'.repeat(600_000)}`;
@@ -716,6 +727,15 @@ describe('Gradle', () => {
   ])('builds the jar of its plugin, also by the version catalogue: %s', async (_, files, task) => {
     expect((await generated(files)).text).toContain(`RUN gradle --no-daemon ${task}\n`);
   });
+});
+
+test.each<[string, Files, string]>([
+  ['Node', { 'package.json': json({ scripts: start }) }, 'node'],
+  ['PHP', { 'index.php': '' }, 'php'],
+  ['Python', { 'main.py': '' }, 'python'],
+  ['files', { 'index.html': '' }, 'static'],
+])('subprojects of Gradle beside %s leave it what it is', async (_, files, language) => {
+  expect((await generated({ 'settings.gradle': "include('app')\n", ...files })).language).toBe(language);
 });
 
 describe('versions', () => {
@@ -787,15 +807,6 @@ describe('versions', () => {
     const files = { Gemfile: `${line}\n`, 'Gemfile.lock': 'GEM\n', '.ruby-version': `${said}\n` };
     const { text } = await generated(files, { hasCommand: true });
     expect(text).toContain(`/ruby:${version} AS build`);
-test.each<[string, Files, string]>([
-  ['Node', { 'package.json': json({ scripts: start }) }, 'node'],
-  ['PHP', { 'index.php': '' }, 'php'],
-  ['Python', { 'main.py': '' }, 'python'],
-  ['files', { 'index.html': '' }, 'static'],
-])('subprojects of Gradle beside %s leave it what it is', async (_, files, language) => {
-  expect((await generated({ 'settings.gradle': "include('app')\n", ...files })).language).toBe(language);
-});
-
     expect(text).toContain(`/ruby:${version}-slim`);
   });
 });
@@ -806,12 +817,9 @@ describe('what is lacking is named with what to add', () => {
     ['nothing that is known', { 'README.md': '' }, /none of package\.json.*add a Dockerfile/],
     ['no start', { 'package.json': script }, /add a script start/],
     [
-      'a start of Python beside a site',
-      {
-        'requirements.txt': 'x',
-        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
-      },
-      /Procfile.*app_type to static/,
+      'a start of Python beside scripts for its pages',
+      { 'requirements.txt': 'x', 'package.json': json({ scripts: { build: 'tailwindcss' } }) },
+      /Procfile/,
     ],
     ['Flask without a server', { 'requirements.txt': 'flask', 'app.py': 'app = Flask(__name__)' }, /declare gunicorn/],
     ['FastAPI without a server', { 'requirements.txt': 'fastapi', 'main.py': 'app = FastAPI()' }, /declare uvicorn/],
