@@ -1,5 +1,5 @@
 import { go } from './go.ts';
-import { java } from './java.ts';
+import { hasSubprojects, java, subprojects } from './java.ts';
 import { node } from './node.ts';
 import { php } from './php.ts';
 import { isOfPython, python } from './python.ts';
@@ -44,10 +44,12 @@ const noSite =
 async function recipeFor(files: RepositoryFiles, settings: DockerfileSettings): Promise<Recipe | undefined> {
   if (settings.appType === 'static') return siteFor(files, settings);
   for (const language of languages) {
-    if (language === node && (await isOfPython(files))) continue;
+    if (language === node && (await isOfPython(files, settings))) continue;
     const recipe = await language(files, settings);
     if (recipe !== undefined) return recipe;
   }
+  // Other languages may have a part that Gradle builds, such as an application of Android: theirs come before.
+  if (await hasSubprojects(files)) throw lacking(subprojects);
   return undefined;
 }
 

@@ -40,14 +40,15 @@ export const java: Language = async (files, settings) => {
     const build = await files.text(file);
     if (build !== undefined) return gradle(files, file, await withPlugins(files, build), settings);
   }
-  if (await hasSubprojects(files)) throw lacking(subprojects);
   return undefined;
 };
 
-const subprojects =
+/** What is lacking where subprojects of Gradle are all that a repository has. */
+export const subprojects =
   'the build of Gradle has its programs in subprojects: add a Dockerfile that builds one of them, or the plugin org.springframework.boot, io.ktor.plugin or com.gradleup.shadow to the root project';
 
-async function hasSubprojects(files: RepositoryFiles): Promise<boolean> {
+/** Whether settings of Gradle name subprojects. */
+export async function hasSubprojects(files: RepositoryFiles): Promise<boolean> {
   for (const file of ['settings.gradle', 'settings.gradle.kts'])
     if (/^[ \t]*include\b/m.test((await files.text(file)) ?? '')) return true;
   return false;

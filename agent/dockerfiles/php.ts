@@ -54,6 +54,18 @@ const included =
 const buildable = 'bcmath calendar exif gettext mysqli pcntl pdo_mysql shmop sockets sysvmsg sysvsem sysvshm'.split(
   ' ',
 );
+/** Packages of Debian with the libraries of extensions, by the extension. */
+const libraries: Readonly<Record<string, readonly string[]>> = {
+  gd: ['libfreetype-dev', 'libjpeg62-turbo-dev', 'libpng-dev'],
+  gmp: ['libgmp-dev'],
+  intl: ['libicu-dev'],
+  soap: ['libxml2-dev'],
+  zip: ['libzip-dev'],
+};
+/** The first version whose image is of a Debian that still has its packages. */
+const librariesSince = 8.1;
+/** Most extensions of locked packages that are named as missing. */
+const maxMissing = 10;
 
 /** Packages of Symfony that read `.env`, which its applications keep in the repository, without secrets. */
 const readsEnvFile = ['symfony/runtime', 'symfony/dotenv', 'symfony/framework-bundle', 'symfony/symfony'];
@@ -75,7 +87,7 @@ export const php: Language = async (files, settings) => {
   const locked = await lockedIn(files);
   const { requirements, provided } = requiredBy(composer, locked);
   const version = versionOf(composer, requirements);
-  const extensions = extensionsOf(requirements, provided);
+  const { extensions, missing } = extensionsOf(requirements, provided, version);
   const unbuilt = await unbuiltAssets(files, composer);
   const isSymfony = readsEnvFile.some((name) => Object.hasOwn(composer?.require ?? {}, name));
   const lock = (await files.has('composer.lock')) ? ['composer.lock'] : [];
@@ -87,6 +99,7 @@ export const php: Language = async (files, settings) => {
         ? [`composer.json: it and its packages need the extensions ${extensions.join(', ')}`]
         : []),
       ...(composer === undefined ? [] : lockReasons(lock, locked)),
+      ...missing,
       ...unbuilt,
       ...(await envReasons(files, isSymfony)),
     ],
@@ -95,7 +108,7 @@ export const php: Language = async (files, settings) => {
       ...(composer === undefined ? [] : packageLines(lock, settings)),
       '# What runs: no rights, no files of root',
       from(`php:${version}-apache`),
-      ...(extensions.length > 0 ? [run([['docker-php-ext-install', ...extensions]])] : []),
+      ...extensionLines(extensions),
       'RUN a2enmod rewrite && mv /usr/local/etc/php/php.ini-production /usr/local/etc/php/php.ini',
       '# $_ENV has the variables of the application',
       'RUN echo variables_order=EGPCS > /usr/local/etc/php/conf.d/variables.ini',
@@ -125,6 +138,20 @@ function packageLines(lock: readonly string[], settings: DockerfileSettings): st
     'COPY . .',
     run([[...install, '--optimize-autoloader']]),
     '',
+  ];
+}
+
+function extensionLines(extensions: readonly string[]): string[] {
+  if (extensions.length === 0) return [];
+  const needed = extensions.flatMap((name) => libraries[name] ?? []);
+  return [
+    ...(needed.length > 0
+      ? [
+          `RUN apt-get update && apt-get install --yes --no-install-recommends ${needed.join(' ')} && rm -rf /var/lib/apt/lists/*`,
+        ]
+      : []),
+    ...(extensions.includes('gd') ? [run([['docker-php-ext-configure', 'gd', '--with-freetype', '--with-jpeg']])] : []),
+    run([['docker-php-ext-install', ...extensions]]),
   ];
 }
 
@@ -220,13 +247,15 @@ const shown = (name: string): string => name.replaceAll(/[^A-Za-z0-9_./-]/g, '?'
 /** What pages need that this Dockerfile does not build, as a reason. */
 async function unbuiltAssets(files: RepositoryFiles, composer: Composer | undefined): Promise<string[]> {
   if (composer === undefined || !(await files.has('package.json'))) return [];
-  const { scripts, dependencies, devDependencies } = (await jsonIn(files, 'package.json', Package)) ?? {};
+  // It is no part of what runs: one that cannot be read keeps no application of PHP from being built.
+  const { scripts, dependencies, devDependencies } =
+    Package.safeParse(parsed((await files.head('package.json')) ?? '')).data ?? {};
   if (!Object.hasOwn(scripts ?? {}, 'build')) return [];
   const usesVite = Object.hasOwn({ ...dependencies, ...devDependencies }, 'laravel-vite-plugin');
   if (usesVite && !(await files.has('public/build/manifest.json')))
-    throw lacking(
-      'package.json builds files for the pages of Laravel, which a Dockerfile for PHP does not run: commit public/build, add a Dockerfile that runs it, or take package.json away if no page needs it',
-    );
+    return [
+      'package.json: its script build, which writes public/build for pages of Laravel that use vite, is not run. If there are such pages, commit public/build, or add a Dockerfile that runs it',
+    ];
   return usesVite
     ? []
     : ['package.json: its script build is not run. Commit what it makes, or add a Dockerfile that runs it'];
@@ -246,17 +275,32 @@ function versionOf(composer: Composer | undefined, requirements: readonly Requir
   return [newest, ...older].find((one) => ranges.every((range) => within(range, one) === one)) ?? newest;
 }
 
-function extensionsOf(requirements: readonly Requirement[], provided: ReadonlySet<string>): string[] {
+/** The extensions that the image gets, and reasons that name those of locked packages which it does not get. */
+function extensionsOf(
+  requirements: readonly Requirement[],
+  provided: ReadonlySet<string>,
+  version: string,
+): { extensions: string[]; missing: string[] } {
   const named = new Set<string>();
+  const missing = new Map<string, string>();
   for (const { by, require } of requirements)
     for (const key of Object.keys(require)) {
       const name = key.startsWith('ext-') && !provided.has(key) ? key.slice(4).toLowerCase() : undefined;
       if (name === undefined || included.includes(name)) continue;
-      if (!buildable.includes(name))
+      if (isBuildable(name, version)) named.add(name);
+      else if (by === 'composer.json')
         throw lacking(
-          `${by} needs the extension ${shown(name).slice(0, 40)}, which needs libraries: add a Dockerfile that installs it`,
+          `${by} needs the extension ${shown(name).slice(0, 40)}, which this Dockerfile does not install: add a Dockerfile that installs it`,
         );
-      named.add(name);
+      else if (!missing.has(name) && missing.size < maxMissing)
+        missing.set(
+          name,
+          `${by} needs the extension ${shown(name).slice(0, 40)}, which the image does not have: what uses it fails. Add a Dockerfile that installs it if the application does`,
+        );
     }
-  return [...named].toSorted();
+  return { extensions: [...named].toSorted(), missing: [...missing.values()] };
+}
+
+function isBuildable(name: string, version: string): boolean {
+  return buildable.includes(name) || (Object.hasOwn(libraries, name) && Number(version) >= librariesSince);
 }

@@ -10,6 +10,22 @@ const folders = ['', 'app/', 'src/'];
 export async function pythonStart(
   files: RepositoryFiles,
   needs: ReadonlySet<string>,
+  settings: DockerfileSettings,
+): Promise<Started | undefined> {
+  const server = await pythonServer(files, needs, settings);
+  if (server !== undefined || (await files.has('manage.py'))) return server;
+  for (const file of ['main.py', 'app.py', 'server.py', 'run.py'])
+    if (await files.has(file)) return { line: exec('CMD', ['python', file]), reason: `It starts ${file}` };
+  return undefined;
+}
+
+/**
+ * How the server starts that the application declares beside its framework; `undefined` if it declares none.
+ * @throws RuntimeFailure `dockerfile_not_found` for a framework without one, unless there is a start command
+ */
+export async function pythonServer(
+  files: RepositoryFiles,
+  needs: ReadonlySet<string>,
   { hasCommand }: DockerfileSettings,
 ): Promise<Started | undefined> {
   if (await files.has('manage.py')) return django(files, needs, hasCommand);
@@ -31,8 +47,6 @@ export async function pythonStart(
         `${wsgi} is an application of Flask without a server for production: declare gunicorn, or set start_command`,
       );
   }
-  for (const file of ['main.py', 'app.py', 'server.py', 'run.py'])
-    if (await files.has(file)) return { line: exec('CMD', ['python', file]), reason: `It starts ${file}` };
   return undefined;
 }
 

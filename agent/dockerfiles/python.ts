@@ -1,9 +1,9 @@
 import { jsonIn, tomlIn, type RepositoryFiles } from './repository-files.ts';
 import { Package } from './node-packages.ts';
-import { nodeStart } from './node-start.ts';
-import { from, header, homeLine, lacking, portLines, user, type Language } from './recipe.ts';
+import { nodeStart, siteOf } from './node-start.ts';
+import { from, header, homeLine, lacking, portLines, user, type DockerfileSettings, type Language } from './recipe.ts';
 import { installation, Project } from './python-packages.ts';
-import { pythonStart } from './python-start.ts';
+import { pythonServer, pythonStart } from './python-start.ts';
 import { procfileStart, webCommand } from './start.ts';
 import { pinned, within } from './version.ts';
 
@@ -23,8 +23,11 @@ const markers = [
 const programs = /^(?:python3?|gunicorn|uvicorn|hypercorn|daphne|waitress-serve|flask)$/;
 const programsOfNode = /^(?:node|npm|npx|pnpm|yarn|bun|bunx)$/;
 
-/** Whether a repository with a package.json is one of Python: package.json starts no server, but builds its pages. */
-export async function isOfPython(files: RepositoryFiles): Promise<boolean> {
+/**
+ * Whether a repository with a package.json is one of Python: package.json starts no server, and Python declares one, or
+ * else nothing that package.json builds could run or be served.
+ */
+export async function isOfPython(files: RepositoryFiles, settings: DockerfileSettings): Promise<boolean> {
   const there = await files.names('.');
   if (!markers.some((name) => there.includes(name))) return false;
   const [word = ''] = /^\S+/.exec((await webCommand(files)) ?? '') ?? [];
@@ -33,7 +36,12 @@ export async function isOfPython(files: RepositoryFiles): Promise<boolean> {
   if (there.includes('manage.py')) return true;
   const it = await jsonIn(files, 'package.json', Package);
   if (it === undefined || (await nodeStart(files, it, 'npm')) !== undefined) return false;
-  return there.includes('requirements.txt') || declaresPackages(await tomlIn(files, 'pyproject.toml', Project), there);
+  const project = await tomlIn(files, 'pyproject.toml', Project);
+  const requirements = await files.text('requirements.txt');
+  if (requirements === undefined && !declaresPackages(project, there)) return false;
+  const needs = declaredNames(project, requirements, await lockOf(files, there));
+  if ((await pythonServer(files, needs, { ...settings, hasCommand: true })) !== undefined) return true;
+  return !settings.hasCommand && (typeof it.scripts['build'] !== 'string' || siteOf(it) === undefined);
 }
 
 /** Programs that pip, uv or poetry install. */
@@ -53,7 +61,7 @@ export const python: Language = async (files, settings) => {
   const hasPackageJson = there.includes('package.json');
   if (started === undefined && !settings.hasCommand)
     throw lacking(
-      `it is not clear how this Python application starts: add a Procfile with the line web, or main.py, or declare gunicorn or uvicorn beside Django, Flask or FastAPI, or set start_command${hasPackageJson ? '. If it is a site that package.json builds, set app_type to static' : ''}`,
+      `it is not clear how this Python application starts: add a Procfile with the line web, or main.py, or declare gunicorn or uvicorn beside Django, Flask or FastAPI, or set start_command`,
     );
   const python = `python:${version.tag}-slim`;
   return {

@@ -232,7 +232,7 @@ function judged(one: Instruction, { stages, kit, use }: Place): Instruction {
     throw unreadable(`RUN ${flags[0] ?? ''}, which needs BuildKit`, 'Leave the flag out');
   if (name !== 'RUN' && name !== 'COPY' && name !== 'ADD') return one;
   if (one.documents === undefined && hasDocument(one)) throw unreadable('a here-document that cannot be judged');
-  if (name === 'ADD') judgeAddresses(rest);
+  if (name === 'ADD') judgeAddresses(rest, kit);
   const before = stages.slice(0, -1);
   if (kit !== undefined) flagsOfKit(one, kit);
   if (kit !== undefined && name === 'RUN') {
@@ -262,16 +262,25 @@ function judgedCopy(one: Instruction, stages: Place['stages'], use: Place['use']
 
 /**
  * Refuses an ADD of an address: the engine would fetch it itself, from outside of the build's network. To BuildKit a
- * source `HOST:PATH` with any user or none is a repository of git, unless a `/` is before the colon.
+ * source `HOST:PATH` with any user or none is a repository of git, unless a `/` is before the colon. Variables that builders
+ * set are as any other: a base image may set them, too.
  */
-function judgeAddresses(rest: string): void {
+function judgeAddresses(rest: string, kit: number | undefined): void {
   for (const word of sourcesOf(rest)) {
     const plain = word.replaceAll(/["'\\`]/g, '');
-    if (/^[^/]*[:$]/.test(plain))
+    if (/^[^/]*[:$]/.test(plain) && !(kit === undefined && isFileOfClassic(plain)))
       throw unreadable(
         `an ADD of an address, or of a variable that may be one: ${word.slice(0, 100)}. Fetch it in a RUN, and begin paths with ./`,
       );
   }
+}
+
+const schemes = ['http://', 'https://', 'git@', 'git://', 'ssh://', 'ftp://'];
+
+/** Whether a word is a file to the classic builder, which fetches schemes alone, whatever its variables are. */
+function isFileOfClassic(word: string): boolean {
+  const start = /^([\w.+-]+)\$/.exec(word)?.[1]?.toLowerCase();
+  return start !== undefined && !schemes.some((scheme) => scheme.startsWith(start));
 }
 
 /** What begins a list, by any builder: some take further characters of Unicode for spaces. */

@@ -315,9 +315,20 @@ describe('a package.json', () => {
     ['a server', { 'requirements.txt': '', 'package.json': json({ main: 'a.js' }), 'a.js': '' }],
     ['a line web', { ...django, 'package.json': json({ scripts: start }), Procfile: 'web: npm start' }],
     ['a site beside settings of tools', { 'pyproject.toml': '[tool.ruff]\n', 'package.json': pages }],
+    ['a site beside tools of Python', { 'requirements.txt': 'mkdocs', 'package.json': pages }],
+    ['a site beside a script of Python', { 'requirements.txt': 'mkdocs', 'main.py': '', 'package.json': pages }],
+    ['a site beside Flask without a server', { ...flask, 'requirements.txt': 'flask', 'package.json': pages }],
     ['a line web without Python', { 'package.json': json({ scripts: start }), Procfile: 'web: gunicorn a' }],
   ])('of an application of Node counts beside Python: %s', async (_, files) => {
     expect((await generated(files)).language).toBe('node');
+  });
+
+  test.each<[string, Files, string]>([
+    ['Node', { 'requirements.txt': 'ruff' }, 'node'],
+    ['Python that declares a server', flask, 'python'],
+  ])('that starts no server is with a start command an application of %s', async (_, files, language) => {
+    const built = { 'package.json': json({ scripts: { build: 'tsc' } }), ...files };
+    expect((await generated(built, { hasCommand: true })).language).toBe(language);
   });
 
   test.each<[string, Files, string]>([
@@ -617,6 +628,64 @@ describe('PHP', () => {
     const { reasons } = await generated({ ...composer, 'package.json': json({ scripts: { build: 'encore' } }) });
     expect(reasons.join()).toContain('its script build is not run');
   });
+
+  test('of Laravel is built also if what vite writes for its pages is not there, and that is said', async () => {
+    const files: Files = {
+      'composer.json': json({ require: { 'laravel/framework': '^12' } }),
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { 'laravel-vite-plugin': '2' } }),
+      'public/index.php': '',
+    };
+    expect((await generated(files)).reasons.join()).toContain('commit public/build');
+    const withPages = await generated({ ...files, 'public/build/manifest.json': '{}' });
+    expect(withPages.reasons.join()).not.toContain('public/build');
+  });
+
+  test.each([['{'], ['[]'], [' '.repeat(2 * 1024 * 1024)]])(
+    'is built beside a package.json that cannot be read',
+    async (text) => {
+      expect((await generated({ ...composer, 'package.json': text })).language).toBe('php');
+    },
+  );
+
+  test('has the libraries of the extensions that need some', async () => {
+    const packages = [{ name: 'a/b', require: { 'ext-gd': '*', 'ext-zip': '*' } }];
+    const { text, reasons } = await generated({
+      'composer.json': json({ require: { 'ext-intl': '*' } }),
+      'composer.lock': json({ packages }),
+      'index.php': '',
+    });
+    expect(text.match(/^RUN .*(?:apt-get|docker-php).*$/gm)).toEqual([
+      'RUN apt-get update && apt-get install --yes --no-install-recommends libfreetype-dev libjpeg62-turbo-dev libpng-dev libicu-dev libzip-dev && rm -rf /var/lib/apt/lists/*',
+      'RUN docker-php-ext-configure gd --with-freetype --with-jpeg',
+      'RUN docker-php-ext-install gd intl zip',
+    ]);
+    expect(reasons.join()).toContain('need the extensions gd, intl, zip');
+  });
+
+  test.each([
+    ['^8.2', 'ext-imagick'],
+    ['~7.4.0', 'ext-intl'],
+  ])('for %s is built without an extension that a locked package alone needs: %s', async (php, extension) => {
+    const packages = [
+      { name: 'a/b', require: { [extension]: '*' } },
+      { name: 'a/c', require: { [extension]: '*' } },
+    ];
+    const { text, reasons } = await generated({
+      'composer.json': json({ require: { php } }),
+      'composer.lock': json({ packages }),
+      'index.php': '',
+    });
+    expect(text).not.toMatch(/apt-get|docker-php-ext/);
+    expect(reasons.filter((one) => one.includes(`extension ${extension.slice(4)}`))).toEqual([
+      expect.stringContaining('the package a/b'),
+    ]);
+  });
+
+  test('of hostile locked packages names a few extensions alone', async () => {
+    const require = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`ext-x${n}`, '*']));
+    const locked = json({ packages: [{ name: 'a/b', require }] });
+    expect((await generated({ ...composer, 'composer.lock': locked })).reasons.length).toBeLessThan(20);
+  });
 });
 
 test.each([
@@ -658,6 +727,15 @@ describe('Gradle', () => {
   ])('builds the jar of its plugin, also by the version catalogue: %s', async (_, files, task) => {
     expect((await generated(files)).text).toContain(`RUN gradle --no-daemon ${task}\n`);
   });
+});
+
+test.each<[string, Files, string]>([
+  ['Node', { 'package.json': json({ scripts: start }) }, 'node'],
+  ['PHP', { 'index.php': '' }, 'php'],
+  ['Python', { 'main.py': '' }, 'python'],
+  ['files', { 'index.html': '' }, 'static'],
+])('subprojects of Gradle beside %s leave it what it is', async (_, files, language) => {
+  expect((await generated({ 'settings.gradle': "include('app')\n", ...files })).language).toBe(language);
 });
 
 describe('versions', () => {
@@ -739,12 +817,9 @@ describe('what is lacking is named with what to add', () => {
     ['nothing that is known', { 'README.md': '' }, /none of package\.json.*add a Dockerfile/],
     ['no start', { 'package.json': script }, /add a script start/],
     [
-      'a start of Python beside a site',
-      {
-        'requirements.txt': 'x',
-        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
-      },
-      /Procfile.*app_type to static/,
+      'a start of Python beside scripts for its pages',
+      { 'requirements.txt': 'x', 'package.json': json({ scripts: { build: 'tailwindcss' } }) },
+      /Procfile/,
     ],
     ['Flask without a server', { 'requirements.txt': 'flask', 'app.py': 'app = Flask(__name__)' }, /declare gunicorn/],
     ['FastAPI without a server', { 'requirements.txt': 'fastapi', 'main.py': 'app = FastAPI()' }, /declare uvicorn/],
@@ -789,27 +864,14 @@ describe('what is lacking is named with what to add', () => {
     ['a Gemfile without lock', { Gemfile: '' }, /Gemfile\.lock/],
     ['PHP without an entry', { 'composer.json': '{}' }, /public\/index\.php/],
     [
-      'an extension with libraries',
+      'an extension with libraries in an image of an old Debian',
+      { 'composer.json': json({ require: { php: '~7.4.0', 'ext-gd': '*' } }), 'index.php': '' },
+      /composer\.json needs the extension gd/,
+    ],
+    [
+      'an extension that is not known',
       { 'composer.json': json({ require: { 'ext-gd\n"': '*' } }), 'index.php': '' },
       /gd\?\?/,
-    ],
-    [
-      'an extension with libraries that a locked package needs',
-      {
-        'composer.json': '{}',
-        'composer.lock': json({ packages: [{ name: 'filament/support', require: { 'ext-intl': '*' } }] }),
-        'index.php': '',
-      },
-      /filament\/support needs the extension intl/,
-    ],
-    [
-      'pages of Laravel that vite builds',
-      {
-        'composer.json': json({ require: { 'laravel/framework': '^12' } }),
-        'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { 'laravel-vite-plugin': '2' } }),
-        'public/index.php': '',
-      },
-      /commit public\/build/,
     ],
     [
       'a package of a workspace alone',

@@ -117,8 +117,10 @@ describe('a Dockerfile that cannot be judged is refused', () => {
     ['FROM a\nADD ["h\\u003ar", "/x"]'],
     ['FROM a\nADD ["h\\u003ar", "/x"] /y'],
     ['FROM a\nADD \u00a0["h\\u003ar", "/x"]'],
-    ['FROM a\nADD u$X /x'],
-    ['FROM a\nADD a-${X}/b /x'],
+    ['FROM a\nADD h${X:-x} /x'],
+    ['FROM a\nADD HTTP$X /x'],
+    ['FROM a\nADD h:$X /x'],
+    ['FROM a\nADD \u00e9$X /x'],
     ['FROM a\nONBUILD ADD x@h:r /x'],
     [Array.from({ length: 21 }, (_, nth) => `FROM a:${nth} AS s${nth}\nCOPY --from=s${nth - 1} / /`).join('\n')],
   ])('%j', (text) => {
@@ -142,6 +144,7 @@ describe('a Dockerfile that cannot be judged is refused', () => {
     expect(imagesOf('FROM a\nADD ./$FILE app/$X http.conf ["x"] /x')).toEqual(['a:latest']);
     expect(imagesOf('FROM a\nADD ./a:b /a:b ../c:d app/e:f $TARGET')).toEqual(['a:latest']);
     expect(imagesOf('FROM a\nADD ["./a:b", "c:/x"]')).toEqual(['a:latest']);
+    expect(imagesOf('FROM a\nADD app-$V.jar a-${X}/b rootfs_${V:-1}.tgz /x')).toEqual(['a:latest']);
   });
 
   test('the beginning of an id is taken for a name with a tag, which is none of an id', () => {
@@ -199,6 +202,9 @@ describe('a Dockerfile for BuildKit', () => {
     [20, 'FROM a\nCOPY --link x /'],
     [28, 'FROM a\nADD --keep-git-dir=true x /'],
     [28, 'FROM a\nADD --checksum=sha256:0 https://x.test/a /'],
+    [28, 'FROM a\nADD u$X /x'],
+    [28, 'FROM a\nADD a-${X}/b /x'],
+    [28, 'FROM a\nARG TARGETARCH\nADD rootfs-$TARGETARCH.tar.gz /'],
     [28, 'FROM a\nRUN --network=host true'],
     [28, 'FROM a\nRUN --security=insecure true'],
     [28, 'FROM a\nRUN --mount=type=ssh true'],
