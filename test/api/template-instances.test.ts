@@ -635,6 +635,22 @@ describe('a change', () => {
     expect((await owner.put(path, { template_id })).data.plan.changes).toBe(false);
   });
 
+  it('runs no former version of an application that was stopped where its change is made by hand and deployed', async () => {
+    const it = await notes();
+    const at = `/applications/${it.child.web}`;
+    expect((await owner.post(`${at}/stop`, {})).status).toBe(200);
+    await owner.put(`/templates/${it.template}`, { content: text('notes:2') });
+    expect((await owner.put(it.path, { template_id: it.template })).status).toBe(200);
+    await until('it says how', async () => (await read(it)).conditions[0].message.includes('make its change by hand'));
+    expect((await owner.put(at, { image_url: 'notes:2' })).status).toBe(200);
+    expect((await owner.get(at)).data.run).toBe('stopped');
+    expect((await owner.post(`${at}/deploy`, {})).status).toBe(200);
+    await deployed(it, 2);
+    await deploymentIs(it, 'succeeded');
+    await eventually(it, 'running');
+    expect((await world.repo.get('application', it.child.web))?.desired.next_deployment_number).toBe(3);
+  });
+
   it('starts no application that a person has stopped, and is done once it is started', async () => {
     const it = await notes();
     const at = `/applications/${it.child.web}`;
