@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   argLines,
   copy,
+  debianPackages,
   from,
   header,
   homeLine,
@@ -145,11 +146,7 @@ function extensionLines(extensions: readonly string[]): string[] {
   if (extensions.length === 0) return [];
   const needed = extensions.flatMap((name) => libraries[name] ?? []);
   return [
-    ...(needed.length > 0
-      ? [
-          `RUN apt-get update && apt-get install --yes --no-install-recommends ${needed.join(' ')} && rm -rf /var/lib/apt/lists/*`,
-        ]
-      : []),
+    ...debianPackages(needed),
     ...(extensions.includes('gd') ? [run([['docker-php-ext-configure', 'gd', '--with-freetype', '--with-jpeg']])] : []),
     run([['docker-php-ext-install', ...extensions]]),
   ];

@@ -146,6 +146,14 @@ export function dividedArgs(
   return { before, after };
 }
 
+/** The line that installs packages of Debian, which the image has in its own release; none for no packages. */
+export function debianPackages(names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  return [
+    `RUN apt-get update && apt-get install --yes --no-install-recommends ${names.join(' ')} && rm -rf /var/lib/apt/lists/*`,
+  ];
+}
+
 /** The lines that name the port of the program. */
 export function portLines(port: number | undefined): string[] {
   return port === undefined ? [] : [`ENV PORT=${port}`, `EXPOSE ${port}`];

@@ -1,6 +1,7 @@
 import {
   argLines,
   copy,
+  debianPackages,
   exec,
   from,
   header,
@@ -76,11 +77,7 @@ export const ruby: Language = async (files, settings) => {
       '',
       '# What runs: no rights, no files of root',
       from(`ruby:${version}-slim`),
-      ...(needed.length > 0
-        ? [
-            `RUN apt-get update && apt-get install --yes --no-install-recommends ${needed.join(' ')} && rm -rf /var/lib/apt/lists/*`,
-          ]
-        : []),
+      ...debianPackages(needed),
       'ENV BUNDLE_DEPLOYMENT=1 BUNDLE_PATH=/gems BUNDLE_WITHOUT=development:test',
       `ENV ${isRails ? 'RAILS_ENV=production RAILS_LOG_TO_STDOUT=1 RAILS_SERVE_STATIC_FILES=1' : 'RACK_ENV=production'}`,
       homeLine,

@@ -1,5 +1,17 @@
 import { z } from 'zod';
-import { argLines, copy, exec, from, header, lacking, portLines, run, user, type Language } from './recipe.ts';
+import {
+  argLines,
+  copy,
+  debianPackages,
+  exec,
+  from,
+  header,
+  lacking,
+  portLines,
+  run,
+  user,
+  type Language,
+} from './recipe.ts';
 import { tomlIn, type RepositoryFiles } from './repository-files.ts';
 import { pinned } from './version.ts';
 
@@ -84,11 +96,7 @@ export const rust: Language = async (files, settings) => {
       '',
       '# What runs: the program alone, no rights',
       from('debian:bookworm-slim'),
-      ...(needed.length > 0
-        ? [
-            `RUN apt-get update && apt-get install --yes --no-install-recommends ${needed.join(' ')} && rm -rf /var/lib/apt/lists/*`,
-          ]
-        : []),
+      ...debianPackages(needed),
       'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/',
       'COPY --from=build /out/program /app/program',
       'WORKDIR /app',

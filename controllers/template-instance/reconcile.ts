@@ -154,7 +154,7 @@ function ownedBy(instance: Instance, view: TenantView): ReadonlyResource<Instanc
   );
 }
 
-/** What somebody changed by hand of a child that is there and is not about to be changed. */
+/** What a user changed by hand of a child that is there and is not about to be changed. */
 function driftedFields(
   instance: Instance,
   child: Child,
@@ -403,8 +403,8 @@ async function update(
 }
 
 /**
- * Changes back what somebody changed by hand. What cannot be stays shown as drift, and is tried again; so does what would start
- * an object that a person has stopped.
+ * Changes back what a user changed by hand. What cannot be stays shown as drift, and is tried again; so does what would start
+ * an object that a user has stopped.
  */
 async function correct(world: World, ctx: Context, settings: TemplateInstanceSettings): Promise<void> {
   const { instance } = world;
@@ -417,7 +417,7 @@ async function correct(world: World, ctx: Context, settings: TemplateInstanceSet
   }
 }
 
-/** The leaves of a child that somebody changed by hand, without those that wait until it is started. */
+/** The leaves of a child that a user changed by hand, without those that wait until it is started. */
 function correctable({ drift }: World, { kind, id }: Child, view: TenantView): string[] {
   const it = view.get(kind, id);
   const isPossible = (path: string): boolean => it !== undefined && !isHeldBack(it, [path]);
