@@ -35,7 +35,7 @@ test: deps ## Check, then run every layer of tests: unit, programs, contract, ap
 
 test-long: deps ## Run the tests that take longer than a coffee
 	@manifests/install/machine.sh fresh
-	@exec node test/run.ts --only api-rest,api-etcd-rest,sim-rest,programs-rest,e2e-rest,long,fresh --minutes 400
+	@exec node test/run.ts --only api-rest,api-etcd-rest,sim-rest,programs-rest,e2e-rest,browser-rest,long,fresh --minutes 400
 
 test-fresh: deps ## On bare Debian 12 and 13: run `make dev` and `make test`, install an agent under systemd, and run that for arm64
 	@manifests/install/machine.sh fresh

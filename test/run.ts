@@ -22,35 +22,48 @@ import type { Process } from './leftovers.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 const vitest = ['vitest', 'run', '--config', 'test/vitest.config.ts'];
+/** Each further checker of types infers anew what another one has inferred, in the time of a layer that runs beside it. */
+const alone = ['--checkers', '1'];
 const checks = {
   format: ['oxfmt', '--check', '.'],
-  lint: ['oxlint', '--type-aware', '--deny-warnings', '--report-unused-disable-directives'],
-  types: ['tsc', '--noEmit'],
+  lint: ['oxlint', '--threads', '1', '--type-aware', '--deny-warnings', '--report-unused-disable-directives'],
+  types: ['tsc', '--noEmit', ...alone],
   'the page of the kinds': ['node', 'test/kinds-page.ts'],
   'the API in the console': ['node', 'test/clients/console-types.ts'],
-  'types of the console': ['tsc', '--noEmit', '--project', 'web'],
-  'types of the tests of the console': ['tsc', '--noEmit', '--project', 'test/web'],
+  'types of the console': ['tsc', '--noEmit', ...alone, '--project', 'web'],
+  'types of the tests of the console': ['tsc', '--noEmit', ...alone, '--project', 'test/web'],
 };
 /**
  * Stages run one after the other, the lanes of a stage side by side: what computes beside what waits for an engine or a
- * program. The lanes of a stage take about as long as each other. What looks at an installation as its users do has the machine for itself.
+ * program. The last one of the longer lane has the machine for itself at its end.
  */
 const stages: readonly (readonly (readonly string[])[])[] = [
   [
-    ['check', 'unit', 'api', 'sim', 'api-etcd'],
-    ['programs', 'contract'],
+    ['check', 'unit', 'api', 'sim', 'api-etcd', 'browser'],
+    ['programs', 'contract', 'e2e'],
   ],
-  [['e2e', 'browser', 'api-rest', 'api-etcd-rest', 'sim-rest', 'programs-rest', 'e2e-rest', 'long', 'fresh']],
+  [['api-rest', 'api-etcd-rest', 'sim-rest', 'programs-rest', 'e2e-rest', 'browser-rest', 'long', 'fresh']],
 ];
 const parts = stages.flat(2);
 /** Those that make containers. */
-const onEngine = ['programs', 'programs-rest', 'contract', 'e2e', 'e2e-rest', 'browser', 'long', 'fresh'];
+const onEngine = [
+  'programs',
+  'programs-rest',
+  'contract',
+  'e2e',
+  'e2e-rest',
+  'browser',
+  'browser-rest',
+  'long',
+  'fresh',
+];
 /** Layers with the tests of another one that are tagged as long: many instants and many variants of what that shows once. */
 const longOf: Readonly<Record<string, string>> = {
   'api-rest': 'api',
   'sim-rest': 'sim',
   'programs-rest': 'programs',
   'e2e-rest': 'e2e',
+  'browser-rest': 'browser',
 };
 const byDefault = ['check', 'unit', 'programs', 'contract', 'api', 'api-etcd', 'sim', 'e2e', 'browser'];
 

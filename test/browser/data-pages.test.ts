@@ -7,7 +7,7 @@ import type { ApiWorld, Client } from '../harness/api.ts';
 import { violationsOf } from '../harness/axe.ts';
 import { openPage } from '../harness/browser.ts';
 import type { TestPage } from '../harness/browser.ts';
-import { pixelsBeyond, signIn } from '../harness/console-page.ts';
+import { leaveLook, looks, pixelsBeyond, signIn, takeLook } from '../harness/console-page.ts';
 import { lead } from '../harness/leading.ts';
 import { agentIsThere } from '../harness/running-instance.ts';
 import { desiredState, ofDatabase } from '../harness/states.ts';
@@ -151,25 +151,21 @@ const places = (): [path: string, heading: string, read: string][] => [
   ['instances', 'Templates', 'No instance yet'],
 ];
 
-it('shows each page without a violation of accessibility, wide and light as narrow and dark', async () => {
-  const { page, complaints } = browser;
-  const faults: string[] = [];
-  for (const [path, title, read] of places()) {
-    await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
-    await page.setViewportSize({ width: 1280, height: 900 });
-    await open(path, title);
-    await page.getByRole('main').getByText(read).first().waitFor();
-    faults.push(...(await violationsOf(page)).map((fault) => `${path}, light: ${fault}`));
-    await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' });
-    await page.setViewportSize({ width: 360, height: 800 });
-    faults.push(...(await violationsOf(page)).map((fault) => `${path}, dark: ${fault}`));
-    expect(await pixelsBeyond(page), path).toBe(0);
-  }
-  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
-  await page.setViewportSize({ width: 1280, height: 900 });
-  expect(faults).toEqual([]);
-  expect(complaints).toEqual([]);
-});
+for (const { turn, tags } of looks)
+  it(`shows each page without a violation of accessibility, ${turn}`, { tags }, async () => {
+    const { page, complaints } = browser;
+    const faults: string[] = [];
+    for (const [at, [path, title, read]] of places().entries()) {
+      const narrow = await takeLook(page, turn, at);
+      await open(path, title);
+      await page.getByRole('main').getByText(read).first().waitFor();
+      faults.push(...(await violationsOf(page)).map((fault) => `${path}: ${fault}`));
+      if (narrow) expect(await pixelsBeyond(page), path).toBe(0);
+    }
+    await leaveLook(page);
+    expect(faults).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
 
 describe('a database', () => {
   it('is made in a project with a version and a parameter, and stands in its column', async () => {

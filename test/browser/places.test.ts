@@ -3,7 +3,7 @@ import { violationsOf } from '../harness/axe.ts';
 import { openPage } from '../harness/browser.ts';
 import type { TestPage } from '../harness/browser.ts';
 import { account, Town } from '../harness/command-line.ts';
-import { pixelsBeyond, signIn } from '../harness/console-page.ts';
+import { leaveLook, looks, pixelsBeyond, signIn, takeLook } from '../harness/console-page.ts';
 import { startPathProxy } from '../harness/path-proxy.ts';
 import { until } from '../harness/until.ts';
 
@@ -59,15 +59,12 @@ const places = (): [path: string, heading: string, read: string][] => [
   ['gallery?part=logs', 'Gallery', 'Terminal'],
 ];
 
-it.each(['light', 'dark'] as const)(
-  'shows each place without a violation of accessibility, %s and narrow',
-  async (scheme) => {
+for (const { turn, tags } of looks)
+  it(`shows each place without a violation of accessibility, ${turn}`, { tags }, async () => {
     const { page, complaints } = browser;
     const faults: string[] = [];
-    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
-    const narrow = scheme === 'dark';
-    await page.setViewportSize(narrow ? { width: 360, height: 800 } : { width: 1280, height: 900 });
-    for (const [path, heading, read] of places()) {
+    for (const [at, [path, heading, read]] of places().entries()) {
+      const narrow = await takeLook(page, turn, at);
       await open(path, heading);
       await page
         .getByRole('main')
@@ -78,12 +75,10 @@ it.each(['light', 'dark'] as const)(
       faults.push(...(await violationsOf(page)).map((fault) => `${path}: ${fault}`));
       if (narrow) expect(await pixelsBeyond(page), path).toBe(0);
     }
-    await page.emulateMedia({ colorScheme: null, reducedMotion: null });
-    await page.setViewportSize({ width: 1280, height: 900 });
+    await leaveLook(page);
     expect(faults).toEqual([]);
     expect(complaints).toEqual([]);
-  },
-);
+  });
 
 describe('on the page of servers', () => {
   it('a server is declared, and the command for its machine is shown', async () => {

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import packageFile from '../../package.json' with { type: 'json' };
 import { openRelease, platforms, publicKeyOf, signRelease } from '../../agent-protocol/release-manifest.ts';
 import { buildRelease } from '../../cli/release/build-release.ts';
@@ -59,26 +60,37 @@ it('has the same bytes and signature each time it is built', { tags: [longTag], 
   expect((await stat(join(folder, again.files[0]!.name))).mode & 0o555).toBe(0o555);
 });
 
-it('replaces no other build of its version, unless it is told to', { timeout: deadlineMs }, async () => {
-  const out = join(folder, 'same-version');
-  await mkdir(out);
-  const name = built.manifest.files[0]!.name;
-  const files = [{ ...built.manifest.files[0]!, sha256: '0'.repeat(64) }];
-  const { key } = await testReleaseKey();
-  const before = JSON.stringify(signRelease({ ...built.manifest, files }, key));
-  await writeFile(join(out, 'manifest.json'), before);
-  await writeFile(join(out, name), 'the former build');
-  const build = (replace: boolean) =>
-    buildRelease({ out, key, platforms: [ownPlatform], packed: false, replace }, AbortSignal.timeout(deadlineMs));
-  await expect(build(false)).rejects.toThrow(`another build of the version ${packageFile.version}`);
-  const next = { out: join(folder, 'next-folder'), former: out };
-  await expect(
-    buildRelease({ ...next, key, platforms: [ownPlatform], packed: false }, AbortSignal.timeout(deadlineMs)),
-  ).rejects.toThrow('another build of the version');
-  expect(await readFile(join(out, 'manifest.json'), 'utf8')).toBe(before);
-  expect(await readFile(join(out, name), 'utf8')).toBe('the former build');
-  expect(await build(true)).toEqual(built.manifest);
-  expect(await build(false)).toEqual(built.manifest);
+describe('another build of the same version', { timeout: deadlineMs }, () => {
+  let key: KeyObject;
+  let out: string;
+  let before: string;
+  beforeEach(async () => {
+    ({ key } = await testReleaseKey());
+    out = await mkdtemp(join(folder, 'same-version-'));
+    const files = [{ ...built.manifest.files[0]!, sha256: '0'.repeat(64) }];
+    before = JSON.stringify(signRelease({ ...built.manifest, files }, key));
+    await writeFile(join(out, 'manifest.json'), before);
+    await writeFile(join(out, files[0]!.name), 'the former build');
+  });
+
+  const build = (options: { out: string; former?: string; replace?: boolean }) =>
+    buildRelease({ key, platforms: [ownPlatform], packed: false, ...options }, AbortSignal.timeout(deadlineMs));
+
+  it('stays as it is', async () => {
+    await expect(build({ out })).rejects.toThrow(`another build of the version ${packageFile.version}`);
+    expect(await readFile(join(out, 'manifest.json'), 'utf8')).toBe(before);
+    expect(await readFile(join(out, built.manifest.files[0]!.name), 'utf8')).toBe('the former build');
+  });
+
+  it('in another folder is not followed by one', { tags: [longTag] }, async () => {
+    const next = join(folder, 'next-folder');
+    await expect(build({ out: next, former: out })).rejects.toThrow('another build of the version');
+  });
+
+  it('is replaced by one that is told to, and that by its own bytes', { tags: [longTag] }, async () => {
+    expect(await build({ out, replace: true })).toEqual(built.manifest);
+    expect(await build({ out })).toEqual(built.manifest);
+  });
 });
 
 it('is not signed by another key than the release before, which a new one would not be trusted for', async () => {

@@ -123,7 +123,7 @@ describe('a container engine that does not answer', () => {
     expect(await instancesOf(app.id)).toEqual([before]);
   });
 
-  it('in the middle of a build: the build begins again', async () => {
+  it('in the middle of a build: the build begins again', { tags: 'long' }, async () => {
     const repository = await git.repository({
       Dockerfile: `FROM ${image}\nENV COLOUR=green\nRUN echo begun ${crypto.randomUUID()} && sleep 4\n`,
     });

@@ -328,7 +328,7 @@ describe('a later release', () => {
     );
   });
 
-  it('that connects is kept', async () => {
+  it('that connects is kept', { tags: [longTag] }, async () => {
     await using machine = await bareMachine();
     await machine.run(withoutEngine);
     const { server: it, command } = await newServer();

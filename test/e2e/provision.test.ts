@@ -370,7 +370,7 @@ describe('on a good line', beside, () => {
       expect((await machine.run('test -e /var/lib/setpoint')).code).toBe(1);
     });
 
-    it('no space', async () => {
+    it('no space', { tags: [longTag] }, async () => {
       await using machine = await startMachine({ flags: ['--tmpfs', '/var/lib/docker:size=16m'] });
       const id = await serverOn(machine);
       expect((await failed(id, 'MachineFits'))?.message).toContain('0.0 GiB are free');

@@ -105,7 +105,7 @@ describe('a replicated application under load', () => {
     ['a rollback', [], async () => newestAfter(() => town.client.request('POST', `${base()}/rollback`, {}))],
     [
       'a killed agent',
-      [],
+      [longTag],
       async () =>
         newestAfter(async () => {
           await configured({ ROUND: '2' });
@@ -114,7 +114,7 @@ describe('a replicated application under load', () => {
     ],
     [
       'a killed control plane',
-      [],
+      [longTag],
       async () =>
         newestAfter(async () => {
           await configured({ ROUND: '3' });

@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Agent as TlsAgent, request as requestTls } from 'node:https';
 import type { ClientRequest } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** An answer, with the text that it has. */
 export interface Answer {
@@ -54,6 +55,9 @@ export function askHost(
   });
 }
 
+/** Between two requests of a client: clients that never pause take the processor from what they ask. */
+const pauseMs = 10;
+
 /** Clients that send requests one after another until they are told to stop. */
 export class Load {
   #isStopped = false;
@@ -73,6 +77,7 @@ export class Load {
           this.#failures.push(String(error));
         }
         this.#count += 1;
+        await delay(pauseMs);
       }
       agent.destroy();
     });

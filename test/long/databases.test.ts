@@ -1,3 +1,3 @@
 import { describeDatabases } from '../harness/database-life.ts';
 
-describeDatabases('mariadb', 'mysql');
+describeDatabases('mariadb', 'mysql', 'redis');

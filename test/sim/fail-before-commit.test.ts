@@ -1,3 +1,3 @@
 import { sweep } from './sweep.ts';
 
-sweep('fail-before-commit', { every: 48, from: 1, turn: 0 });
+sweep('fail-before-commit', { every: 96, from: 1, turn: 0 });

@@ -1,3 +1,3 @@
 import { sweep } from './sweep.ts';
 
-sweep('kill-agent', { every: 48, from: 4, turn: 1 });
+sweep('kill-agent', { every: 96, from: 4, turn: 1 });

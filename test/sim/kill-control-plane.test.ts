@@ -1,3 +1,3 @@
 import { sweep } from './sweep.ts';
 
-sweep('kill-control-plane', { every: 48, from: 3, turn: 0 });
+sweep('kill-control-plane', { every: 96, from: 3, turn: 0 });

@@ -1,3 +1,3 @@
 import { sweep } from './sweep.ts';
 
-sweep('lose-answer', { every: 48, from: 2, turn: 0 });
+sweep('lose-answer', { every: 96, from: 2, turn: 0 });
