@@ -18,6 +18,7 @@ import { perform } from '../rollout/actions.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { limits } from '../runtime/limits.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf, taskState } from '../task/task.ts';
@@ -73,8 +74,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
   return {
     name: 'backup',
     kind: 'backup',
-    // a bucket may take its time, in a place that other controllers could use
-    concurrency: 4,
+    concurrency: limits.buckets.atOnce,
+    shareOf: ({ desired }) => desired.destination_id,
     reads: [
       'assignment',
       'database',

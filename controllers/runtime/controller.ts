@@ -56,6 +56,12 @@ export interface Controller<K extends KindName> {
   readonly kind: K;
   /** Runs at once. Default: `limits.queue.concurrency`. */
   readonly concurrency?: number;
+  /**
+   * Of a controller whose runs wait for hosts, machines or buckets that tenants chose, which may hang: by what an object
+   * shares the places, such as its project. One tenant then takes half of `concurrency` at most and one share of it a
+   * third, see `FairPlaces`, and the runs take no place of other controllers.
+   */
+  shareOf?(it: ReadonlyResource<K>): string;
   /** Kinds that `ctx.view` may read besides K; others throw. */
   readonly reads: readonly KindName[];
   /** Kinds whose desired state it may write. */

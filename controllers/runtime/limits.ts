@@ -91,10 +91,14 @@ export const limits = {
   operations: {
     /** Longest run of an operation; below the deadline of a reconcile. */
     runMs: 45 * second,
-    /** Operations that are carried out at once. */
-    atOnce: 16,
-    /** Attempts of provisioning among them: machines that hang leave the other half to operations that users wait for. */
+    /** Operations that are carried out at once: half of them of one tenant at most, a third of one project. */
+    atOnce: 24,
+    /** Attempts of provisioning among them: machines that hang leave the others to operations that users wait for. */
     provisionings: 8,
+  },
+  buckets: {
+    /** Runs at once of each controller that asks buckets: half of them of one tenant at most, a third of one destination. */
+    atOnce: 12,
   },
   clone: {
     /** Guards and writes of one transaction for its copies; two more are the clone's own. */

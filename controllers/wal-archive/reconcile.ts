@@ -12,6 +12,7 @@ import type { BackupBucket } from '../backup/bucket.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { limits } from '../runtime/limits.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { plan, senderRole } from './plan.ts';
 import {
@@ -47,7 +48,8 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
   return {
     name: 'wal_archive',
     kind: 'wal_archive',
-    concurrency: 4,
+    concurrency: limits.buckets.atOnce,
+    shareOf: ({ desired }) => desired.destination_id,
     reads: ['assignment', 'backup', 'backup_destination', 'database', 'restore', 'settings', 'project'],
     children: ['assignment', 'backup'],
     notifies: ['archive_behind', 'archive_broken', 'archive_gap', 'archive_recovered'],
