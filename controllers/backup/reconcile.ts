@@ -11,7 +11,7 @@ import type { BucketPlace } from '../../network/bucket.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isReadable } from '../../store/recovery-window.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
-import { bucketPlace } from '../backup-destination/place.ts';
+import { placeToAsk } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
@@ -116,7 +116,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       onChange(
         'backup_destination',
         ({ observed }) => observed?.phase,
-        ({ meta }, view) => unfinished(view, 'destination', meta.id),
+        ({ meta }, view) => view.by('backup', 'destination', meta.id).filter(awaitsBucket).map((it) => it.meta.id),
       ),
       onChange(
         'restore',
@@ -179,7 +179,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const { backup } = world;
     const before = observedOf(backup);
     const at = ctx.clock.now().toISOString();
-    const place = placeOf(world, ctx);
+    const place = placeToAsk(world.destination, ctx.view, secrets);
     const { object, manifest } = backupKeys(backup);
     const { signal } = ctx;
     switch (step.do) {
@@ -199,12 +199,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       }
       case 'finish':
         return finish(world, step, ctx, place);
-      case 'look': {
-        const { destination } = world;
-        if (destination?.observed?.phase === 'unreachable')
-          return { now: before, because: `destination ${destination.desired.name} to be reachable`, again: tidyMs };
+      case 'look':
         return { now: afterLook(before, (await bucket.stat(place, object, signal))?.bytes, at) };
-      }
       case 'expire':
         await bucket.remove(place, [manifest, object], signal);
         return { now: { ...before, phase: 'expired', finished_at: at } };
@@ -274,18 +270,10 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     return { now };
   }
 
-  function placeOf({ destination }: World, ctx: Context): BucketPlace {
-    if (destination === undefined)
-      throw new BucketTrouble({ code: 'destination_gone', message: 'Its destination was deleted', isPassing: false });
-    const place = bucketPlace(destination, ctx.view, secrets);
-    if ('trouble' in place) throw new BucketTrouble({ ...place.trouble, isPassing: false });
-    return place;
-  }
-
   /** The bucket did not do what it was asked: what may pass is tried again for an hour. */
   function troubled(world: World, { code, message, isPassing }: BucketTrouble, ctx: Context): Outcome {
     const now = goesOnOrEnded(world);
-    const because: Because = `its bucket to answer. ${message}`;
+    const because = closed(world) ?? (`its bucket to answer. ${message}` as const);
     if (hasBackupEnded(now.phase)) return { now, because, again: tidyMs };
     const isPatient = isPassing && ctx.since('bucket', true) < patience.bucketMs;
     if (isPatient) return { now, because, again: retryMs };
@@ -300,7 +288,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     // no user has asked for the removal of a lost backup: what its bucket has again can be taken up
     if (observedOf(backup).lost !== undefined && isByItself(backup)) return true;
     try {
-      const place = placeOf(world, ctx);
+      const place = placeToAsk(world.destination, ctx.view, secrets);
       const { object, manifest } = backupKeys(backup);
       if (id !== undefined) await bucket.abort(place, { key: object, id }, ctx.signal);
       await bucket.remove(place, [manifest, object], ctx.signal);
@@ -310,6 +298,12 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       throw error;
     }
   }
+}
+
+/** What a backup waits for whose bucket is not asked, as its probes fail; `undefined`: it is asked. */
+function closed({ destination }: World): Because | undefined {
+  if (destination?.observed?.phase !== 'unreachable') return undefined;
+  return `destination ${destination.desired.name} to be reachable`;
 }
 
 /** Its time was over when its deletion was requested: it goes by itself. */
@@ -464,18 +458,24 @@ async function announceTrial({ backup }: World, { verification: now }: Observed,
   });
 }
 
-function deleting({ backup }: World, { clock }: Context): Verdict<'backup'> {
+function deleting(world: World, { clock }: Context): Verdict<'backup'> {
+  const { backup } = world;
   const now = observedOf(backup);
   const isNew = clock.now().getTime() - Date.parse(backup.meta.deletionRequestedAt ?? '') < patience.bucketMs;
   const message = 'What it has in its bucket is being removed';
   return {
     observed: now,
     conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],
-    next: { again: isNew ? retryMs : tidyMs, because: 'its bucket to remove what it has of it' },
+    next: { again: isNew ? retryMs : tidyMs, because: closed(world) ?? 'its bucket to remove what it has of it' },
   };
 }
 
-function unfinished(view: TenantView, index: 'of' | 'server' | 'destination', id: string): string[] {
+/** One that goes on, or of which its bucket has something that is to go. */
+function awaitsBucket(it: Backup): boolean {
+  return !hasBackupEnded(it.observed?.phase) || isDeleting(it) || it.observed?.upload_id !== undefined;
+}
+
+function unfinished(view: TenantView, index: 'of' | 'server', id: string): string[] {
   return view
     .by('backup', index, id)
     .filter(({ observed }) => !hasBackupEnded(observed?.phase))

@@ -5,7 +5,7 @@ import { newBackup } from '../../store/new-backup.ts';
 import { isStaying } from '../../store/resource.ts';
 import { isSegment, segmentOf } from '../../databases/wal.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
-import { bucketPlace } from '../backup-destination/place.ts';
+import { placeToAsk } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
 import { BucketTrouble } from '../backup/bucket.ts';
 import type { BackupBucket } from '../backup/bucket.ts';
@@ -132,7 +132,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
       const first = firstNeeded(world) ?? '';
       const last = seen.last_segment ?? first;
       const at = ctx.clock.now().toISOString();
-      const place = placeOf(world, ctx);
+      const place = placeToAsk(world.destination, ctx.view, secrets);
       if (seen.system_identifier !== undefined)
         await bucket.put(place, archiveManifestKey(world.archive), manifestOf(world.archive, seen), ctx.signal);
       const names = await namesFrom(world, first, place, ctx);
@@ -168,7 +168,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
   /** Removes files of the log before a segment, or all; resolves with whether none is left. */
   async function removeSome(world: World, before: string | undefined, ctx: Context): Promise<boolean> {
     const { archive } = world;
-    const place = placeOf(world, ctx);
+    const place = placeToAsk(world.destination, ctx.view, secrets);
     const end = before === undefined ? undefined : logKey(archive, before);
     for (let page = 0; page < mostPages; page += 1) {
       const { keys, more } = await bucket.list(place, logFolder(archive), undefined, ctx.signal);
@@ -191,13 +191,6 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
     }
   }
 
-  function placeOf({ destination }: World, ctx: Context): BucketPlace {
-    if (destination === undefined)
-      throw new BucketTrouble({ code: 'destination_gone', message: 'Its destination was deleted', isPassing: false });
-    const place = bucketPlace(destination, ctx.view, secrets);
-    if ('trouble' in place) throw new BucketTrouble({ ...place.trouble, isPassing: false });
-    return place;
-  }
 }
 
 function readWorld(archive: Archive, { view, clock }: Context): World {

@@ -870,6 +870,39 @@ test('one that is deleted is removed from its bucket first', async () => {
   expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
 });
 
+test('a bucket whose probes fail is asked nothing, and at once what waits once it can be reached', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  await it.destination('unreachable');
+  const before = bucket.calls;
+  await it.remove('backup', id('first'));
+  await it.pass(2 * day);
+  expect([bucket.calls - before, it.phase(), it.condition()?.[1]]).toEqual([0, 'completed', 'Deleting']);
+  expect(it.condition('Reconciling')?.[2]).toBe('destination store to be reachable');
+  await it.destination('reachable');
+  expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
+});
+
+test('what was sent waits for a bucket whose probes fail, and is given up after an hour with what they say', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.destination('unreachable');
+  const before = bucket.calls;
+  await it.sent();
+  await it.pass(minute);
+  expect([it.phase(), bucket.calls - before]).toEqual(['verifying', 0]);
+  await it.pass(patience.bucketMs);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'unreachable' } });
+  await it.taskGone();
+  await it.pass(hour);
+  expect([bucket.calls - before, bucket.uploads.size]).toEqual([0, 1]);
+  await it.destination('reachable');
+  expect([it.observed()?.upload_id, bucket.uploads.size]).toEqual([undefined, 0]);
+});
+
 test('a bucket that is away for a week holds the deletion of a backup no longer', async () => {
   const bucket = new MemoryBucket();
   await using rig = await openRig({ controllers: [controllerOf(bucket)] });
