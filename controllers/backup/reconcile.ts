@@ -13,6 +13,7 @@ import { isReadable } from '../../store/recovery-window.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
 import { placeToAsk } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
+import { isRemovalGivenUp } from '../backup-destination/removal.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
@@ -116,7 +117,11 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       onChange(
         'backup_destination',
         ({ observed }) => observed?.phase,
-        ({ meta }, view) => view.by('backup', 'destination', meta.id).filter(awaitsBucket).map((it) => it.meta.id),
+        ({ meta }, view) =>
+          view
+            .by('backup', 'destination', meta.id)
+            .filter(awaitsBucket)
+            .map((it) => it.meta.id),
       ),
       onChange(
         'restore',
@@ -137,9 +142,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     },
     async finalize(it, ctx) {
       const world = readWorld(it, ctx);
-      const isOver = patience.deletionMs < ctx.clock.now().getTime() - Date.parse(it.meta.deletionRequestedAt ?? '');
       await perform(ctx, plan(world, { do: 'tidy' }));
-      const isEmpty = world.task === undefined && (isOver || (await isRemoved(world, ctx)));
+      const isEmpty = world.task === undefined && ((await isRemoved(world, ctx)) || isGivenUp(world, ctx));
       return { ...deleting(world, ctx), released: isEmpty };
     },
   };
@@ -278,6 +282,11 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const isPatient = isPassing && ctx.since('bucket', true) < patience.bucketMs;
     if (isPatient) return { now, because, again: retryMs };
     return { now: { ...now, phase: 'failed', error: { code, message }, finished_at: ctx.clock.now().toISOString() } };
+  }
+
+  function isGivenUp({ backup, destination }: World, ctx: Context): boolean {
+    const { object, manifest } = backupKeys(backup);
+    return isRemovalGivenUp(backup, destination, [object, manifest], ctx);
   }
 
   async function isRemoved(world: World, ctx: Context): Promise<boolean> {

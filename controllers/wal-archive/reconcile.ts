@@ -7,6 +7,7 @@ import { isSegment, segmentOf } from '../../databases/wal.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
 import { placeToAsk } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
+import { isRemovalGivenUp } from '../backup-destination/removal.ts';
 import { BucketTrouble } from '../backup/bucket.ts';
 import type { BackupBucket } from '../backup/bucket.ts';
 import { servingInstance } from '../database/world.ts';
@@ -102,8 +103,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
     async finalize(it, ctx) {
       const world = readWorld(it, ctx);
       await perform(ctx, plan(world));
-      const isLong = ctx.clock.now().getTime() - Date.parse(it.meta.deletionRequestedAt ?? '') > patience.deletionMs;
-      const isEmpty = world.sender === undefined && (isLong || (await isRemoved(world, ctx)));
+      const isEmpty = world.sender === undefined && ((await isRemoved(world, ctx)) || isGivenUp(world, ctx));
       const now = observedOf(world, false);
       const verdict: Verdict<'wal_archive'> = {
         observed: now,
@@ -182,6 +182,10 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
     return false;
   }
 
+  function isGivenUp({ archive, destination }: World, ctx: Context): boolean {
+    return isRemovalGivenUp(archive, destination, [`${logFolder(archive)}/`, archiveManifestKey(archive)], ctx);
+  }
+
   async function isRemoved(world: World, ctx: Context): Promise<boolean> {
     try {
       return await removeSome(world, undefined, ctx);
@@ -190,7 +194,6 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
       throw error;
     }
   }
-
 }
 
 function readWorld(archive: Archive, { view, clock }: Context): World {

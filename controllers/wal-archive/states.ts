@@ -30,8 +30,6 @@ export const patience = {
   behindMs: 5 * 60_000,
   /** Between two looks at one that goes on. */
   lookMs: 60_000,
-  /** A bucket that cannot be asked keeps an archive from its deletion for so long. */
-  deletionMs: 7 * 24 * 60 * 60_000,
 } as const;
 
 /** From these shares of what the disk of a server can hold on, segments that wait are trouble. In percent. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { backupController } from '../../../controllers/backup/reconcile.ts';
 import { patience } from '../../../controllers/backup/states.ts';
+import { removalPatience } from '../../../controllers/backup-destination/removal.ts';
 import { patienceMs } from '../../../controllers/task/task.ts';
 import { taskRow } from '../../../agent-protocol/task-types.ts';
 import { segmentAt } from '../../../databases/wal.ts';
@@ -909,10 +910,28 @@ test('a bucket that is away for a week holds the deletion of a backup no longer'
   const it = await completed(rig);
   bucket.trouble = refused;
   await it.remove('backup', id('first'));
-  await it.pass(patience.deletionMs - hour);
+  await it.pass(removalPatience.deletionMs - hour);
   expect(it.own()).toBeDefined();
   await it.pass(2 * hour);
   expect([it.own(), it.told()]).toEqual([undefined, []]);
+});
+
+test('one whose server does not come back for more than a week is removed from its bucket nevertheless', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.sent();
+  expect(it.phase()).toBe('completed');
+  await it.remove('backup', id('first'));
+  await it.pass(removalPatience.deletionMs + day);
+  expect(bucket.objects.size).toBe(2);
+  bucket.trouble = refused;
+  await it.taskGone();
+  expect(it.own()).toBeDefined();
+  bucket.trouble = undefined;
+  await it.pass(20 * minute);
+  expect([it.own(), bucket.objects.size]).toEqual([undefined, 0]);
 });
 
 test('one that is deleted while it is sent goes after its task', async () => {
