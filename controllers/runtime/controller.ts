@@ -149,6 +149,9 @@ export interface Context {
   transact(write: (unit: ChildUnit) => void, options?: { audited: string }): Promise<void>;
   /** Appends to the object's events: aggregated by reason, at most one write per 10 s and reason. */
   event(of: AnyObject, event: EventInput): void;
-  /** Notifies every user who may see the object. Deduplicated by `key`. */
+  /**
+   * Notifies every user who may see the object. Deduplicated by `key`. To be awaited before the verdict is returned.
+   * @throws unavailable, after which some have it: the repeated run notifies the others.
+   */
   notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void>;
 }
