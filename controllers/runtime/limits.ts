@@ -92,7 +92,7 @@ export const limits = {
     /** Longest run of an operation; below the deadline of a reconcile. */
     runMs: 45 * second,
     /** Operations that are carried out at once: half of them of one tenant at most, a third of one project. */
-    atOnce: 24,
+    atOnce: 32,
     /** Attempts of provisioning among them: machines that hang leave the others to operations that users wait for. */
     provisionings: 8,
   },

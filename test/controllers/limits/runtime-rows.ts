@@ -293,7 +293,7 @@ const operations: Rows<'operations'> = {
     await settle(50);
     return (await rig.repo.get('operation', id('o')))?.observed?.phase === 'expired';
   }),
-  atOnce: upTo(24, async (n) => {
+  atOnce: upTo(32, async (n) => {
     let begun = 0;
     const controller = operationController(
       { agents: noAgents, machines: noMachines, installation: noInstallation },
