@@ -147,6 +147,8 @@ export const limits = {
     everyMs: second,
     /** After this time a server whose agent is connected but does not finish counts as one whose agent is away. */
     agentPatienceMs: 10 * minute,
+    /** After this time buckets that did not let backups be removed keep what they have of the tenant. */
+    bucketPatienceMs: 24 * 60 * minute,
   },
   audit: {
     /** Time from the first record that waits until all that wait by then are chained. */

@@ -338,6 +338,19 @@ const tenants: Rows<'tenants'> = {
     await rig.clock.advance(n);
     return (await rig.repo.get('server', id('server')))?.meta.deletionRequestedAt !== undefined;
   }),
+  bucketPatienceMs: from(day, async (n) => {
+    await using rig = await openRig({ background: [tenantDeletion] });
+    for (const name of [tenant, 'other']) await createTenant(rig.store, name, rig.clock);
+    const of = { project_id: await createProject(rig.repo, 'shop'), destination_id: id('store') };
+    await write(rig, (unit) => {
+      unit.create('backup_destination', id('store'), desiredState('backup_destination'));
+      unit.create('backup', id('backup'), desiredState('backup', of)); // stays, as no controller releases it
+    });
+    await requestTenantDeletion(rig.store, tenant, rig.clock);
+    await rig.rest();
+    await rig.clock.advance(n);
+    return (await rig.repo.get('backup_destination', id('store'))) === undefined;
+  }),
 };
 
 export const garbageRows = { garbage, clone, tenants };
