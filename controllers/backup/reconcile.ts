@@ -26,6 +26,7 @@ import { patienceMs, taskOf, taskState } from '../task/task.ts';
 import { taskRow } from '../../agent-protocol/task-types.ts';
 import { BucketTrouble } from './bucket.ts';
 import type { BackupBucket, StoredObject } from './bucket.ts';
+import { oldestFirst } from './order.ts';
 import { plan } from './plan.ts';
 import {
   afterLook,
@@ -337,7 +338,7 @@ function readWorld(it: Backup, ctx: Context): World {
     archive: view.get('wal_archive', it.desired.archive_id ?? ''),
     task,
     expectedBytes: expectedBytes(it, view) ?? it.observed?.expected_bytes,
-    hasSuccessor: hasSuccessor(it, view),
+    hasSuccessor: hasSuccessor(it, view, clock.now()),
     isRead: restores.some(({ observed }) => !hasRestoreEnded(observed?.phase)),
     restores: restores.filter(({ observed }) => hasRestoreEnded(observed?.phase)),
     leftMs: leftMs(it, task, ctx),
@@ -369,17 +370,18 @@ function expectedBytes({ meta, desired }: Backup, view: TenantView): number | un
  * A later backup of the same object by the same method is good, and stays. For one that is proven, where a trial of a later
  * one failed, that has to be proven as well.
  */
-function hasSuccessor({ meta, desired, observed }: Backup, view: TenantView): boolean {
-  const later = laterGood({ meta, desired }, view);
+function hasSuccessor(it: Backup, view: TenantView, now: Date): boolean {
+  const { observed } = it;
+  const later = laterGood(it, view, now);
   const shown = later.flatMap((other) => other.observed?.verification?.status ?? []);
   const isLastProven = observed?.verification?.status === 'proven' && shown.includes('not_proven');
   return later.length > 0 && (!isLastProven || shown.includes('proven'));
 }
 
-function laterGood({ meta, desired }: Pick<Backup, 'meta' | 'desired'>, view: TenantView): Backup[] {
-  return view.by('backup', 'of', desired.of.id).filter(
+function laterGood({ meta, desired }: Backup, view: TenantView, now: Date): Backup[] {
+  const ofOne = oldestFirst(view.by('backup', 'of', desired.of.id), now);
+  return ofOne.slice(ofOne.findIndex((other) => other.meta.id === meta.id) + 1).filter(
     (other) =>
-      other.meta.id !== meta.id &&
       other.desired.method === desired.method &&
       isGoodBackup(other.observed) &&
       // a base backup is worth something with its log alone
@@ -387,8 +389,7 @@ function laterGood({ meta, desired }: Pick<Backup, 'meta' | 'desired'>, view: Te
         isReadable(other, view.get('wal_archive', other.desired.archive_id ?? ''))) &&
       // that of a clone goes with the next step of the clone
       other.desired.clone_id === undefined &&
-      isStaying(other) &&
-      other.desired.requested_at > desired.requested_at,
+      isStaying(other),
   );
 }
 

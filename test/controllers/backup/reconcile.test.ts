@@ -621,17 +621,19 @@ async function good(rig: Rig, name: string, changes: Partial<ObservedOf<'backup'
 test('one whose time is over goes only if it is not pinned and a later one is good', async () => {
   const bucket = new MemoryBucket();
   await using rig = await openRig({ controllers: [controllerOf(bucket)] });
-  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z', pinned: true } });
+  const it = await completed(rig, {
+    backup: { expires_at: '2030-01-01T02:00:00.000Z', pinned: true },
+    also: another('earlier', '2029-12-31T00:00:00.000Z'),
+  });
+  await good(rig, 'earlier');
   await it.pass(3 * hour);
   expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
   await it.change((draft) => void (draft.pinned = false));
   expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
 
   const unit = rig.repo.begin();
-  another('earlier', '2029-12-31T00:00:00.000Z')(unit);
   another('later', '2030-01-01T01:00:00.000Z')(unit);
   await commit(unit);
-  await good(rig, 'earlier');
   rig.controllers.resync();
   await rig.rest();
   expect(it.phase()).toBe('completed');
@@ -641,6 +643,17 @@ test('one whose time is over goes only if it is not pinned and a later one is go
   expect([it.phase(), [...bucket.objects.keys()].filter((key) => key.includes(id('first')))]).toEqual(['expired', []]);
   expect(it.condition()).toEqual(['false', 'Expired', expect.any(String)]);
   expect(it.told()).toEqual([]);
+});
+
+test('one that was requested while a clock was a day ahead is no later one', async () => {
+  await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+  const unit = rig.repo.begin();
+  another('ahead', '2030-01-02T00:00:00.000Z')(unit);
+  await commit(unit);
+  await good(rig, 'ahead');
+  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
+  await it.pass(3 * hour);
+  expect(it.phase()).toBe('completed');
 });
 
 /** A bucket that removes nothing of one backup. */

@@ -271,6 +271,33 @@ test('a user who is sent many notifications at once keeps the newest 200', async
   expect(kept).toHaveLength(limits.notifications.perUser);
 });
 
+test('the newest are those that were stored last, although a clock was a day ahead when the others were', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'u'));
+  const notify = (unit: ReturnType<Rig['repo']['begin']>, name: string): void =>
+    void unit.create('notification', id(name), {
+      user_id: id('u'),
+      type: 'deployment.failed',
+      severity: 'error',
+      title: name,
+      message: '',
+      read: false,
+    });
+  rig.clock.jump(day);
+  for (let n = 0; n < limits.notifications.perUser; n += 20)
+    await create(rig, (unit) => {
+      for (let m = n; m < n + 20; m++) notify(unit, `ahead ${m}`);
+    });
+  rig.clock.jump(-day);
+  for (const name of ['now', 'later']) await create(rig, (unit) => notify(unit, name));
+  const kept = rig.mirror
+    .tenant(tenant)
+    .list('notification')
+    .map(({ desired }) => desired.title);
+  expect(kept).toHaveLength(limits.notifications.perUser);
+  expect(kept).toEqual(expect.arrayContaining(['now', 'later']));
+});
+
 test('a service key that another one made goes with it, as far as the line reaches', async () => {
   await using rig = await openRig({ background: [garbage] });
   const key = { user_id: id('ann'), name: 'ci', prefix: 'sp_1' };

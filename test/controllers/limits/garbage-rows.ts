@@ -64,7 +64,7 @@ async function endOperations(rig: Rig): Promise<void> {
   }
 }
 
-/** What is said of the first of so many objects that `make` made. */
+/** What is said of the oldest of so many objects that `make` made. */
 async function firstOf<K extends KindName>(
   count: number,
   kind: K,
@@ -83,7 +83,8 @@ async function firstOf<K extends KindName>(
   await finish(rig);
   await rig.rest();
   const view = rig.mirror.tenant(tenant);
-  return judge(view.list(kind)[0] as ReadonlyResource, view, then); // of some kind
+  const [oldest] = view.list(kind).toSorted((a, b) => (a.meta.createdRevision ?? 0) - (b.meta.createdRevision ?? 0));
+  return judge(oldest as ReadonlyResource, view, then); // of some kind
 }
 
 const session = (user: string, expires = then + day) => ({
