@@ -46,8 +46,8 @@ export const limits = {
     everyMs: 100,
   },
   since: {
-    /** Conditions of one object whose duration is kept. */
-    names: 16,
+    /** Conditions of one object whose duration is kept: a backup asks for 20, of its uploads and their attempts. */
+    names: 32,
   },
   /** Changes remembered to see whether an awaited object changed during the run that waits for it. */
   recentChanges: 1024,

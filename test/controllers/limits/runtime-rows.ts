@@ -264,7 +264,7 @@ const recentChanges: Row = from(1024, (n) => {
 });
 
 const since: Rows<'since'> = {
-  names: upTo(16, (n) => {
+  names: upTo(32, (n) => {
     const kept = new Since(new FakeClock());
     const ask = (name: number): number => kept.ms('one', String(name), true);
     try {
