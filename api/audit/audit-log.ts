@@ -4,8 +4,7 @@ import type { AuditedObject, AuditRecord } from '../../store/audit/record.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
-import { openTenantGuard } from '../../store/tenants.ts';
-import { notFound } from '../ground/api-error.ts';
+import { writeInTenant } from '../ground/tenant-writes.ts';
 import { keyOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Column } from '../rights/permissions.ts';
@@ -83,11 +82,8 @@ export function createAuditLog({ store, mirror, clock, random, log }: Dependenci
     };
   };
 
-  const write = async (record: AuditRecord): Promise<void> => {
-    const open = openTenantGuard(mirror, record.tenant);
-    const done = open && (await store.txn({ if: [open], then: [auditWrite(record, random.id())] }));
-    if (done?.committed !== true) throw notFound('Tenant');
-  };
+  const write = (record: AuditRecord): Promise<void> =>
+    writeInTenant({ store, mirror }, record.tenant, [auditWrite(record, random.id())]);
 
   const tryToWrite = async (record: AuditRecord): Promise<void> => {
     try {

@@ -6,6 +6,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { Write } from '../../store/store.ts';
 import { tooMany } from '../ground/api-error.ts';
 import type { ApiDependencies } from '../ground/dependencies.ts';
+import { writeInTenant } from '../ground/tenant-writes.ts';
 import { byProof } from './authenticate.ts';
 import type { Principal } from './principal.ts';
 import { principalId, credentialOf } from './principal.ts';
@@ -35,7 +36,8 @@ export function isTicketForm(text: string): boolean {
 export interface StreamTickets {
   /**
    * Makes a ticket that opens the stream at `path` once, as the caller, within 30 seconds and on any replica. The store
-   * holds only its hash. @throws ApiError TOO_MANY_REQUESTS while the caller has 100 unused ones; Unavailable.
+   * holds only its hash. @throws ApiError TOO_MANY_REQUESTS while the caller has 100 unused ones, NOT_FOUND in a
+   * tenant that is being deleted; Unavailable.
    */
   make(tenant: string, caller: Principal, path: string): Promise<string>;
   /**
@@ -73,7 +75,7 @@ async function make(
   };
   const cleared: Write[] = expired.map(({ key }) => ({ delete: key }));
   const put: Write = { put: keyOf(tenant, ticket), value: JSON.stringify(stored) };
-  await store.txn({ if: [], then: [...cleared, put] });
+  await writeInTenant({ store, mirror }, tenant, [...cleared, put]);
   return ticket;
 }
 

@@ -8,6 +8,7 @@ import { credentialOf } from '../auth/principal.ts';
 import type { Principal } from '../auth/principal.ts';
 import { countLimits, requireRoom } from './count-limits.ts';
 import type { ApiDependencies } from '../ground/dependencies.ts';
+import { writeInTenant } from '../ground/tenant-writes.ts';
 
 /** Time in which the creator of a terminal attaches to it. */
 const attachWithinMs = 60_000;
@@ -73,7 +74,7 @@ export interface TerminalSessions {
    * Makes a terminal to which the caller, by the same session or key, attaches once within a minute. The store holds
    * only a hash of its id.
    *
-   * @throws ApiError CONFLICT if the user or the server has too many; Unavailable
+   * @throws ApiError CONFLICT if the user or the server has too many, NOT_FOUND in a tenant that is being deleted; Unavailable
    */
   make(tenant: string, caller: Principal, place: TerminalPlace): Promise<{ id: string; expiresAt: string }>;
   /**
@@ -119,7 +120,10 @@ async function make(
   const expiresAt = new Date(now + attachWithinMs).toISOString();
   const stored: Stored = { ...place, by: credentialOf(caller), state: { is: 'waiting', expires_at: expiresAt } };
   const cleared: Write[] = expired.slice(0, clearedPerSession).map(({ key }) => ({ delete: key }));
-  await store.txn({ if: [], then: [...cleared, { put: keyOf(tenant, id), value: JSON.stringify(stored) }] });
+  await writeInTenant({ store, mirror }, tenant, [
+    ...cleared,
+    { put: keyOf(tenant, id), value: JSON.stringify(stored) },
+  ]);
   return { id, expiresAt };
 }
 

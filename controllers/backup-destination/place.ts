@@ -4,6 +4,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unsealer } from '../../store/seal.ts';
 import { settingsOf } from '../../store/settings.ts';
+import { BucketTrouble } from '../backup/bucket.ts';
 
 /** Opens the keys of destinations. */
 export type KeyOpener = Unsealer;
@@ -22,6 +23,27 @@ export function bucketPlace(
   const keys = destinationKeys(it, secrets);
   if (keys === undefined) return { trouble: keysUnreadable };
   return { ...at, ...keys, bucket, prefix, ca, storageClass, allowed: settingsOf(view).backup_endpoints };
+}
+
+/**
+ * Where and as whom a bucket is asked for a backup or an archive. A destination that is `unreachable` is not asked: its
+ * probes decide for all.
+ *
+ * @throws BucketTrouble
+ */
+export function placeToAsk(it: Destination | undefined, view: TenantView, secrets: KeyOpener): BucketPlace {
+  if (it === undefined)
+    throw new BucketTrouble({ code: 'destination_gone', message: 'Its destination was deleted', isPassing: false });
+  const { phase, trouble } = it.observed ?? {};
+  if (phase === 'unreachable')
+    throw new BucketTrouble({
+      code: trouble?.code ?? 'unreachable',
+      message: trouble?.message ?? 'Its bucket cannot be used',
+      isPassing: true,
+    });
+  const place = bucketPlace(it, view, secrets);
+  if ('trouble' in place) throw new BucketTrouble({ ...place.trouble, isPassing: false });
+  return place;
 }
 
 const keysUnreadable = {

@@ -5,6 +5,7 @@ import type { probeBucket } from '../../network/bucket-probe.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
 import type { BackupBucket } from '../backup/bucket.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
+import { limits } from '../runtime/limits.ts';
 import { bucketPlace } from './place.ts';
 import type { KeyOpener } from './place.ts';
 import { conditionsOf, dueIn, observedAfter, pauseAfter } from './states.ts';
@@ -37,8 +38,8 @@ export function backupDestinationController({
   return {
     name: 'destination',
     kind: 'backup_destination',
-    // a probe may wait for its bucket for half a minute, in a place that other controllers could use
-    concurrency: 4,
+    concurrency: limits.buckets.atOnce,
+    shareOf: ({ desired }) => desired.endpoint ?? '',
     reads: ['settings'],
     children: [],
     notifies: ['backup_destination_failed', 'backup_destination_works'],

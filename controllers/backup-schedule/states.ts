@@ -11,6 +11,7 @@ import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { nextRecurrence, recurrencesBetween } from '../../time/recurrence.ts';
 import type { BackedUp } from '../../store/new-backup.ts';
 import type { CronRule } from '../../time/cron.ts';
+import { oldestFirst } from '../backup/order.ts';
 
 export type Schedule = ReadonlyResource<'backup_schedule'>;
 type Backup = ReadonlyResource<'backup'>;
@@ -87,10 +88,11 @@ function isWanted(of: BackedUp): boolean {
  * Backups whose time is over, as there are enough later good ones. Pure. A run by hand ends none that came at its time:
  * who may only make backups could end what the schedule keeps.
  */
-export function surplusOf({ schedule, backups }: World): readonly Backup[] {
-  const good = backups
-    .filter(({ observed, desired }) => isGoodBackup(observed) && !desired.pinned)
-    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
+export function surplusOf({ schedule, backups, now }: World): readonly Backup[] {
+  const good = oldestFirst(
+    backups.filter(({ observed, desired }) => isGoodBackup(observed) && !desired.pinned),
+    now,
+  ).reverse();
   const alike = Object.groupBy(good, ({ desired }) => `${desired.of.id} ${desired.scheduled_for !== undefined}`);
   return Object.values(alike).flatMap((ofOne = []) =>
     ofOne.slice(schedule.desired.retention_count).filter(({ desired }) => desired.expires_at === undefined),
@@ -104,13 +106,15 @@ const mostFailed = 20;
  * Failed backups that are more than are to stay: of those that fail each minute there would be thousands. One that was completed
  * once may be found again. Pure.
  */
-export function failedSurplusOf({ backups }: Pick<World, 'backups'>): readonly Backup[] {
-  const failed = backups
-    .filter(
-      ({ observed, desired }) => observed?.phase === 'failed' && observed.size_bytes === undefined && !desired.pinned,
-    )
-    .filter(isStaying)
-    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
+export function failedSurplusOf({ backups, now }: Pick<World, 'backups' | 'now'>): readonly Backup[] {
+  const failed = oldestFirst(
+    backups
+      .filter(
+        ({ observed, desired }) => observed?.phase === 'failed' && observed.size_bytes === undefined && !desired.pinned,
+      )
+      .filter(isStaying),
+    now,
+  ).reverse();
   return Object.values(Object.groupBy(failed, ({ desired }) => desired.of.id)).flatMap((ofOne = []) =>
     ofOne.slice(mostFailed),
   );

@@ -11,19 +11,22 @@ import type { BucketPlace } from '../../network/bucket.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isReadable } from '../../store/recovery-window.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
-import { bucketPlace } from '../backup-destination/place.ts';
+import { placeToAsk } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
+import { isRemovalGivenUp } from '../backup-destination/removal.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
+import { limits } from '../runtime/limits.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { patienceMs, taskOf, taskState } from '../task/task.ts';
 import { taskRow } from '../../agent-protocol/task-types.ts';
 import { BucketTrouble } from './bucket.ts';
 import type { BackupBucket, StoredObject } from './bucket.ts';
+import { oldestFirst } from './order.ts';
 import { plan } from './plan.ts';
 import {
   afterLook,
@@ -73,8 +76,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
   return {
     name: 'backup',
     kind: 'backup',
-    // a bucket may take its time, in a place that other controllers could use
-    concurrency: 4,
+    concurrency: limits.buckets.atOnce,
+    shareOf: ({ desired }) => desired.destination_id,
     reads: [
       'assignment',
       'database',
@@ -115,7 +118,11 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       onChange(
         'backup_destination',
         ({ observed }) => observed?.phase,
-        ({ meta }, view) => unfinished(view, 'destination', meta.id),
+        ({ meta }, view) =>
+          view
+            .by('backup', 'destination', meta.id)
+            .filter(awaitsBucket)
+            .map((it) => it.meta.id),
       ),
       onChange(
         'restore',
@@ -136,9 +143,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     },
     async finalize(it, ctx) {
       const world = readWorld(it, ctx);
-      const isOver = patience.deletionMs < ctx.clock.now().getTime() - Date.parse(it.meta.deletionRequestedAt ?? '');
       await perform(ctx, plan(world, { do: 'tidy' }));
-      const isEmpty = world.task === undefined && (isOver || (await isRemoved(world, ctx)));
+      const isEmpty = world.task === undefined && ((await isRemoved(world, ctx)) || isGivenUp(world, ctx));
       return { ...deleting(world, ctx), released: isEmpty };
     },
   };
@@ -178,7 +184,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const { backup } = world;
     const before = observedOf(backup);
     const at = ctx.clock.now().toISOString();
-    const place = placeOf(world, ctx);
+    const place = placeToAsk(world.destination, ctx.view, secrets);
     const { object, manifest } = backupKeys(backup);
     const { signal } = ctx;
     switch (step.do) {
@@ -198,12 +204,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       }
       case 'finish':
         return finish(world, step, ctx, place);
-      case 'look': {
-        const { destination } = world;
-        if (destination?.observed?.phase === 'unreachable')
-          return { now: before, because: `destination ${destination.desired.name} to be reachable`, again: tidyMs };
+      case 'look':
         return { now: afterLook(before, (await bucket.stat(place, object, signal))?.bytes, at) };
-      }
       case 'expire':
         await bucket.remove(place, [manifest, object], signal);
         return { now: { ...before, phase: 'expired', finished_at: at } };
@@ -273,22 +275,19 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     return { now };
   }
 
-  function placeOf({ destination }: World, ctx: Context): BucketPlace {
-    if (destination === undefined)
-      throw new BucketTrouble({ code: 'destination_gone', message: 'Its destination was deleted', isPassing: false });
-    const place = bucketPlace(destination, ctx.view, secrets);
-    if ('trouble' in place) throw new BucketTrouble({ ...place.trouble, isPassing: false });
-    return place;
-  }
-
   /** The bucket did not do what it was asked: what may pass is tried again for an hour. */
   function troubled(world: World, { code, message, isPassing }: BucketTrouble, ctx: Context): Outcome {
     const now = goesOnOrEnded(world);
-    const because: Because = `its bucket to answer. ${message}`;
+    const because = closed(world) ?? (`its bucket to answer. ${message}` as const);
     if (hasBackupEnded(now.phase)) return { now, because, again: tidyMs };
     const isPatient = isPassing && ctx.since('bucket', true) < patience.bucketMs;
     if (isPatient) return { now, because, again: retryMs };
     return { now: { ...now, phase: 'failed', error: { code, message }, finished_at: ctx.clock.now().toISOString() } };
+  }
+
+  function isGivenUp({ backup, destination }: World, ctx: Context): boolean {
+    const { object, manifest } = backupKeys(backup);
+    return isRemovalGivenUp(backup, destination, [object, manifest], ctx);
   }
 
   async function isRemoved(world: World, ctx: Context): Promise<boolean> {
@@ -299,7 +298,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     // no user has asked for the removal of a lost backup: what its bucket has again can be taken up
     if (observedOf(backup).lost !== undefined && isByItself(backup)) return true;
     try {
-      const place = placeOf(world, ctx);
+      const place = placeToAsk(world.destination, ctx.view, secrets);
       const { object, manifest } = backupKeys(backup);
       if (id !== undefined) await bucket.abort(place, { key: object, id }, ctx.signal);
       await bucket.remove(place, [manifest, object], ctx.signal);
@@ -309,6 +308,12 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       throw error;
     }
   }
+}
+
+/** What a backup waits for whose bucket is not asked, as its probes fail; `undefined`: it is asked. */
+function closed({ destination }: World): Because | undefined {
+  if (destination?.observed?.phase !== 'unreachable') return undefined;
+  return `destination ${destination.desired.name} to be reachable`;
 }
 
 /** Its time was over when its deletion was requested: it goes by itself. */
@@ -333,7 +338,7 @@ function readWorld(it: Backup, ctx: Context): World {
     archive: view.get('wal_archive', it.desired.archive_id ?? ''),
     task,
     expectedBytes: expectedBytes(it, view) ?? it.observed?.expected_bytes,
-    hasSuccessor: hasSuccessor(it, view),
+    hasSuccessor: hasSuccessor(it, view, clock.now()),
     isRead: restores.some(({ observed }) => !hasRestoreEnded(observed?.phase)),
     restores: restores.filter(({ observed }) => hasRestoreEnded(observed?.phase)),
     leftMs: leftMs(it, task, ctx),
@@ -365,17 +370,18 @@ function expectedBytes({ meta, desired }: Backup, view: TenantView): number | un
  * A later backup of the same object by the same method is good, and stays. For one that is proven, where a trial of a later
  * one failed, that has to be proven as well.
  */
-function hasSuccessor({ meta, desired, observed }: Backup, view: TenantView): boolean {
-  const later = laterGood({ meta, desired }, view);
+function hasSuccessor(it: Backup, view: TenantView, now: Date): boolean {
+  const { observed } = it;
+  const later = laterGood(it, view, now);
   const shown = later.flatMap((other) => other.observed?.verification?.status ?? []);
   const isLastProven = observed?.verification?.status === 'proven' && shown.includes('not_proven');
   return later.length > 0 && (!isLastProven || shown.includes('proven'));
 }
 
-function laterGood({ meta, desired }: Pick<Backup, 'meta' | 'desired'>, view: TenantView): Backup[] {
-  return view.by('backup', 'of', desired.of.id).filter(
+function laterGood({ meta, desired }: Backup, view: TenantView, now: Date): Backup[] {
+  const ofOne = oldestFirst(view.by('backup', 'of', desired.of.id), now);
+  return ofOne.slice(ofOne.findIndex((other) => other.meta.id === meta.id) + 1).filter(
     (other) =>
-      other.meta.id !== meta.id &&
       other.desired.method === desired.method &&
       isGoodBackup(other.observed) &&
       // a base backup is worth something with its log alone
@@ -383,8 +389,7 @@ function laterGood({ meta, desired }: Pick<Backup, 'meta' | 'desired'>, view: Te
         isReadable(other, view.get('wal_archive', other.desired.archive_id ?? ''))) &&
       // that of a clone goes with the next step of the clone
       other.desired.clone_id === undefined &&
-      isStaying(other) &&
-      other.desired.requested_at > desired.requested_at,
+      isStaying(other),
   );
 }
 
@@ -463,18 +468,24 @@ async function announceTrial({ backup }: World, { verification: now }: Observed,
   });
 }
 
-function deleting({ backup }: World, { clock }: Context): Verdict<'backup'> {
+function deleting(world: World, { clock }: Context): Verdict<'backup'> {
+  const { backup } = world;
   const now = observedOf(backup);
   const isNew = clock.now().getTime() - Date.parse(backup.meta.deletionRequestedAt ?? '') < patience.bucketMs;
   const message = 'What it has in its bucket is being removed';
   return {
     observed: now,
     conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],
-    next: { again: isNew ? retryMs : tidyMs, because: 'its bucket to remove what it has of it' },
+    next: { again: isNew ? retryMs : tidyMs, because: closed(world) ?? 'its bucket to remove what it has of it' },
   };
 }
 
-function unfinished(view: TenantView, index: 'of' | 'server' | 'destination', id: string): string[] {
+/** One that goes on, or of which its bucket has something that is to go. */
+function awaitsBucket(it: Backup): boolean {
+  return !hasBackupEnded(it.observed?.phase) || isDeleting(it) || it.observed?.upload_id !== undefined;
+}
+
+function unfinished(view: TenantView, index: 'of' | 'server', id: string): string[] {
   return view
     .by('backup', index, id)
     .filter(({ observed }) => !hasBackupEnded(observed?.phase))

@@ -26,8 +26,6 @@ export const patience = {
   lookMs: 24 * 60 * 60_000,
   /** After a look at which the bucket did not have an object, before it counts as lost. */
   doubtMs: 60 * 60_000,
-  /** A bucket that cannot be asked keeps a backup from its deletion for so long. */
-  deletionMs: 7 * 24 * 60 * 60_000,
 } as const;
 
 /** Uploads that are begun for a backup at most. */

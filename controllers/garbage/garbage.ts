@@ -68,14 +68,18 @@ async function sweeps(queue: KeyedQueue, term: Term, deps: BackgroundDeps): Prom
   }
 }
 
-async function sweep(queue: KeyedQueue, { mirror, expiryTime }: BackgroundDeps): Promise<void> {
+async function sweep(queue: KeyedQueue, { mirror, expiryTime, log }: BackgroundDeps): Promise<void> {
   const now = expiryTime();
   for (const tenant of mirror.tenants()) {
     const view = mirror.tenant(tenant);
     for (const kind of allKinds) {
       let judged = 0;
       for (const it of view.list(kind)) {
-        if (judge(it, view, now) !== undefined) add(queue, it);
+        try {
+          if (judge(it, view, now) !== undefined) add(queue, it);
+        } catch (error) {
+          log.error({ err: error, kind, id: it.meta.id }, 'Cannot judge an object, which is a bug: it is kept');
+        }
         if (++judged % limits.garbage.pageSize === 0) await turn();
       }
     }

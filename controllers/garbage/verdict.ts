@@ -51,7 +51,7 @@ function newestOf(kind: KindName): Newest<DesiredOf<KindName>, ObservedOf<KindNa
   return 'newest' in keep ? keep.newest : undefined;
 }
 
-/** The history that the object belongs to: its holder and all that the holder has, in the order of creation. */
+/** The history that the object belongs to: its holder and all that the holder has. */
 function historyOf(
   it: ReadonlyResource,
   view: TenantView,
@@ -73,10 +73,15 @@ export function dependsOnHolder(kind: KindName): boolean {
   return newestOf(kind)?.unless !== undefined;
 }
 
+/** The place of an object in its history, the newest highest: by the store, as the clocks of replicas go wrong. */
+function placeIn(rule: Newest<DesiredOf<KindName>, ObservedOf<KindName>>, it: ReadonlyResource): number {
+  return rule.number?.(it) ?? it.meta.createdRevision ?? it.meta.desiredRevision;
+}
+
 /**
  * The objects of a history that its kind does not keep. Pure.
  *
- * @param all what the holder has of the kind, in the order of creation
+ * @param all what the holder has of the kind
  */
 export function surplus<K extends KindName>(
   kind: K,
@@ -86,8 +91,7 @@ export function surplus<K extends KindName>(
   const rule = newestOf(kind);
   if (rule === undefined) return [];
   if (all.length <= rule.count) return [];
-  const { number } = rule;
-  const ordered = number === undefined ? all : all.toSorted((a, b) => number(a) - number(b));
+  const ordered = all.toSorted((a, b) => placeIn(rule, a) - placeIn(rule, b));
   const old = beyond(ordered, rule.count).filter((it) => rule.hasEnded === undefined || rule.hasEnded(it));
   if (rule.unless === undefined || old.length === 0) return old;
   if (holder === undefined) return [];
@@ -99,10 +103,8 @@ export function surplus<K extends KindName>(
 function isAmongNewest(it: ReadonlyResource, all: readonly ReadonlyResource[]): boolean {
   const rule = newestOf(it.meta.kind);
   if (rule === undefined || all.length <= rule.count) return true;
-  const { number } = rule;
-  if (number === undefined) return all.lastIndexOf(it) >= all.length - rule.count;
-  const own = number(it);
-  return all.filter((other) => number(other) >= own).length <= rule.count;
+  const own = placeIn(rule, it);
+  return all.filter((other) => placeIn(rule, other) >= own).length <= rule.count;
 }
 
 /** Objects whose verdict may differ after a change of `changed`: itself, what it owns, and the old ones of its history. */

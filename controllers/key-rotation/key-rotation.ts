@@ -76,10 +76,10 @@ export async function rotate(
     const meaning = parseKey(key);
     const tenant = meaning && sealedFor(meaning);
     if (meaning === undefined || tenant === undefined) return undefined;
-    const sealed = withSealedBuildArgs(meaning, value, resealer);
-    // Most records hold no secret, which shows without parsing them.
-    if (!value.includes('"$sealed"')) return sealed;
     try {
+      const sealed = withSealedBuildArgs(meaning, value, resealer);
+      // Most records hold no secret, which shows without parsing them.
+      if (!value.includes('"$sealed"')) return sealed;
       const resealed = resealer.resealRecord(tenant, sealed ?? value) ?? sealed;
       if (resealed === undefined) return undefined;
       return meaning.area === 'idempotency' ? atRevision(resealed, modRevision) : withoutInlinedEnv(meaning, resealed);

@@ -40,6 +40,7 @@ export function operationController(
     name: 'operation',
     kind: 'operation',
     concurrency: limits.operations.atOnce,
+    shareOf: ({ desired: { type, project_id } }) => project_id ?? (type === 'provision' ? 'provisionings' : 'servers'),
     reads: [
       'application',
       'deployment',

@@ -15,14 +15,15 @@ import type { AgentCalls } from '../runtime/agent-calls.ts';
 import type { Term } from '../runtime/leader.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Background, BackgroundDeps } from '../runtime/manager.ts';
+import { keyOf, partsOf } from '../runtime/object-key.ts';
 import { KeyedQueue, type After } from '../runtime/queue.ts';
 import { codesOfAgents, comparisonOf, intervalOf } from './look.ts';
 import type { Found } from './look.ts';
 
 /** Durations in milliseconds. */
 export const pace = {
-  /** Looks at once. */
-  atOnce: 8,
+  /** Looks at once: half of them of one tenant at most, a third of one project. */
+  atOnce: 24,
   /** Looks at once by the agent of one server. */
   perServer: 2,
   /** A look that found the agent busy is tried again within twice this time. */
@@ -57,12 +58,13 @@ export function polling(agents: AgentCalls): Background {
         random,
         log,
         run: (key, signal) => poll.look(key, signal),
+        pathOf: (key) => poll.pathOf(key),
       });
       using subscriptions = new DisposableStack();
       subscriptions.defer(metrics.observe(queue));
       const add = (app: App, interval: number): void =>
         // the looks of many applications begin at different times
-        queue.add(keyOf(app), { delayMs: interval * (0.5 + random() / 2) });
+        queue.add(keyOf(app.meta.tenant, app.meta.id), { delayMs: interval * (0.5 + random() / 2) });
       subscriptions.defer(
         mirror.subscribe(({ before, after }: ObjectChange) => {
           if (after === undefined || !isKind(after, 'application')) return;
@@ -81,10 +83,6 @@ export function polling(agents: AgentCalls): Background {
   };
 }
 
-function keyOf({ meta: { tenant, id } }: App): string {
-  return `${tenant}/${id}`;
-}
-
 class Polling {
   readonly #agents: AgentCalls;
   readonly #term: Term;
@@ -100,8 +98,15 @@ class Polling {
     this.#deps = deps;
   }
 
+  /** By which the looks at once are divided: git hosts that hang leave places to others. */
+  pathOf(key: string): readonly string[] {
+    const { tenant, id } = partsOf(key);
+    const app = this.#deps.mirror.tenant(tenant).get('application', id);
+    return app === undefined ? [tenant] : [tenant, `${tenant}/${app.desired.project_id}`];
+  }
+
   async look(key: string, signal: AbortSignal): Promise<After> {
-    const [tenant = '', id = ''] = key.split('/');
+    const { tenant, id } = partsOf(key);
     const { mirror, random } = this.#deps;
     const app = mirror.tenant(tenant).get('application', id);
     const interval = app && intervalOf(app);

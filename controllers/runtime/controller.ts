@@ -56,6 +56,12 @@ export interface Controller<K extends KindName> {
   readonly kind: K;
   /** Runs at once. Default: `limits.queue.concurrency`. */
   readonly concurrency?: number;
+  /**
+   * Of a controller whose runs wait for hosts, machines or buckets that tenants chose, which may hang: by what an object
+   * shares the places, such as its project. One tenant then takes half of `concurrency` at most and one share of it a
+   * third, see `FairPlaces`, and the runs take no place of other controllers.
+   */
+  shareOf?(it: ReadonlyResource<K>): string;
   /** Kinds that `ctx.view` may read besides K; others throw. */
   readonly reads: readonly KindName[];
   /** Kinds whose desired state it may write. */
@@ -143,6 +149,9 @@ export interface Context {
   transact(write: (unit: ChildUnit) => void, options?: { audited: string }): Promise<void>;
   /** Appends to the object's events: aggregated by reason, at most one write per 10 s and reason. */
   event(of: AnyObject, event: EventInput): void;
-  /** Notifies every user who may see the object. Deduplicated by `key`. */
+  /**
+   * Notifies every user who may see the object. Deduplicated by `key`. To be awaited before the verdict is returned.
+   * @throws unavailable, after which some have it: the repeated run notifies the others.
+   */
   notify(of: ReadonlyResource, key: string, notification: NotificationInput): Promise<void>;
 }

@@ -46,8 +46,8 @@ export const limits = {
     everyMs: 100,
   },
   since: {
-    /** Conditions of one object whose duration is kept. */
-    names: 16,
+    /** Conditions of one object whose duration is kept: a backup asks for 20, of its uploads and their attempts. */
+    names: 32,
   },
   /** Changes remembered to see whether an awaited object changed during the run that waits for it. */
   recentChanges: 1024,
@@ -91,10 +91,14 @@ export const limits = {
   operations: {
     /** Longest run of an operation; below the deadline of a reconcile. */
     runMs: 45 * second,
-    /** Operations that are carried out at once. */
-    atOnce: 16,
-    /** Attempts of provisioning among them: machines that hang leave the other half to operations that users wait for. */
+    /** Operations that are carried out at once: half of them of one tenant at most, a third of one project. */
+    atOnce: 32,
+    /** Attempts of provisioning among them: machines that hang leave the others to operations that users wait for. */
     provisionings: 8,
+  },
+  buckets: {
+    /** Runs at once of each controller that asks buckets: half of them of one tenant at most, a third of one destination. */
+    atOnce: 12,
   },
   clone: {
     /** Guards and writes of one transaction for its copies; two more are the clone's own. */
@@ -143,6 +147,8 @@ export const limits = {
     everyMs: second,
     /** After this time a server whose agent is connected but does not finish counts as one whose agent is away. */
     agentPatienceMs: 10 * minute,
+    /** After this time buckets that did not let backups be removed keep what they have of the tenant. */
+    bucketPatienceMs: 24 * 60 * minute,
   },
   audit: {
     /** Time from the first record that waits until all that wait by then are chained. */

@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { jsonEqual } from '../../store/json-equal.ts';
 import { parseKey } from '../../store/keys.ts';
@@ -9,7 +10,7 @@ import { FailedWakes } from './failed-wakes.ts';
 import type { Term } from './leader.ts';
 import { limits } from './limits.ts';
 import type { LoopDeps } from './loop-deps.ts';
-import { keyOf } from './object-key.ts';
+import { keyOf, partsOf } from './object-key.ts';
 import { KeyedQueue, type After } from './queue.ts';
 import { Reconciler } from './reconciler.ts';
 import { Waiters } from './waiters.ts';
@@ -49,10 +50,12 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
       waiters: this.#waiters,
       again: (key) => this.queue.add(key),
     });
+    const concurrency = controller.concurrency ?? deps.concurrency;
     this.queue = new KeyedQueue({
       name: controller.name,
-      concurrency: controller.concurrency ?? deps.concurrency,
-      pool: deps.pool,
+      concurrency,
+      pool: controller.shareOf === undefined ? deps.pool : new PQueue({ concurrency }),
+      pathOf: controller.shareOf && ((key) => this.#pathOf(key)),
       clock: deps.clock,
       random: deps.random,
       log: this.#log,
@@ -128,6 +131,13 @@ export class ControllerLoop<K extends KindName> implements AsyncDisposable {
       const tenants = 'tenant' in meaning ? [meaning.tenant] : this.#deps.mirror.tenants();
       this.#makeUp(error, tenants, { area: meaning.area });
     }
+  }
+
+  #pathOf(key: string): readonly string[] {
+    const { tenant, id } = partsOf(key);
+    const it = this.#deps.mirror.tenant(tenant).get(this.#controller.kind, id);
+    const share = it && this.#controller.shareOf?.(it);
+    return share === undefined ? [tenant] : [tenant, keyOf(tenant, share)];
   }
 
   async #run(key: string, signal: AbortSignal, id: number): Promise<After> {

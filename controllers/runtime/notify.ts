@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { committed } from '../../store/commit-failure.ts';
-import { conflictReason } from '../../store/errors.ts';
+import { conflictReason, isUnavailable } from '../../store/errors.ts';
 import { keys } from '../../store/keys.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { Repository } from '../../store/repo.ts';
@@ -18,7 +18,8 @@ export interface NotifyDeps {
 
 /**
  * Notifies the owner and the members of the object's project, and every administrator. The id of a notification follows
- * from its user and its key, so a notification is stored only once. Never throws: a failure to store one is logged.
+ * from its user and its key, so a notification is stored only once. Throws `unavailable` where the store does not answer, so
+ * that the run is repeated before its verdict is stored: a stored verdict notifies no more. Any other failure is logged.
  */
 export class Notifier {
   readonly #deps: NotifyDeps;
@@ -41,6 +42,7 @@ export class Notifier {
       try {
         await this.#notifyUser(fence, user, of, projectId, key, notification);
       } catch (error) {
+        if (isUnavailable(error)) throw error;
         log.warn(
           { err: error, kind: of.meta.kind, id: of.meta.id, user },
           'Cannot store a notification: the user does not get it',

@@ -4,8 +4,10 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../time/clock.ts';
 import { backoff } from './backoff.ts';
 import { DueHeap } from './due-heap.ts';
+import { FairPlaces } from './fair-places.ts';
 import { KeyPace } from './key-pace.ts';
 import { limits } from './limits.ts';
+import { ReadyLines } from './ready-lines.ts';
 
 /** Longest timer that is set: much longer ones overflow in Node and fire at once. */
 const longestTimerMs = 24 * 60 * 60 * 1000;
@@ -41,6 +43,11 @@ export interface QueueOptions {
    * the run in this queue, which every log line of the run holds as `reconcile_id`.
    */
   run: (key: string, signal: AbortSignal, id: number) => Promise<After>;
+  /**
+   * Who a key that is ready runs for, the outermost first: by these names the runs at once are divided, see
+   * {@link FairPlaces}, and keys of one priority take turns. Absent: in the order of arrival alone.
+   */
+  pathOf?: ((key: string) => readonly string[]) | undefined;
   /** Called for each run that is put off because its key ran too often. */
   onPaced?: () => void;
 }
@@ -52,6 +59,7 @@ interface Entry {
   due: number;
   place: number;
   priority: number;
+  path: readonly string[];
   readySince: number;
   failures: number;
   /** What was added during the run. */
@@ -74,10 +82,10 @@ export class KeyedQueue implements AsyncDisposable {
   readonly #entries = new Map<string, Entry>();
   readonly #delayed = new DueHeap<Entry>();
   readonly #pace = new KeyPace(limits.queue);
-  /** Ready entries by priority, each in the order of arrival; the highest priority first. */
-  readonly #ready: { priority: number; entries: Set<Entry> }[] = [];
+  readonly #ready = new ReadyLines<Entry>();
+  readonly #places: FairPlaces;
+  readonly #mayBegin = (path: readonly string[]): boolean => this.#places.mayTake(path);
   readonly #running = new Map<Entry, { id: number; abort: AbortController; settled: Promise<void> }>();
-  #readyCount = 0;
   #begun = 0;
   /** Places taken in the pool, and how many of them have not started yet. */
   #workers = 0;
@@ -90,11 +98,12 @@ export class KeyedQueue implements AsyncDisposable {
   constructor(options: QueueOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#places = new FairPlaces(options.concurrency);
   }
 
   /** Keys that could run now. */
   get depth(): number {
-    return this.#readyCount;
+    return this.#ready.size;
   }
 
   get running(): number {
@@ -109,10 +118,7 @@ export class KeyedQueue implements AsyncDisposable {
   /** Milliseconds that the oldest ready key has waited for its run. */
   get oldestMs(): number {
     let oldest = Infinity;
-    for (const { entries } of this.#ready) {
-      const [first] = entries;
-      if (first !== undefined) oldest = Math.min(oldest, first.readySince);
-    }
+    for (const { readySince } of this.#ready.firsts()) oldest = Math.min(oldest, readySince);
     return oldest === Infinity ? 0 : this.#options.clock.monotonic() - oldest;
   }
 
@@ -143,8 +149,7 @@ export class KeyedQueue implements AsyncDisposable {
     this.#closed = true;
     this.#timer?.cancel();
     this.#delayed.clear();
-    this.#ready.length = 0;
-    this.#readyCount = 0;
+    this.#ready.clear();
     const runs = [...this.#running.values()];
     for (const { abort } of runs) abort.abort(new Error(`Queue ${this.name} is closing`));
     let cancel = (): void => undefined;
@@ -167,6 +172,7 @@ export class KeyedQueue implements AsyncDisposable {
       due: 0,
       place: -1,
       priority: 0,
+      path: [],
       readySince: 0,
       failures: 0,
       meanwhile: undefined,
@@ -199,31 +205,11 @@ export class KeyedQueue implements AsyncDisposable {
 
   /** Moves the entry to the end of its new priority. */
   #enqueue(entry: Entry, priority: number): void {
-    if (entry.state === 'ready') this.#level(entry.priority).delete(entry);
-    else this.#readyCount++;
+    if (entry.state === 'ready') this.#ready.remove(entry);
+    else entry.path = this.#options.pathOf?.(entry.key) ?? [];
     entry.state = 'ready';
     entry.priority = priority;
-    this.#level(priority).add(entry);
-  }
-
-  #level(priority: number): Set<Entry> {
-    const at = this.#ready.findIndex((level) => level.priority <= priority);
-    const found = at < 0 ? undefined : this.#ready[at];
-    if (found?.priority === priority) return found.entries;
-    const level = { priority, entries: new Set<Entry>() };
-    this.#ready.splice(at < 0 ? this.#ready.length : at, 0, level);
-    return level.entries;
-  }
-
-  #takeReady(): Entry | undefined {
-    for (const { entries } of this.#ready) {
-      const [first] = entries;
-      if (first === undefined) continue;
-      entries.delete(first);
-      this.#readyCount--;
-      return first;
-    }
-    return undefined;
+    this.#ready.add(entry);
   }
 
   /** One timer for the whole heap, armed for its earliest item. */
@@ -262,11 +248,12 @@ export class KeyedQueue implements AsyncDisposable {
 
   #pump(): void {
     const { concurrency, pool } = this.#options;
-    while (this.#workers < concurrency && this.#waitingWorkers < this.#readyCount) {
+    while (this.#workers < concurrency && this.#waitingWorkers < this.#ready.size) {
+      const next = this.#ready.next(this.#mayBegin);
+      if (next === undefined) return;
       this.#workers++;
       this.#waitingWorkers++;
-      const priority = this.#ready.find((level) => level.entries.size > 0)?.priority ?? 0;
-      void pool.add(() => this.#work(), { priority });
+      void pool.add(() => this.#work(), { priority: next.priority });
     }
   }
 
@@ -276,12 +263,12 @@ export class KeyedQueue implements AsyncDisposable {
     const { clock } = this.#options;
     const end = clock.monotonic() + limits.queue.sliceMs;
     for (let n = 0; n < limits.queue.slice && clock.monotonic() < end; n++) {
-      const entry = this.#takeReady();
+      const entry = this.#ready.take(this.#mayBegin);
       if (entry === undefined) break;
       await this.#hold(entry);
     }
     // Runs that never wait for input or output would otherwise block timers and sockets.
-    if (this.#readyCount > 0) await turn();
+    if (this.#ready.size > 0) await turn();
     this.#workers--;
     this.#pump();
   }
@@ -289,12 +276,17 @@ export class KeyedQueue implements AsyncDisposable {
   /** Starts the run and keeps the place in the pool until it ends or is given up as stuck. */
   #hold(entry: Entry): Promise<void> {
     const { clock, log } = this.#options;
-    const { key } = entry;
+    const { key, path } = entry;
     const id = ++this.#begun;
     entry.state = 'running';
     this.#pace.count(key, clock.monotonic());
+    this.#places.take(path);
     const abort = new AbortController();
-    return new Promise<void>((release) => {
+    return new Promise<void>((resolve) => {
+      const release = (): void => {
+        this.#places.leave(path);
+        resolve();
+      };
       let isStuck = false;
       let cancel = clock.timer(limits.reconcile.deadlineMs, () => {
         abort.abort(new Error(`Run exceeded its deadline of ${limits.reconcile.deadlineMs} ms: ${key}`));
@@ -313,9 +305,8 @@ export class KeyedQueue implements AsyncDisposable {
         if (isStuck) {
           this.#stuck--;
           log.warn({ key, reconcile_id: id }, 'A reconcile that ignored its deadline has ended');
-        }
+        } else release();
         this.#finish(entry, after);
-        release();
       });
       this.#running.set(entry, { id, abort, settled });
     });

@@ -1,4 +1,5 @@
 import { wait } from '../../time/clock.ts';
+import { auditWrite, installationLog } from '../../store/audit/record.ts';
 import { committed } from '../../store/commit-failure.ts';
 import { isConflict, isUnavailable } from '../../store/errors.ts';
 import { keys, parseKey } from '../../store/keys.ts';
@@ -6,6 +7,7 @@ import type { ReadonlyResource } from '../../store/resource.ts';
 import { limits as storeLimits } from '../../store/store.ts';
 import type { Guard, KeyRange } from '../../store/store.ts';
 import { deletingTenants } from '../../store/tenants.ts';
+import { uuidv5 } from '../../store/uuid.ts';
 import { aborted } from '../runtime/aborted.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Term } from '../runtime/leader.ts';
@@ -48,9 +50,18 @@ export const tenantDeletion: Background = {
 async function advance(tenant: string, lastedMs: number, term: Term, deps: BackgroundDeps): Promise<void> {
   const { mirror, log } = deps;
   try {
-    const isLate = lastedMs >= limits.tenants.agentPatienceMs;
-    const { request, left } = plan(mirror.tenant(tenant), () => isLate);
-    for (const it of request) await requestDelete(it, term, deps);
+    const { agentPatienceMs, bucketPatienceMs } = limits.tenants;
+    const overdue = { agents: lastedMs >= agentPatienceMs, buckets: lastedMs >= bucketPatienceMs };
+    const { request, givenUp, left } = plan(mirror.tenant(tenant), overdue);
+    for (const { desired } of givenUp) {
+      const { name: destination, bucket, path_prefix } = desired;
+      const folder = `${tenant}/`;
+      log.warn(
+        { tenant, destination, bucket, path_prefix, folder },
+        'A bucket did not let the backups of a deleted tenant be removed in time: what it has below this folder stays there until it is removed by hand',
+      );
+    }
+    for (const it of request) await requestDelete(it, term, deps, { isAudited: givenUp.some((one) => one === it) });
     if (left === 0) await removeRest(tenant, term, deps);
   } catch (error) {
     if (term.signal.aborted) return;
@@ -59,11 +70,25 @@ async function advance(tenant: string, lastedMs: number, term: Term, deps: Backg
   }
 }
 
-async function requestDelete(it: ReadonlyResource, term: Term, { repository }: BackgroundDeps): Promise<void> {
+/** @param isAudited it is in the operator's audit log, as that of the tenant goes with it */
+async function requestDelete(
+  it: ReadonlyResource,
+  term: Term,
+  { repository, clock }: BackgroundDeps,
+  { isAudited }: { isAudited: boolean },
+): Promise<void> {
   term.signal.throwIfAborted();
   const unit = repository(it.meta.tenant).begin();
   unit.guard(term.fence);
   unit.requestDelete(it);
+  if (isAudited) {
+    const { kind, id, desiredRevision } = it.meta;
+    const route = 'controller tenant-deletion';
+    const record = { v: 1, at: clock.now().toISOString(), route, result: 'ok', tenant: installationLog } as const;
+    const name = 'name' in it.desired ? it.desired.name : id;
+    const objects = [{ kind, id, name, action: 'delete' as const }];
+    unit.write(auditWrite({ ...record, role: 'operator', objects }, uuidv5(id, `${route} ${desiredRevision}`)));
+  }
   const result = await unit.commit();
   // If another writer changed the object meanwhile, the next pass deletes it.
   if (!result.committed && result.failed.some(({ guard }) => guard.key === term.fence.key)) committed(result);

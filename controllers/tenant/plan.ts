@@ -5,23 +5,38 @@ import { isDeleting, isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 
 type Server = ReadonlyResource<'server'>;
+type Destination = ReadonlyResource<'backup_destination'>;
+
+/** What of a tenant is taken for lost once its deletion has lasted so long. */
+export interface Overdue {
+  agents: boolean;
+  buckets: boolean;
+}
 
 export interface Plan {
   /** Objects whose deletion is to be requested now. */
   request: ReadonlyResource[];
+  /** Destinations among them whose bucket still has something of the tenant, which stays there. */
+  givenUp: Destination[];
   /** Objects that are left in all. */
   left: number;
 }
+
+/** What has objects in buckets, and what is needed to remove these: where and as whom buckets are asked, and which may be. */
+const inBuckets: readonly KindName[] = ['backup', 'wal_archive'];
+const ofBuckets: readonly KindName[] = ['backup_destination', 'settings'];
 
 const allKinds = Object.keys(kinds) as KindName[]; // the keys of `kinds` are the names
 
 /**
  * The next step of the deletion of a tenant. The deletion of objects without a blocking owner is requested; what they
  * own follows. A server is deleted last, so that its agent learns what to remove and can report it. A server whose
- * agent is away is deleted at once, since everything on it would wait for that agent. Pure.
+ * agent is away is deleted at once, since everything on it would wait for that agent. The destinations of backups go
+ * after the backups, and no server waits for these. Pure.
  */
-export function plan(view: TenantView, isOverdue: (server: Server) => boolean): Plan {
+export function plan(view: TenantView, overdue: Overdue): Plan {
   const request: ReadonlyResource[] = [];
+  const hasBackups = inBuckets.some((kind) => view.list(kind).length > 0);
   const servers: Server[] = [];
   let left = 0;
   let others = 0;
@@ -29,15 +44,17 @@ export function plan(view: TenantView, isOverdue: (server: Server) => boolean): 
     for (const it of view.list(kind)) {
       left++;
       if (isKind(it, 'server')) servers.push(it);
-      else if (!isOfServer(it)) others++;
-      if (kind !== 'server' && !isDeleting(it) && !isOwned(it)) request.push(it);
+      else if (!isOfServer(it) && !inBuckets.includes(kind) && !ofBuckets.includes(kind)) others++;
+      if (kind === 'server' || isDeleting(it) || isOwned(it)) continue;
+      if (!hasBackups || overdue.buckets || !ofBuckets.includes(kind)) request.push(it);
     }
   }
   for (const server of servers) {
     if (isDeleting(server)) continue;
-    if (others === 0 || isAway(server) || isOverdue(server)) request.push(server);
+    if (others === 0 || isAway(server) || overdue.agents) request.push(server);
   }
-  return { request, left };
+  const givenUp = hasBackups ? request.filter((it) => isKind(it, 'backup_destination')) : [];
+  return { request, givenUp, left };
 }
 
 function isOwned({ meta }: ReadonlyResource): boolean {

@@ -5,13 +5,15 @@ import { newBackup } from '../../store/new-backup.ts';
 import { isStaying } from '../../store/resource.ts';
 import { isSegment, segmentOf } from '../../databases/wal.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
-import { bucketPlace } from '../backup-destination/place.ts';
+import { placeToAsk } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
+import { isRemovalGivenUp } from '../backup-destination/removal.ts';
 import { BucketTrouble } from '../backup/bucket.ts';
 import type { BackupBucket } from '../backup/bucket.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
 import type { Context, Controller, Verdict } from '../runtime/controller.ts';
+import { limits } from '../runtime/limits.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { plan, senderRole } from './plan.ts';
 import {
@@ -47,7 +49,8 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
   return {
     name: 'wal_archive',
     kind: 'wal_archive',
-    concurrency: 4,
+    concurrency: limits.buckets.atOnce,
+    shareOf: ({ desired }) => desired.destination_id,
     reads: ['assignment', 'backup', 'backup_destination', 'database', 'restore', 'settings', 'project'],
     children: ['assignment', 'backup'],
     notifies: ['archive_behind', 'archive_broken', 'archive_gap', 'archive_recovered'],
@@ -100,8 +103,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
     async finalize(it, ctx) {
       const world = readWorld(it, ctx);
       await perform(ctx, plan(world));
-      const isLong = ctx.clock.now().getTime() - Date.parse(it.meta.deletionRequestedAt ?? '') > patience.deletionMs;
-      const isEmpty = world.sender === undefined && (isLong || (await isRemoved(world, ctx)));
+      const isEmpty = world.sender === undefined && ((await isRemoved(world, ctx)) || isGivenUp(world, ctx));
       const now = observedOf(world, false);
       const verdict: Verdict<'wal_archive'> = {
         observed: now,
@@ -130,7 +132,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
       const first = firstNeeded(world) ?? '';
       const last = seen.last_segment ?? first;
       const at = ctx.clock.now().toISOString();
-      const place = placeOf(world, ctx);
+      const place = placeToAsk(world.destination, ctx.view, secrets);
       if (seen.system_identifier !== undefined)
         await bucket.put(place, archiveManifestKey(world.archive), manifestOf(world.archive, seen), ctx.signal);
       const names = await namesFrom(world, first, place, ctx);
@@ -166,7 +168,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
   /** Removes files of the log before a segment, or all; resolves with whether none is left. */
   async function removeSome(world: World, before: string | undefined, ctx: Context): Promise<boolean> {
     const { archive } = world;
-    const place = placeOf(world, ctx);
+    const place = placeToAsk(world.destination, ctx.view, secrets);
     const end = before === undefined ? undefined : logKey(archive, before);
     for (let page = 0; page < mostPages; page += 1) {
       const { keys, more } = await bucket.list(place, logFolder(archive), undefined, ctx.signal);
@@ -180,6 +182,10 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
     return false;
   }
 
+  function isGivenUp({ archive, destination }: World, ctx: Context): boolean {
+    return isRemovalGivenUp(archive, destination, [`${logFolder(archive)}/`, archiveManifestKey(archive)], ctx);
+  }
+
   async function isRemoved(world: World, ctx: Context): Promise<boolean> {
     try {
       return await removeSome(world, undefined, ctx);
@@ -187,14 +193,6 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
       if (error instanceof BucketTrouble) return error.code === 'destination_gone';
       throw error;
     }
-  }
-
-  function placeOf({ destination }: World, ctx: Context): BucketPlace {
-    if (destination === undefined)
-      throw new BucketTrouble({ code: 'destination_gone', message: 'Its destination was deleted', isPassing: false });
-    const place = bucketPlace(destination, ctx.view, secrets);
-    if ('trouble' in place) throw new BucketTrouble({ ...place.trouble, isPassing: false });
-    return place;
   }
 }
 

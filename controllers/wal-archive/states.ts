@@ -9,6 +9,7 @@ import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { nextInstant } from '../../time/cron.ts';
+import { oldestFirst } from '../backup/order.ts';
 import { agentTooOld } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -30,8 +31,6 @@ export const patience = {
   behindMs: 5 * 60_000,
   /** Between two looks at one that goes on. */
   lookMs: 60_000,
-  /** A bucket that cannot be asked keeps an archive from its deletion for so long. */
-  deletionMs: 7 * 24 * 60 * 60_000,
 } as const;
 
 /** From these shares of what the disk of a server can hold on, segments that wait are trouble. In percent. */
@@ -85,7 +84,7 @@ export function dueBase(world: World): string | undefined {
     return undefined;
   // its log would stay on its server
   if (isBroken(world)) return undefined;
-  const sorted = bases.toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? -1 : 1));
+  const sorted = oldestFirst(bases, now);
   const last = sorted.at(-1);
   if (last !== undefined && !hasBackupEnded(last.observed?.phase)) return undefined;
   const ended = Date.parse(last?.observed?.finished_at ?? last?.desired.requested_at ?? '');
@@ -132,12 +131,13 @@ function isAfter(one: string, other: string | undefined): boolean {
  * its bucket counts for nothing: it would end those that can be read. Pure.
  */
 export function surplusOf(world: World): readonly Backup[] {
-  const { allBases, archives, database } = world;
+  const { allBases, archives, database, now } = world;
   const count = database?.desired.archive?.retention_count;
   if (!isOpen(world) || count === undefined) return [];
-  const good = allBases
-    .filter(({ desired, observed }) => isGoodBackup(observed) && !desired.pinned)
-    .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1));
+  const good = oldestFirst(
+    allBases.filter(({ desired, observed }) => isGoodBackup(observed) && !desired.pinned),
+    now,
+  ).reverse();
   const archiveOf = ({ desired }: Backup) => archives.find(({ meta }) => meta.id === desired.archive_id);
   const last = good.filter((it) => isReadable(it, archiveOf(it)))[count - 1];
   if (last === undefined) return [];

@@ -71,7 +71,7 @@ export interface Newest<D, O> {
   count: number;
   /** An index of the kind; its name is the kind of the holder, and its values are ids of holders. */
   under: string;
-  /** Orders the objects, the newest highest. Absent: by their time of creation, which wall clocks gave. */
+  /** Orders the objects, the newest highest. Absent: by the revision that created them. */
   number?: (it: Kept<D, O>) => number;
   /** Whether the object has ended: until then it stays, however old. Absent: age alone decides. */
   hasEnded?: (it: Kept<D, O>) => boolean;

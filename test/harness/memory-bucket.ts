@@ -13,6 +13,8 @@ export class MemoryBucket implements BackupBucket, AddressSigner {
   readonly refused = new Map<string, NonNullable<MemoryBucket['trouble']>>();
   /** Of an object by that of its parts: the products differ. */
   etagOf: ((parts: string) => string) | undefined;
+  /** Calls so far, of those that ask the bucket. */
+  calls = 0;
   /** What every call meets; `undefined`: nothing. */
   trouble: { code: string; message: string; isPassing: boolean } | undefined;
 
@@ -92,6 +94,7 @@ export class MemoryBucket implements BackupBucket, AddressSigner {
   }
 
   #meet(): void {
+    this.calls += 1;
     if (this.trouble !== undefined) throw new BucketTrouble(this.trouble);
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { backupController } from '../../../controllers/backup/reconcile.ts';
 import { patience } from '../../../controllers/backup/states.ts';
+import { removalPatience } from '../../../controllers/backup-destination/removal.ts';
 import { patienceMs } from '../../../controllers/task/task.ts';
 import { taskRow } from '../../../agent-protocol/task-types.ts';
 import { segmentAt } from '../../../databases/wal.ts';
@@ -620,17 +621,19 @@ async function good(rig: Rig, name: string, changes: Partial<ObservedOf<'backup'
 test('one whose time is over goes only if it is not pinned and a later one is good', async () => {
   const bucket = new MemoryBucket();
   await using rig = await openRig({ controllers: [controllerOf(bucket)] });
-  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z', pinned: true } });
+  const it = await completed(rig, {
+    backup: { expires_at: '2030-01-01T02:00:00.000Z', pinned: true },
+    also: another('earlier', '2029-12-31T00:00:00.000Z'),
+  });
+  await good(rig, 'earlier');
   await it.pass(3 * hour);
   expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
   await it.change((draft) => void (draft.pinned = false));
   expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
 
   const unit = rig.repo.begin();
-  another('earlier', '2029-12-31T00:00:00.000Z')(unit);
   another('later', '2030-01-01T01:00:00.000Z')(unit);
   await commit(unit);
-  await good(rig, 'earlier');
   rig.controllers.resync();
   await rig.rest();
   expect(it.phase()).toBe('completed');
@@ -640,6 +643,17 @@ test('one whose time is over goes only if it is not pinned and a later one is go
   expect([it.phase(), [...bucket.objects.keys()].filter((key) => key.includes(id('first')))]).toEqual(['expired', []]);
   expect(it.condition()).toEqual(['false', 'Expired', expect.any(String)]);
   expect(it.told()).toEqual([]);
+});
+
+test('one that was requested while a clock was a day ahead is no later one', async () => {
+  await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+  const unit = rig.repo.begin();
+  another('ahead', '2030-01-02T00:00:00.000Z')(unit);
+  await commit(unit);
+  await good(rig, 'ahead');
+  const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
+  await it.pass(3 * hour);
+  expect(it.phase()).toBe('completed');
 });
 
 /** A bucket that removes nothing of one backup. */
@@ -870,16 +884,67 @@ test('one that is deleted is removed from its bucket first', async () => {
   expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
 });
 
+test('a bucket whose probes fail is asked nothing, and at once what waits once it can be reached', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  await it.destination('unreachable');
+  const before = bucket.calls;
+  await it.remove('backup', id('first'));
+  await it.pass(2 * day);
+  expect([bucket.calls - before, it.phase(), it.condition()?.[1]]).toEqual([0, 'completed', 'Deleting']);
+  expect(it.condition('Reconciling')?.[2]).toBe('destination store to be reachable');
+  await it.destination('reachable');
+  expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
+});
+
+test('what was sent waits for a bucket whose probes fail, and is given up after an hour with what they say', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.destination('unreachable');
+  const before = bucket.calls;
+  await it.sent();
+  await it.pass(minute);
+  expect([it.phase(), bucket.calls - before]).toEqual(['verifying', 0]);
+  await it.pass(patience.bucketMs);
+  expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'unreachable' } });
+  await it.taskGone();
+  await it.pass(hour);
+  expect([bucket.calls - before, bucket.uploads.size]).toEqual([0, 1]);
+  await it.destination('reachable');
+  expect([it.observed()?.upload_id, bucket.uploads.size]).toEqual([undefined, 0]);
+});
+
 test('a bucket that is away for a week holds the deletion of a backup no longer', async () => {
   const bucket = new MemoryBucket();
   await using rig = await openRig({ controllers: [controllerOf(bucket)] });
   const it = await completed(rig);
   bucket.trouble = refused;
   await it.remove('backup', id('first'));
-  await it.pass(patience.deletionMs - hour);
+  await it.pass(removalPatience.deletionMs - hour);
   expect(it.own()).toBeDefined();
   await it.pass(2 * hour);
   expect([it.own(), it.told()]).toEqual([undefined, []]);
+});
+
+test('one whose server does not come back for more than a week is removed from its bucket nevertheless', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await asked(rig);
+  await it.report({ phase: 'running' });
+  await it.sent();
+  expect(it.phase()).toBe('completed');
+  await it.remove('backup', id('first'));
+  await it.pass(removalPatience.deletionMs + day);
+  expect(bucket.objects.size).toBe(2);
+  bucket.trouble = refused;
+  await it.taskGone();
+  expect(it.own()).toBeDefined();
+  bucket.trouble = undefined;
+  await it.pass(20 * minute);
+  expect([it.own(), bucket.objects.size]).toEqual([undefined, 0]);
 });
 
 test('one that is deleted while it is sent goes after its task', async () => {

@@ -3,12 +3,14 @@ import { expect, test } from 'vitest';
 import { garbage } from '../../../controllers/garbage/garbage.ts';
 import { surplus } from '../../../controllers/garbage/verdict.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
+import type { Background } from '../../../controllers/runtime/manager.ts';
 import { keys } from '../../../store/keys.ts';
 import { unavailable } from '../../../store/errors.ts';
-import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
+import type { DesiredOf, KindName, ObservedOf } from '../../../store/kinds/kinds.ts';
 import type { Resource } from '../../../store/resource.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
 import { aDeployment, anApplication } from '../../harness/objects.ts';
+import { overriding } from '../limits/scenes.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 import { desiredState } from '../../harness/states.ts';
 
@@ -271,6 +273,33 @@ test('a user who is sent many notifications at once keeps the newest 200', async
   expect(kept).toHaveLength(limits.notifications.perUser);
 });
 
+test('the newest are those that were stored last, although a clock was a day ahead when the others were', async () => {
+  await using rig = await openRig({ background: [garbage] });
+  await create(rig, (unit) => user(unit, 'u'));
+  const notify = (unit: ReturnType<Rig['repo']['begin']>, name: string): void =>
+    void unit.create('notification', id(name), {
+      user_id: id('u'),
+      type: 'deployment.failed',
+      severity: 'error',
+      title: name,
+      message: '',
+      read: false,
+    });
+  rig.clock.jump(day);
+  for (let n = 0; n < limits.notifications.perUser; n += 20)
+    await create(rig, (unit) => {
+      for (let m = n; m < n + 20; m++) notify(unit, `ahead ${m}`);
+    });
+  rig.clock.jump(-day);
+  for (const name of ['now', 'later']) await create(rig, (unit) => notify(unit, name));
+  const kept = rig.mirror
+    .tenant(tenant)
+    .list('notification')
+    .map(({ desired }) => desired.title);
+  expect(kept).toHaveLength(limits.notifications.perUser);
+  expect(kept).toEqual(expect.arrayContaining(['now', 'later']));
+});
+
 test('a service key that another one made goes with it, as far as the line reaches', async () => {
   await using rig = await openRig({ background: [garbage] });
   const key = { user_id: id('ann'), name: 'ci', prefix: 'sp_1' };
@@ -336,6 +365,22 @@ const volumesThatGo = (rig: Rig) =>
     .list('volume')
     .filter(({ meta }) => meta.deletionRequestedAt !== undefined)
     .map(({ meta }) => meta.id);
+
+test('an object that cannot be judged keeps none of the others from going', async () => {
+  const run: Background['run'] = (term, deps) => {
+    const view = (name: string) => {
+      const own = deps.mirror.tenant(name);
+      const broken = (kind: KindName) => ({ meta: { kind, id: 'broken', tenant: name } }) as never; // it has no owners
+      return overriding(own, { list: (kind) => [broken(kind), ...own.list(kind)] });
+    };
+    return garbage.run(term, { ...deps, mirror: overriding(deps.mirror, { tenant: view }) });
+  };
+  await using rig = await openRig({ background: [{ name: 'garbage', run }] });
+  await volumesWithAnEnd(rig);
+  await rig.clock.advance(day / 2 + limits.garbage.sweepMs);
+  await rig.rest();
+  expect(volumesThatGo(rig)).toEqual([id('unused')]);
+});
 
 test('a volume that something uses does not expire', async () => {
   await using rig = await openRig({ background: [garbage] });

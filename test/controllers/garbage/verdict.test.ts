@@ -12,7 +12,7 @@ function history(): { user: ReadonlyResource; all: ReadonlyResource<'notificatio
   let reads = 0;
   const meta = { tenant: 't', generation: 1, createdAt: at, updatedAt: at, labels: {}, owners: [], finalizers: [] };
   const all = Array.from({ length: 2 * most }, (_, n) => ({
-    meta: { ...meta, kind: 'notification', id: `n${n}` },
+    meta: { ...meta, kind: 'notification', id: `n${n}`, createdRevision: n + 1 },
     desired: {
       user_id: 'ann',
       type: 'x',

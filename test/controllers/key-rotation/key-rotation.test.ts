@@ -97,6 +97,17 @@ test.each(['private_key', 'password'] as const)('the %s of an SSH key is sealed 
   await remove();
 });
 
+test('a record that is damaged keeps none of the others from being sealed anew', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  await ring.addKey();
+  const damaged = keys.desired(tenant, 'application', '0');
+  await rig.store.txn({ if: [], then: [{ put: damaged, value: '{"build_args":{"A":"b' }] });
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 2, contended: 0, unreadable: 1 });
+  expect(ring.needsReseal(await token(rig))).toBe(false);
+  await remove();
+});
+
 test('the keys of the installation and answers that are kept are sealed anew, too', async () => {
   const { rig, ring, remove } = await withSecret();
   await using _ = rig;

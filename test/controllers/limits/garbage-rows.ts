@@ -64,7 +64,7 @@ async function endOperations(rig: Rig): Promise<void> {
   }
 }
 
-/** What is said of the first of so many objects that `make` made. */
+/** What is said of the oldest of so many objects that `make` made. */
 async function firstOf<K extends KindName>(
   count: number,
   kind: K,
@@ -83,7 +83,8 @@ async function firstOf<K extends KindName>(
   await finish(rig);
   await rig.rest();
   const view = rig.mirror.tenant(tenant);
-  return judge(view.list(kind)[0] as ReadonlyResource, view, then); // of some kind
+  const [oldest] = view.list(kind).toSorted((a, b) => (a.meta.createdRevision ?? 0) - (b.meta.createdRevision ?? 0));
+  return judge(oldest as ReadonlyResource, view, then); // of some kind
 }
 
 const session = (user: string, expires = then + day) => ({
@@ -337,6 +338,19 @@ const tenants: Rows<'tenants'> = {
     await rig.rest();
     await rig.clock.advance(n);
     return (await rig.repo.get('server', id('server')))?.meta.deletionRequestedAt !== undefined;
+  }),
+  bucketPatienceMs: from(day, async (n) => {
+    await using rig = await openRig({ background: [tenantDeletion] });
+    for (const name of [tenant, 'other']) await createTenant(rig.store, name, rig.clock);
+    const of = { project_id: await createProject(rig.repo, 'shop'), destination_id: id('store') };
+    await write(rig, (unit) => {
+      unit.create('backup_destination', id('store'), desiredState('backup_destination'));
+      unit.create('backup', id('backup'), desiredState('backup', of)); // stays, as no controller releases it
+    });
+    await requestTenantDeletion(rig.store, tenant, rig.clock);
+    await rig.rest();
+    await rig.clock.advance(n);
+    return (await rig.repo.get('backup_destination', id('store'))) === undefined;
   }),
 };
 

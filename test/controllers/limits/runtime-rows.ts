@@ -10,9 +10,12 @@ import { Since } from '../../../controllers/runtime/since.ts';
 import { Waiters } from '../../../controllers/runtime/waiters.ts';
 import { conflict, unavailable } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
+import { openRepository } from '../../../store/repo.ts';
 import { revision } from '../../../store/revision.ts';
+import { backupDestinationController } from '../../../controllers/backup-destination/reconcile.ts';
 import { startCandidate } from '../../harness/candidate.ts';
 import { FakeClock, settle } from '../../harness/fake-clock.ts';
+import { desiredState } from '../../harness/states.ts';
 import { hangingMachines } from '../provision/hanging-machines.ts';
 import { createProject, id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig, RigOptions } from '../runtime/rig.ts';
@@ -261,7 +264,7 @@ const recentChanges: Row = from(1024, (n) => {
 });
 
 const since: Rows<'since'> = {
-  names: upTo(16, (n) => {
+  names: upTo(32, (n) => {
     const kept = new Since(new FakeClock());
     const ask = (name: number): number => kept.ms('one', String(name), true);
     try {
@@ -290,7 +293,7 @@ const operations: Rows<'operations'> = {
     await settle(50);
     return (await rig.repo.get('operation', id('o')))?.observed?.phase === 'expired';
   }),
-  atOnce: upTo(16, async (n) => {
+  atOnce: upTo(32, async (n) => {
     let begun = 0;
     const controller = operationController(
       { agents: noAgents, machines: noMachines, installation: noInstallation },
@@ -304,7 +307,7 @@ const operations: Rows<'operations'> = {
     );
     await using rig = await openRig({ controllers: [controller] });
     for (let m = 0; m < n; m++) {
-      const unit = rig.repo.begin();
+      const unit = openRepository(rig.store, `tenant-${m}`, rig.clock).begin();
       unit.create('operation', id(`o${m}`), { type: 'sync', requested_at: '', deadline_seconds: 3600 });
       await unit.commit();
     }
@@ -318,4 +321,26 @@ const operations: Rows<'operations'> = {
   }),
 };
 
-export const runtimeRows = { leader, reconcile, queue, since, operations, recentChanges };
+const buckets: Rows<'buckets'> = {
+  atOnce: upTo(12, async (n) => {
+    let begun = 0;
+    const controller = backupDestinationController({
+      secrets: { unseal: () => 'opened' },
+      probe(_place, _id, signal) {
+        begun += 1;
+        return hang(signal);
+      },
+      bucket: { sweep: () => Promise.resolve() },
+    });
+    await using rig = await openRig({ controllers: [controller] });
+    for (let m = 0; m < n; m++) {
+      const unit = openRepository(rig.store, `tenant-${m}`, rig.clock).begin();
+      unit.create('backup_destination', id(`d${m}`), desiredState('backup_destination'));
+      await unit.commit();
+    }
+    await settle(50);
+    return begun === n;
+  }),
+};
+
+export const runtimeRows = { leader, reconcile, queue, since, operations, buckets, recentChanges };

@@ -9,12 +9,14 @@ import type { Run } from '../../../controllers/operation/run.ts';
 import type { AgentCalls } from '../../../controllers/runtime/agent-calls.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { keys } from '../../../store/keys.ts';
+import type { DesiredOf } from '../../../store/kinds/kinds.ts';
+import { openRepository } from '../../../store/repo.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import { commit } from '../../../store/unit.ts';
 import { anApplication, aServer, object } from '../../harness/objects.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { hang } from '../limits/scenes.ts';
-import { openRig, tenant, type Rig } from '../runtime/rig.ts';
+import { id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 
 const serves = 'a'.repeat(40);
 const newer = 'b'.repeat(40);
@@ -204,12 +206,9 @@ async function carryOut(
 
 const none: AgentCalls = { call: () => Promise.reject(new Error('No agent is called')) };
 
-function openWith(run: Run): Promise<Rig> {
-  return openRig({
-    controllers: [
-      operationController({ agents: none, machines: noMachines, installation: noInstallation }, { ...runs, sync: run }),
-    ],
-  });
+function openWith(sync: Run, others: Partial<typeof runs> = {}): Promise<Rig> {
+  const reached = { agents: none, machines: noMachines, installation: noInstallation };
+  return openRig({ controllers: [operationController(reached, { ...runs, sync, ...others })] });
 }
 
 describe('an operation of any type', () => {
@@ -305,5 +304,26 @@ describe('an operation of any type', () => {
     await rig.clock.advance(limits.leader.jitterMs);
     await rig.rest();
     expect(observed()).toMatchObject({ phase: 'succeeded', result: { times: 2 } });
+  });
+
+  it.each([
+    ['in another tenant', 'other', { project_id: id('blog') }, { project_id: id('shop') }],
+    ['in another project of the tenant', tenant, { project_id: id('blog') }, { project_id: id('shop') }],
+    ['of a server of the tenant', tenant, {}, { project_id: id('shop') }],
+    ['of a server, where it is servers that hang,', tenant, {}, { type: 'provision' as const }],
+  ])('%s is begun while many others hang', async (_, whose, waits, hangs) => {
+    const provision: Run = (_it, { signal }) => hang(signal);
+    const sync: Run = async ({ desired }, { signal }) => (desired.project_id === id('shop') ? hang(signal) : {});
+    await using rig = await openWith(sync, { provision });
+    const ask = async (of: string, name: string, what: Partial<DesiredOf<'operation'>>): Promise<void> => {
+      const asks = openRepository(rig.store, of, rig.clock).begin();
+      asks.create('operation', id(name), { type: 'sync', requested_at: '', deadline_seconds: 20, ...what });
+      await commit(asks);
+    };
+    for (let n = 0; n < 40; n++) await ask(tenant, `hangs ${n}`, hangs);
+    await settle(50);
+    await ask(whose, 'waits', waits);
+    await settle(50);
+    expect(rig.mirror.tenant(whose).get('operation', id('waits'))?.observed?.phase).toBe('succeeded');
   });
 });

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Context, Controller, Verdict } from '../../../controllers/runtime/controller.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
-import type { Store } from '../../../store/store.ts';
+import type { Store, Txn } from '../../../store/store.ts';
 import { settle } from '../../harness/fake-clock.ts';
 import { FaultyStore } from '../../harness/faulty-store.ts';
+import { overriding } from '../limits/scenes.ts';
 import { createProject, id, openRig, tenant, type Rig } from './rig.ts';
 import { desiredState } from '../../harness/states.ts';
 
@@ -311,9 +312,51 @@ test('notifications reach owner and members of the project and the administrator
   expect(rig.store.committed).toBe(0);
 });
 
-test('a notification that cannot be stored does not fail the reconcile', async () => {
-  let store: FaultyStore | undefined;
-  const { rig, reconcile, errors } = await withProject((inner) => (store = new FaultyStore(inner)));
+test.each(['fail-before-commit', 'lose-answer'] as const)(
+  'a change of phase is told to each user once, although a notification meets %s',
+  async (fault) => {
+    const ids = ['ann', 'ben', 'cleo'];
+    let store: FaultyStore | undefined;
+    const controller: Controller<'project'> = {
+      name: 'project',
+      kind: 'project',
+      reads: [],
+      children: [],
+      wakes: [],
+      notifies: ['deployment_failed'],
+      async reconcile(it, ctx) {
+        if (it.observed?.phase !== 'active')
+          await ctx.notify(it, 'key', { type: 'deployment_failed', severity: 'error', title: '', message: '' });
+        return verdict;
+      },
+    };
+    await using rig = await openRig({
+      controllers: [controller],
+      wrap: (inner) => (store = new FaultyStore(inner)),
+    });
+    const unit = rig.repo.begin();
+    for (const name of ids)
+      unit.create('user', id(name), desiredState('user', { email: `${name}@example.org`, role: 'admin' }));
+    await unit.commit();
+    await rig.rest();
+    store?.at(store.transactions + 2, fault);
+    await createProject(rig.repo, 'one');
+    await rig.rest();
+    await rig.clock.advance(1000);
+    await rig.rest();
+    const told = rig.mirror.tenant(tenant).list('notification');
+    expect(told.map(({ desired }) => desired.user_id).toSorted()).toEqual(ids.map(id).toSorted());
+    expect(rig.mirror.tenant(tenant).get('project', id('one'))?.observed?.phase).toBe('active');
+  },
+);
+
+test('a notification that cannot be stored for another reason does not fail the reconcile', async () => {
+  let refuses = true;
+  const { rig, reconcile, errors } = await withProject((inner) =>
+    overriding(inner, {
+      txn: (it) => (refuses && notifies(it) ? Promise.reject(new TypeError('bug')) : inner.txn(it)),
+    }),
+  );
   await using _ = rig;
   const unit = rig.repo.begin();
   unit.create('user', id('owner'), desiredState('user', { email: 'o@example.org', role: 'admin' }));
@@ -321,13 +364,17 @@ test('a notification that cannot be stored does not fail the reconcile', async (
   await rig.rest();
   const notifyUsers = (it: Project, ctx: Context) =>
     ctx.notify(it, 'key', { type: 'deployment_failed', severity: 'error', title: '', message: '' });
-  store?.at(store.transactions + 1, 'fail-before-commit');
   await reconcile(notifyUsers);
   expect(errors).toEqual([]);
   expect(rig.mirror.tenant(tenant).list('notification')).toEqual([]);
+  refuses = false;
   await reconcile(notifyUsers);
   expect(rig.mirror.tenant(tenant).list('notification')).toHaveLength(1);
 });
+
+function notifies({ then }: Txn): boolean {
+  return then.some((it) => 'put' in it && it.put.includes('/notification/'));
+}
 
 test('a notification that the controller does not declare is an error, and is not sent', async () => {
   const { rig, reconcile, errors } = await withProject();

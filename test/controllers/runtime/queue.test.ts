@@ -21,7 +21,15 @@ afterEach(async () => {
 });
 
 /** A queue whose runs are recorded and end when the test asks. */
-function world(options: { concurrency?: number; pool?: PQueue; clock?: FakeClock; random?: () => number } = {}) {
+function world(
+  options: {
+    concurrency?: number;
+    pool?: PQueue;
+    clock?: FakeClock;
+    random?: () => number;
+    pathOf?: (key: string) => readonly string[];
+  } = {},
+) {
   const { concurrency = 1, pool = new PQueue({ concurrency: 64 }), clock = new FakeClock() } = options;
   const started: { key: string; at: number; signal: AbortSignal; end: (after?: After) => void }[] = [];
   const open = new Set<string>();
@@ -34,6 +42,7 @@ function world(options: { concurrency?: number; pool?: PQueue; clock?: FakeClock
     clock,
     random: options.random ?? (() => 0),
     log: pino({ level: 'silent' }),
+    pathOf: options.pathOf,
     onPaced: () => paced++,
     run(key, signal) {
       if (open.has(key)) twice++;
@@ -305,6 +314,66 @@ test('no more runs than the concurrency of the queue, and no more of all queues 
   expect(two.queue.depth).toBe(8);
 });
 
+/** Of a key such as `acme/shop/1`: the tenant, and the project of it. */
+function pathOf(key: string): string[] {
+  const [tenant = '', project = ''] = key.split('/');
+  return [tenant, `${tenant}/${project}`];
+}
+
+test('a tenant whose runs hang holds half of the places and one project a third, and another begins at once', async () => {
+  const { queue, started, keys, end } = world({ concurrency: 24, pathOf });
+  for (let n = 0; n < 40; n++) queue.add(`acme/shop/${n}`);
+  await settle();
+  expect(started).toHaveLength(8);
+  for (let n = 0; n < 40; n++) queue.add(`acme/blog/${n}`);
+  await settle();
+  expect(keys().slice(8)).toEqual(['acme/blog/0', 'acme/blog/1', 'acme/blog/2']);
+  for (let n = 0; n < 40; n++) queue.add(`acme/p${n}/0`);
+  await settle();
+  expect(started).toHaveLength(12);
+  const before = started.length;
+  queue.add('other/app/0');
+  await settle();
+  expect(keys().slice(before)).toEqual(['other/app/0']);
+  await end(before);
+  queue.add('other/app/1', { priority: -100 });
+  await settle();
+  expect(keys().slice(before + 1)).toEqual(['other/app/1']);
+});
+
+test('those whose runs end take turns, and every key runs', async () => {
+  const { queue, keys, started, end } = world({ concurrency: 1, pathOf });
+  queue.add('acme/shop/first');
+  await settle();
+  for (let n = 0; n < 4; n++) queue.add(`acme/shop/${n}`);
+  queue.add('other/app/0');
+  queue.add('acme/blog/0');
+  for (let n = 0; n < started.length; n++) await end(n);
+  expect(keys().slice(1)).toEqual([
+    'acme/shop/0',
+    'other/app/0',
+    'acme/blog/0',
+    'acme/shop/1',
+    'acme/shop/2',
+    'acme/shop/3',
+  ]);
+});
+
+test('a place that a stuck run loses is free for others of its tenant, once', async () => {
+  const { queue, clock, keys, end } = world({ concurrency: 2, pathOf });
+  queue.add('acme/shop/stuck');
+  queue.add('acme/shop/next');
+  queue.add('acme/shop/last');
+  await settle();
+  expect(keys()).toEqual(['acme/shop/stuck']);
+  await clock.advance(limits.reconcile.deadlineMs + limits.reconcile.graceMs);
+  expect(keys()).toEqual(['acme/shop/stuck', 'acme/shop/next']);
+  await end(0);
+  expect(keys()).toHaveLength(2);
+  await end(1);
+  expect(keys()).toEqual(['acme/shop/stuck', 'acme/shop/next', 'acme/shop/last']);
+});
+
 test('one queue with endless work does not keep another from running', async () => {
   const pool = new PQueue({ concurrency: 1 });
   const clock = new FakeClock();
@@ -444,9 +513,10 @@ test('random histories: no key runs twice at once, and every added key runs afte
     fc.record({ do: fc.constant('end' as const), run: fc.nat(9), after: fc.constantFrom(nothing, failure) }),
     fc.record({ do: fc.constant('advance' as const), ms: fc.nat(400) }),
   );
+  const shared = (key: string): string[] => [key < '3' ? 'acme' : 'other', key < '2' ? 'shop' : key];
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      const { queue, clock, started, overlaps } = world({ concurrency: 3 });
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), async (steps, isShared) => {
+      const { queue, clock, started, overlaps } = world({ concurrency: 3, ...(isShared && { pathOf: shared }) });
       const ended = new Set<number>();
       const endRun = (n: number, after: After): void => {
         if (started[n] === undefined || ended.has(n)) return;

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { applicationController } from '../../../controllers/application/reconcile.ts';
+import { backupController } from '../../../controllers/backup/reconcile.ts';
 import { deploymentController } from '../../../controllers/deployment/reconcile.ts';
 import { environmentController } from '../../../controllers/environment/reconcile.ts';
 import { garbage } from '../../../controllers/garbage/garbage.ts';
@@ -7,15 +8,20 @@ import { projectController } from '../../../controllers/project/reconcile.ts';
 import { limits } from '../../../controllers/runtime/limits.ts';
 import { serverController } from '../../../controllers/server/reconcile.ts';
 import { tenantDeletion } from '../../../controllers/tenant/deletion.ts';
+import { walArchiveController } from '../../../controllers/wal-archive/reconcile.ts';
+import { logKey } from '../../../store/archive-keys.ts';
 import { putHeldRemovals } from '../../../store/held-removals.ts';
 import { keys } from '../../../store/keys.ts';
+import { settingsId } from '../../../store/kinds/settings.ts';
 import { openRepository } from '../../../store/repo.ts';
 import { createTenant, listTenants, requestTenantDeletion } from '../../../store/tenants.ts';
+import { commit } from '../../../store/unit.ts';
 import { entriesOf } from '../../harness/leftover-keys.ts';
 import { aDeployment, aServer, anApplication } from '../../harness/objects.ts';
+import { MemoryBucket } from '../../harness/memory-bucket.ts';
 import { createProject, id, openRig, tenant, type Rig } from '../runtime/rig.ts';
 import { serverSettings } from '../../harness/server-settings.ts';
-import { desiredState } from '../../harness/states.ts';
+import { desiredState, ofDatabase } from '../../harness/states.ts';
 
 /** A tenant with a project that has an instance on each of two servers: `near` has its agent, and `far` has lost it. */
 async function inhabited(): Promise<Rig> {
@@ -169,6 +175,88 @@ test('a pass that fails for a reason that is not expected is repeated by the nex
   await pass(rig, 10_000);
   expect(failures).toBe(3);
   expect(await rig.repo.get('user', id('ann'))).toBeUndefined();
+});
+
+describe('backups of the tenant', () => {
+  const object = `${tenant}/${id('shop')}/${id('orders')}/backups/${id('backup')}/dump.zst`;
+
+  /** The tenant, with a completed backup and an archive in a bucket that does not answer. */
+  async function backedUp() {
+    const bucket = new MemoryBucket();
+    bucket.trouble = { code: 'refused', message: 'Nothing listens there', isPassing: true };
+    const secrets = { unseal: () => 'opened' };
+    const agents = { call: () => Promise.reject(new Error('No agent is called')) };
+    const rig = await openRig({
+      controllers: [
+        projectController,
+        environmentController({ transplant: (value) => value }),
+        serverController(serverSettings),
+        backupController({ secrets, bucket, agents }),
+        walArchiveController({ secrets, bucket }),
+      ],
+      background: [garbage, tenantDeletion],
+    });
+    for (const name of [tenant, 'other']) await createTenant(rig.store, name, rig.clock);
+    const project = await createProject(rig.repo, 'shop');
+    const unit = rig.repo.begin();
+    unit.create('settings', settingsId, { backup_endpoints: ['10.0.0.7:9000'], budgets: {} });
+    unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store', bucket: 'b' }));
+    unit.create('server', id('near'), desiredState('server', { agent_public_key: 'key' }));
+    const at = { environment_id: id('env'), server_id: id('near') };
+    const of = { project_id: project, destination_id: id('store'), place: at };
+    unit.create('backup', id('backup'), desiredState('backup', { ...of, of: ofDatabase(id('orders')) }));
+    unit.create('wal_archive', id('log'), desiredState('wal_archive', { ...of, database_id: id('orders') }));
+    await commit(unit);
+    await rig.rest();
+    const backup = (await rig.repo.get('backup', id('backup')))!;
+    const now = rig.clock.now().toISOString();
+    const sent = { size_bytes: 3, finished_at: now, verified_at: now };
+    await rig.repo.observe(backup, { phase: 'completed', ...sent, observedGeneration: 1, conditions: [] }, []);
+    const archive = (await rig.repo.get('wal_archive', id('log')))!;
+    for (const key of [object, logKey(archive, '000000010000000000000001')])
+      bucket.objects.set(key, { bytes: 3, etag: 'etag' });
+    await rig.rest();
+    await pass(rig, 30_000);
+    return { rig, bucket };
+  }
+
+  test('are removed from their buckets before the destination and what allows it go', async () => {
+    const { rig, bucket } = await backedUp();
+    await using _ = rig;
+    await requestTenantDeletion(rig.store, tenant, rig.clock);
+    await pass(rig, 60_000);
+    expect(bucket.objects.size).toBe(2);
+    for (const [kind, which] of [
+      ['backup_destination', id('store')],
+      ['settings', settingsId],
+    ] as const)
+      expect((await rig.repo.get(kind, which))?.meta.deletionRequestedAt).toBeUndefined();
+    expect(await rig.repo.get('server', id('near'))).toBeUndefined();
+    bucket.trouble = undefined;
+    await pass(rig, 30_000);
+    expect([...bucket.objects.keys()]).toEqual([]);
+    expect(listTenants(rig.mirror).map(({ name }) => name)).toEqual(['other']);
+  });
+
+  test('stay in a bucket that does not answer for a day', async () => {
+    const { rig, bucket } = await backedUp();
+    await using _ = rig;
+    await requestTenantDeletion(rig.store, tenant, rig.clock);
+    await pass(rig, 60_000);
+    await rig.clock.advance(limits.tenants.bucketPatienceMs - 2 * 60_000);
+    await rig.rest();
+    expect(listTenants(rig.mirror).map(({ name }) => name)).toEqual([tenant, 'other']);
+    await pass(rig, 120_000);
+    await rig.clock.advance(15 * 60_000);
+    await rig.rest();
+    await pass(rig, 5000);
+    expect(listTenants(rig.mirror).map(({ name }) => name)).toEqual(['other']);
+    expect(bucket.objects.size).toBe(2);
+    const noted = (await entriesOf(rig.store)).filter(({ key }) => key.startsWith(keys.auditPending('*', '')));
+    expect(noted.map(({ value }) => JSON.parse(value))).toMatchObject([
+      { role: 'operator', objects: [{ kind: 'backup_destination', id: id('store'), name: 'store', action: 'delete' }] },
+    ]);
+  });
 });
 
 test('tenants that nobody deletes cost no write', async () => {

@@ -64,12 +64,14 @@ async function archived(rig: Rig, bucket: MemoryBucket) {
   const archive = (await repo.get('wal_archive', id('log')))!;
   for (let position = 10; position <= 25; position += 1)
     bucket.objects.set(logKey(archive, segment(position)), { bytes: 512, etag: `${position}` });
-  await observe('backup_destination', id('store'), {
-    phase: 'reachable',
-    probed_at: rig.clock.now().toISOString(),
-    failures: 0,
-    is_clock_off: false,
-  });
+  const destination = (phase: 'reachable' | 'unreachable') =>
+    observe('backup_destination', id('store'), {
+      phase,
+      probed_at: rig.clock.now().toISOString(),
+      failures: 0,
+      is_clock_off: false,
+    });
+  await destination('reachable');
 
   async function observe<K extends 'assignment' | 'backup' | 'backup_destination'>(
     kind: K,
@@ -82,6 +84,18 @@ async function archived(rig: Rig, bucket: MemoryBucket) {
   }
 
   return {
+    destination,
+    /** The archive is deleted, and its sender has ended. */
+    remove: async () => {
+      const removal = repo.begin();
+      removal.requestDelete((await repo.get('wal_archive', id('log')))!);
+      await commit(removal);
+      await rig.rest();
+      const release = repo.begin();
+      release.release((await repo.get('assignment', senderId))!, 'agent');
+      await commit(release);
+      await rig.rest();
+    },
     archive: () => view.get('wal_archive', id('log')),
     phase: () => view.get('wal_archive', id('log'))?.observed?.phase,
     /** The sender has sent segments to this one, and all that was committed until now. */
@@ -128,6 +142,20 @@ async function archived(rig: Rig, bucket: MemoryBucket) {
     },
   };
 }
+
+test('the log of an archive that is deleted goes once its bucket can be reached, which is asked nothing before', async () => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: controllersOf(bucket) });
+  const it = await archived(rig, bucket);
+  await it.destination('unreachable');
+  const before = bucket.calls;
+  await it.remove();
+  await it.pass(2 * hour);
+  expect([bucket.calls - before, it.segments(), it.archive() !== undefined]).toEqual([0, 16, true]);
+  await it.destination('reachable');
+  await it.pass(15_000);
+  expect([it.segments(), it.archive()]).toEqual([0, undefined]);
+});
 
 test('base backups whose log stays on its server end none that can be read, until their log is sent', async () => {
   const bucket = new MemoryBucket();
