@@ -376,6 +376,7 @@ async function* readFrames(
   );
   const abort = (): void => end('orderly');
   signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
   try {
     for (;;) {
       const frame = frames.shift();
