@@ -133,15 +133,26 @@ async function write(client: Client, manifest: ApplicationManifest, plan: Plan):
   }
 }
 
-/** Returns the deployment that rolls out the change, if there is one. */
+/**
+ * Returns the deployment that brings what is declared: one that it makes, or one that is under way. `undefined`: the newest
+ * has brought it, or the application is stopped.
+ */
 async function deploymentOf(client: Client, app: ApiObject, plan: Plan): Promise<ApiObject | undefined> {
-  const { existing } = plan;
+  const deploy = (): Promise<ApiObject> => client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
+  const { deployment_id: newest, is_source_deployed: isDeployed } = app;
   const isNew = app['current_deployment_id'] === null && app.status === 'stopped';
-  const sourceChanged = app.generation !== existing?.generation && plan.changes.some((it) => it.isSource);
-  if (isNew || sourceChanged || app.status === 'failed')
-    return client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
-  const started = app['deployment_id'] === existing?.['deployment_id'] ? undefined : app['deployment_id'];
-  return typeof started === 'string' ? client.object('GET', `/api/v1/deployments/${started}`) : undefined;
+  const sourceChanged = app.generation !== plan.existing?.generation && plan.changes.some((it) => it.isSource);
+  if (isNew || sourceChanged || app.status === 'failed') return deploy();
+  if (app['run'] === 'stopped' || typeof newest !== 'string') return undefined;
+  // an earlier release does not say so
+  if (isDeployed === false) return deploy();
+  const deployment = await client.object('GET', `/api/v1/deployments/${newest}`);
+  const { status = '' } = deployment;
+  if (newest !== plan.existing?.['deployment_id']) return deployment;
+  if (status === 'succeeded') return undefined;
+  if (!['failed', 'cancelled'].includes(status)) return deployment;
+  console.log(`Deployment ${String(deployment['number'])} of ${app.name ?? app.id} is ${status}: it is deployed again`);
+  return deploy();
 }
 
 function create(client: Client, manifest: ApplicationManifest, { places, references }: Plan): Promise<ApiObject> {

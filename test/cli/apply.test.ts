@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createClient } from '../../cli/client.ts';
+import { applyApplication } from '../../cli/verbs/apply.ts';
+import type { ApplicationManifest } from '../../manifests/application.ts';
+import { Answering } from '../harness/answering.ts';
+
+const manifest: ApplicationManifest = {
+  apiVersion: 'setpoint/v1',
+  kind: 'Application',
+  metadata: { name: 'web' },
+  spec: { project: 'shop', environment: 'production', server: 'one', source_type: 'image', image_url: 'web:2' },
+};
+const app = {
+  id: 'a',
+  name: 'web',
+  environment_id: 'e',
+  server_id: 's',
+  source_type: 'image',
+  image_url: 'web:2',
+  run: 'running',
+  status: 'running',
+  current_deployment_id: 'd1',
+  deployment_id: 'd2',
+  is_source_deployed: true,
+};
+
+let lines: string[];
+beforeEach(() => {
+  lines = [];
+  vi.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(line));
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** What applying the same manifest again prints, and the deployments that it makes. */
+async function applied(changes: object, newest: string): Promise<{ printed: string[]; made: number }> {
+  await using plane = await Answering.start({
+    'GET /api/v1/projects': () => [{ id: 'p', name: 'shop' }],
+    'GET /api/v1/projects/p/environments': () => [{ id: 'e', name: 'production' }],
+    'GET /api/v1/servers': () => [{ id: 's', name: 'one' }],
+    'GET /api/v1/applications': () => [{ ...app, ...changes }],
+    'GET /api/v1/deployments/d2': () => ({ id: 'd2', number: 2, status: newest }),
+    'POST /api/v1/applications/a/deploy': () => ({ id: 'd3', number: 3, status: 'queued' }),
+  });
+  const client = createClient({ server: plane.url, tenant: 'default' });
+  await applyApplication(client, manifest, { wait: false }, new AbortController().signal);
+  return { printed: lines, made: plane.came().filter((it) => it === 'POST /api/v1/applications/a/deploy').length };
+}
+
+const unchanged = 'application web unchanged';
+const deployed = 'Deployment 3 of web: queued';
+
+it('what is declared and serves is not deployed again', async () => {
+  expect(await applied({}, 'succeeded')).toEqual({ printed: [unchanged], made: 0 });
+});
+
+it.each(['failed', 'cancelled'])('what is declared is deployed again where its deployment has %s', async (how) => {
+  const why = `Deployment 2 of web is ${how}: it is deployed again`;
+  expect(await applied({}, how)).toEqual({ printed: [unchanged, why, deployed], made: 1 });
+});
+
+it('what is declared is deployed where no deployment has its source, as a request was lost', async () => {
+  expect(await applied({ is_source_deployed: false }, 'succeeded')).toEqual({
+    printed: [unchanged, deployed],
+    made: 1,
+  });
+});
+
+it('a deployment of what is declared that is under way is followed', async () => {
+  expect(await applied({}, 'deploying')).toEqual({ printed: [unchanged, 'Deployment 2 of web: deploying'], made: 0 });
+});
+
+it('what is stopped is not deployed again', async () => {
+  expect(await applied({ run: 'stopped', status: 'stopped', is_source_deployed: false }, 'failed')).toEqual({
+    printed: [unchanged],
+    made: 0,
+  });
+});
