@@ -138,11 +138,17 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(stop === undefined ? [] : [stop])]),
+      redirect: 'manual', // `fetch` would make a GET of a change, and send a service key to any other host
     }).catch((error: unknown) => {
       stop?.throwIfAborted();
       throw unreachable(connection, error);
     });
     if (response.status === 204) return undefined;
+    const location = response.headers.get('location');
+    if (isRedirect(response.status) && location !== null) {
+      await response.body?.cancel();
+      throw redirected(connection, location);
+    }
     const retryAfter = response.headers.get('retry-after');
     const answer: unknown = await response.json().catch((error: unknown) => {
       if (error instanceof SyntaxError) return undefined;
@@ -187,13 +193,14 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
     async upload(path, file) {
       const headers = credential(connection.token);
       const { sendFile } = await import('./send-file.ts'); // few commands send one
-      const { status, text } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch(
+      const { status, text, location } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch(
         (error: unknown) => {
           stop?.throwIfAborted();
           if (isOfFile(error)) throw error;
           throw unreachable(connection, error);
         },
       );
+      if (isRedirect(status) && location !== undefined) throw redirected(connection, location);
       const answer = parsed(text);
       const envelope = Envelope.safeParse(answer);
       if (envelope.success && envelope.data.success) return ApiObject.parse(envelope.data.data);
@@ -281,6 +288,19 @@ function refusal(
   return new Refused(status, code, `${message}${fields}${advice}${later}`, reasons);
 }
 
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400;
+}
+
+/** The error of an answer that names another address, which gets no request. */
+function redirected({ server, tenant }: Connection, location: string): Error {
+  // what a request is for follows the tenant
+  const [base = location] = (URL.parse(location, server)?.href ?? location).split(`/${tenant}/`, 1);
+  return new Error(
+    `${server} redirects to ${base}, and nothing was done: use that address in --server or SETPOINT_URL, or log in there`,
+  );
+}
+
 function unreachable({ server }: Connection, error: unknown): Error {
   return new Error(`Cannot reach ${server}: ${reasonOf(error)}. Does the control plane run there?`, { cause: error });
 }
@@ -311,9 +331,14 @@ async function dial(connection: Connection, address: string, query: Record<strin
 
 function onRefusal(socket: WebSocket, connection: Connection, refused: (error: Error) => void): void {
   socket.on('unexpected-response', (request, response) => {
+    const { statusCode = 0 } = response;
+    const { location } = response.headers;
+    const isElsewhere = isRedirect(statusCode) && location !== undefined;
     json(response)
       .catch(() => undefined)
-      .then((answer) => refused(refusal(connection, response.statusCode ?? 0, answer)), refused)
+      .then((answer) => {
+        refused(isElsewhere ? redirected(connection, location) : refusal(connection, statusCode, answer));
+      }, refused)
       .finally(() => request.destroy());
   });
 }

@@ -10,6 +10,8 @@ import { text } from 'node:stream/consumers';
 export interface FileAnswer {
   status: number;
   text: string;
+  /** Where it redirects to. */
+  location: string | undefined;
 }
 
 /**
@@ -54,7 +56,8 @@ export async function sendFile(
   try {
     await write(body(), sent, over.signal);
     const response = await answer;
-    return { status: response.statusCode ?? 0, text: await text(response) };
+    const { statusCode: status = 0, headers } = response;
+    return { status, text: await text(response), location: headers.location };
   } finally {
     // only now: an answer goes with its request
     sent.destroy();

@@ -5,6 +5,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { createClient } from '../../cli/client.ts';
 import { resumed } from '../../cli/resume.ts';
+import { Answering } from '../harness/answering.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { longTag } from '../layer-report.ts';
 
@@ -131,6 +132,22 @@ it.each([
   const { port } = server.address() as AddressInfo; // a TCP server has such an address
   const client = createClient({ server: `http://127.0.0.1:${port}`, tenant: 'default' });
   await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow(message);
+});
+
+it('an answer that redirects is refused with the address, which gets neither the change nor the key', async () => {
+  await using other = await Answering.start({});
+  await using plane = await Answering.start({
+    'POST /api/v1/databases': (_, response) =>
+      response.writeHead(301, { location: `${other.url}/default/api/v1/databases` }).end(),
+    'POST /api/v1/databases/import': (_, response) =>
+      response.writeHead(308, { location: `${other.url}/default/api/v1/databases/import` }).end(),
+  });
+  const client = createClient({ server: plane.url, tenant: 'default', token: 'sp_key' });
+  const redirects = `${plane.url} redirects to ${other.url}, and nothing was done: use that address in --server or SETPOINT_URL, or log in there`;
+  await expect(client.request('POST', '/api/v1/databases', { name: 'orders' })).rejects.toThrow(redirects);
+  await expect(client.upload('/api/v1/databases/import', import.meta.filename)).rejects.toThrow(redirects);
+  expect(plane.requests).toHaveLength(2);
+  expect(other.requests).toEqual([]);
 });
 
 it('a stream that falls silent, as its connection is dead, is opened again after its last cursor', async () => {

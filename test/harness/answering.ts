@@ -12,6 +12,7 @@ export interface Came {
   method: string;
   path: string;
   headers: IncomingMessage['headers'];
+  /** Parsed if it is JSON. */
   body: unknown;
 }
 
@@ -62,11 +63,12 @@ export class Answering implements AsyncDisposable {
   ): Promise<void> {
     const { method = '', headers } = request;
     const sent = await text(request);
+    const isJson = headers['content-type'] === 'application/json';
     const came = {
       method,
       path: pathOf(request),
       headers,
-      body: sent === '' ? undefined : (JSON.parse(sent) as unknown),
+      body: isJson ? (JSON.parse(sent) as unknown) : sent,
     };
     this.requests.push(came);
     const answer = routes[`${method} ${came.path}`];
