@@ -2,9 +2,11 @@
 import { Command, Option } from 'commander';
 import packageFile from '../package.json' with { type: 'json' };
 import { displayable } from '../api/streams/log-frames.ts';
+import { defined } from '../store/defined.ts';
 import { agentCommand } from './agent-command.ts';
 import { createClient } from './client.ts';
 import { loadConnection } from './credentials.ts';
+import type { Given } from './credentials.ts';
 import { flag, forgetEmptyVariables } from './flag.ts';
 import { serverCommand } from './server-command.ts';
 import { stopSignal } from './stop-signal.ts';
@@ -70,9 +72,22 @@ function addVerb(parent: Command, verb: Verb): void {
   if (verb.inProject) command.addOption(flag('--project <name>', 'only within this project'));
   for (const option of verb.options) command.addOption(option);
   command.action(async () => {
-    const options = command.opts<Parameters<typeof loadConnection>[0]>();
+    const options = command.opts<Given>();
     const signal = stopSignal();
-    await verb.run(createClient(await loadConnection(options), signal), command.args, options, signal);
+    const connection = await loadConnection(withoutOthers(command, options));
+    await verb.run(createClient(connection, signal), command.args, options, signal);
+  });
+}
+
+/** A login that is named on the command line is not mixed with what the environment has of another one. */
+function withoutOthers(command: Command, { server, tenant, token, context: name }: Given): Given {
+  const isMixed = command.getOptionValueSource('context') === 'cli';
+  const isOther = (option: string): boolean => isMixed && command.getOptionValueSource(option) === 'env';
+  return defined({
+    server: isOther('server') ? undefined : server,
+    tenant: isOther('tenant') ? undefined : tenant,
+    token: isOther('token') ? undefined : token,
+    context: name,
   });
 }
 
