@@ -223,6 +223,83 @@ describe('what is declared', () => {
     expect(actions(data)).toMatchObject({ 'applications.site': 'delete', 'template_instances.blog': 'delete' });
   });
 
+  it('is deleted together with what refers to it, in either direction', async () => {
+    const at = await place();
+    const prune = { set: 'all', prune: true };
+    const rest = object('Environment', 'staging', 'type: staging');
+    const app = (name: string, of?: string) =>
+      object('Application', name, 'image_url: web:1', 'exposed_port: 80', ...(of === undefined ? [] : [envOf(of)]));
+    const envOf = (name: string) => `env: {OTHER: "\${applications.${name}.url}"}`;
+    for (const of of [undefined, 'web']) {
+      const both = [app('api'), app('web', 'api')].join('\n---\n');
+      expect((await at.apply(both, { set: 'all' })).status).toBe(200);
+      if (of !== undefined) await at.apply([app('api', of), app('web', 'api')].join('\n---\n'), { set: 'all' });
+      const { body } = await at.apply(rest, { ...prune, dry_run: true });
+      expect(body.error?.message).toBeUndefined();
+      expect(actions(body.data)).toMatchObject({ 'applications.api': 'delete', 'applications.web': 'delete' });
+    }
+    // of the two, one stays
+    const refused = await at.apply(app('web', 'api'), prune);
+    expect([refused.status, refused.body.error?.message]).toEqual([
+      409,
+      'Variables of web refer to the application api, which is to be deleted: change them first',
+    ]);
+  });
+
+  it('is deleted once the instances of templates are gone that use it and are deleted, too', async () => {
+    const at = await place();
+    const template = (spec: string) => `apiVersion: setpoint/v1\nkind: Template\n${spec}`;
+    await owner.post('/templates', { name: 'own', content: template('databases: [{name: db, type: redis}]') });
+    await owner.post('/templates', {
+      name: 'one',
+      content: template('applications: [{name: web, image_url: "web:1"}]'),
+    });
+    const all = [
+      object('Database', 'db', 'type: redis'),
+      object('TemplateInstance', 'own', 'template: own'),
+      object('TemplateInstance', 'one', 'template: one'),
+    ].join('\n---\n');
+    const made = await at.apply(all, { set: 'all' });
+    expect([made.status, made.body.error?.message]).toEqual([200, undefined]);
+    const one = await idOf('template-instances', at, 'one');
+    const own = await idOf('template-instances', at, 'own');
+    const [web, db] = await Promise.all(
+      [one, own].map(async (id) => (await world.repo.get('template_instance', id))!.desired.children[0]!),
+    );
+    const unit = world.repo.begin(); // as their controller makes them
+    unit.create('database', db!.id, db!.desired as DesiredOf<'database'>);
+    unit.create('application', web!.id, web!.desired as DesiredOf<'application'>);
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    await world.repo.change('application', web!.id, (draft) => {
+      draft.config.references = ['${databases.db.url}', '${databases.own-db.url}'];
+    });
+    await world.settled();
+
+    const rest = object('Environment', 'staging', 'type: staging');
+    const force = ['databases.db', 'template_instances.one', 'template_instances.own'];
+    const prune = { set: 'all', prune: true, force };
+    const waits = async () => {
+      const { data, body } = await at.apply(rest, prune);
+      expect(body.error?.message).toBeUndefined();
+      return Object.fromEntries(
+        data.steps.map((it: { key: string; waits_for: string | null }) => [it.key, it.waits_for]),
+      );
+    };
+    const waiting = expect.stringContaining('apply again');
+    expect(await waits()).toMatchObject({
+      'template_instances.one': null,
+      'template_instances.own': waiting,
+      'databases.db': waiting,
+    });
+    expect((await owner.get(`/template-instances/${one}`)).data.status).toBe('deleting');
+    const next = world.repo.begin();
+    next.requestDelete((await world.repo.get('application', web!.id))!);
+    expect(await next.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    expect(await waits()).toMatchObject({ 'template_instances.own': null, 'databases.db': null });
+  });
+
   it('is one object by whatever names it is declared', async () => {
     const at = await place();
     const db = object('Database', 'db', 'type: redis');
