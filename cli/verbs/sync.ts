@@ -1,6 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
-import type { Client } from '../client.ts';
+import { changeAsRead } from '../change-as-read.ts';
+import type { ApiObject, Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { placeOf } from '../place.ts';
 import { Secrets } from '../secrets.ts';
@@ -109,8 +110,12 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
       return;
     }
     case 'set': {
-      const body = { ...followedOf(options), ...(await changeOf(Values.parse(it), options)) };
-      return printEnd(await client.request('PUT', `${path}${query}`, body), told, wait);
+      const { secrets } = await secretsOf(options);
+      const bodyOf = (read: ApiObject): object => ({
+        ...followedOf(options),
+        ...changeOf(Values.parse(read), options, secrets),
+      });
+      return printEnd(await changeAsRead(client, { path, query }, it, bodyOf), told, wait);
     }
     case 'run':
       return printEnd(
@@ -178,19 +183,21 @@ const Values = z.looseObject({
   secret_names: z.array(z.string()),
 });
 
-/** The variables of a sync as they are to be, and the secrets that change; null removes one. @throws Error */
-async function changeOf(
+/** The variables of a sync as they are to be, if they change, and the secrets that do; null removes one. @throws Error */
+function changeOf(
   { name: sync, variables, secret_names: names }: z.output<typeof Values>,
-  options: Options,
-): Promise<{ variables: Record<string, string>; secrets?: Record<string, string | null> }> {
-  const { set, unset = [] } = options;
+  { set, unset = [] }: Options,
+  given: Record<string, string> | undefined,
+): { variables?: Record<string, string>; secrets?: Record<string, string | null> } {
   const unknown = unset.find((name) => !Object.hasOwn(variables, name) && !names.includes(name));
   if (unknown !== undefined) throw new Error(`Sync ${sync} has neither a variable nor a secret ${unknown}`);
   const kept = Object.entries(variables).filter(([name]) => !unset.includes(name));
   const removed = unset.filter((name) => names.includes(name)).map((name): [string, null] => [name, null]);
-  const { secrets: given } = await secretsOf(options);
   const secrets = { ...Object.fromEntries(removed), ...given };
-  return { variables: { ...Object.fromEntries(kept), ...set }, ...(Object.keys(secrets).length > 0 && { secrets }) };
+  return {
+    ...((set !== undefined || unset.length > 0) && { variables: { ...Object.fromEntries(kept), ...set } }),
+    ...(Object.keys(secrets).length > 0 && { secrets }),
+  };
 }
 
 /**
