@@ -19,7 +19,10 @@ export interface DeclareOptions {
   deploy?: boolean;
 }
 
-/** Brings a project to what a file, or each file of a folder, declares, and prints the plan. */
+/**
+ * Brings a project to what a file, or each file of a folder, declares, and prints the plan. @throws Error also where a part of
+ * it waits for something to be gone
+ */
 export async function declare(client: Client, options: DeclareOptions): Promise<void> {
   const { project, dryRun = false, prune, set = prune, manager, force = [], deploy } = options;
   if (project === undefined) throw new Error('Say which project it is for: --project NAME');
@@ -36,8 +39,9 @@ export async function declare(client: Client, options: DeclareOptions): Promise<
   });
   const plan = Plan.parse(answer);
   printPlan(plan);
-  for (const { name, waits_for: waitsFor } of plan.steps)
-    if (waitsFor !== null) console.log(cell(`${name} waits for: ${waitsFor}`));
+  const waiting = plan.steps.filter(({ waits_for }) => waits_for !== null);
+  for (const { name, waits_for: waitsFor } of waiting) console.log(cell(`${name} waits for: ${String(waitsFor)}`));
+  if (waiting.length > 0 && !dryRun) throw new Error('Not all is done: apply the same again');
 }
 
 /** Prints what applying would change. Exits with 1 if that is anything. */

@@ -1,6 +1,10 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createClient } from '../../cli/client.ts';
 import { applyApplication } from '../../cli/verbs/apply.ts';
+import { declare } from '../../cli/verbs/declare.ts';
 import type { ApplicationManifest } from '../../manifests/application.ts';
 import { Answering } from '../harness/answering.ts';
 
@@ -73,5 +77,32 @@ it('what is stopped is not deployed again', async () => {
   expect(await applied({ run: 'stopped', status: 'stopped', is_source_deployed: false }, 'failed')).toEqual({
     printed: [unchanged],
     made: 0,
+  });
+});
+
+describe('a file', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'setpoint-apply-'));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+  const file = async (name: string, text: string): Promise<string> => {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), text);
+    return join(folder, name);
+  };
+
+  it('of which a part waits for something to be gone is not done, unless that is only planned', async () => {
+    const step = { kind: 'database', key: 'databases.db', name: 'db', fields: [], interrupts: null, loses_data: null };
+    const steps = [{ ...step, action: 'replace', waits_for: 'The present one to be gone: apply again then' }];
+    await using plane = await Answering.start({
+      'GET /api/v1/projects': () => [{ id: 'p', name: 'shop' }],
+      'POST /api/v1/apply': () => ({ changes: true, steps, needs_force: [] }),
+    });
+    const client = createClient({ server: plane.url, tenant: 'default' });
+    const options = { file: await file('db.yaml', 'kind: Database\n'), project: 'shop' };
+    await expect(declare(client, options)).rejects.toThrow('Not all is done: apply the same again');
+    expect(lines).toContain('db waits for: The present one to be gone: apply again then');
+    await declare(client, { ...options, dryRun: true });
   });
 });
