@@ -57,6 +57,9 @@ function entrance(name: string, text: string): Command {
     .requiredOption('--email <address>', 'address of the account');
 }
 
+/** Aborts when nothing reads standard output any more. */
+const unread = new AbortController();
+
 for (const verb of verbs) addVerb(program, verb);
 
 function addVerb(parent: Command, verb: Verb): void {
@@ -73,7 +76,7 @@ function addVerb(parent: Command, verb: Verb): void {
   for (const option of verb.options) command.addOption(option);
   command.action(async () => {
     const options = command.opts<Given>();
-    const signal = stopSignal();
+    const signal = verb.endsWithReader === true ? AbortSignal.any([stopSignal(), unread.signal]) : stopSignal();
     const connection = await loadConnection(withoutOthers(command, options));
     await verb.run(createClient(connection, signal), command.args, options, signal);
   });
@@ -191,10 +194,10 @@ user
     (await import('./verbs/user.ts')).endSessions(options.data, options.tenant),
   );
 
-// `setpoint get … | head`: the reader has closed the pipe
+// `setpoint get … | head`: the reader has closed the pipe. What changes something goes on to its end, and to its exit code
 process.stdout.on('error', (error: Error & { code?: string }) => {
   if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
+  unread.abort(new Error('Nothing reads the output any more'));
 });
 
 showUsageAfterError(program);

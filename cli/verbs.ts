@@ -30,6 +30,8 @@ export interface Verb {
   options: readonly Option[];
   /** Whether `--project` restricts the names of objects to a project. */
   inProject: boolean;
+  /** It prints until its signal aborts, as what it follows has no end of its own, or ends with what is printed. */
+  endsWithReader?: true;
   run(client: Client, args: readonly string[], options: object, signal: AbortSignal): Promise<void>;
 }
 
@@ -129,6 +131,7 @@ const functionOptions = [
 export const verbs: readonly Verb[] = [
   verb<[kind: string, name?: string], Scope & { watch?: boolean; output?: string }>({
     use: 'get <kind> [name]',
+    endsWithReader: true,
     text: 'list objects of a kind, such as applications',
     options: [
       new Option('-w, --watch', 'go on and print changes'),
@@ -483,6 +486,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application?: string, name?: string], LogsOptions>({
     use: 'logs [application] [server|database]',
+    endsWithReader: true,
     text: 'print the output of an application; logs database NAME: of a database; logs server NAME: of all on a server; logs -f: of all applications',
     options: [
       new Option('-f, --follow', 'go on; without a name, with all applications'),
@@ -504,6 +508,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application: string], TrafficOptions>({
     use: 'traffic <application>',
+    endsWithReader: true,
     text: 'print the requests to an application by its domains: statuses, latencies, bytes; by steps, then by instances',
     options: [
       new Option('-f, --follow', 'go on, every 5 s'),
@@ -515,6 +520,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application: string, ...command: string[]], Scope & { instance?: string; shell?: string }>({
     use: 'exec <application> [command...]',
+    endsWithReader: true,
     text: 'open a shell on a terminal in an application, or run a command: APP -- COMMAND; exits with its code',
     options: [
       new Option('--instance <id>', 'the instance; by default the first that is ready'),
@@ -525,6 +531,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application: string, ...command: string[]], Scope & Omit<Run.RunOptions, 'project'>>({
     use: 'run <application> [command...]',
+    endsWithReader: true,
     text: 'run a command once in a container of its own, as the application is deployed: APP -- COMMAND; exits with its code',
     options: [
       new Option('--timeout <seconds>', 'how long it may take; by default 3600').argParser(seconds),
@@ -537,6 +544,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[server: string], { shell?: string }>({
     use: 'shell <server>',
+    endsWithReader: true,
     text: 'open a login shell of its agent on a terminal of a server; exits with its code',
     inProject: false,
     options: [new Option('--shell <path>', 'the shell; by default that of the user of the agent')],
