@@ -90,6 +90,9 @@ async function unlessRefused<T>(answer: Promise<T>, statuses: readonly number[])
   }
 }
 
+/** No answer of the control plane came, as the connection was lost or it is being started; it may come later. */
+export class NoAnswer extends Error {}
+
 /** A stream that broke after it was open; it can be opened again. */
 export class StreamCut extends Error {}
 
@@ -141,7 +144,7 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
       redirect: 'manual', // `fetch` would make a GET of a change, and send a service key to any other host
     }).catch((error: unknown) => {
       stop?.throwIfAborted();
-      throw unreachable(connection, error);
+      throw method === 'GET' || !mayBeSent(error) ? unreachable(connection, error) : cutOff(connection, error);
     });
     if (response.status === 204) return undefined;
     const location = response.headers.get('location');
@@ -197,7 +200,7 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
         (error: unknown) => {
           stop?.throwIfAborted();
           if (isOfFile(error)) throw error;
-          throw unreachable(connection, error);
+          throw mayBeSent(error) ? cutOff(connection, error) : unreachable(connection, error);
         },
       );
       if (isRedirect(status) && location !== undefined) throw redirected(connection, location);
@@ -272,10 +275,10 @@ function refusal(
   retryAfter: string | null = null,
 ): Error {
   const envelope = Envelope.safeParse(answer);
-  if (!envelope.success || envelope.data.success)
-    return new Error(
-      `${server} answered ${status}, but not as a Setpoint control plane does${ofProxy.get(status) ?? ''}`,
-    );
+  if (!envelope.success || envelope.data.success) {
+    const text = `${server} answered ${status}, but not as a Setpoint control plane does${ofProxy.get(status) ?? ''}`;
+    return status < 500 ? new Error(text) : new NoAnswer(text);
+  }
   const { code, message, details } = envelope.data.error;
   const fields = (details ?? [])
     .filter((it) => !message.includes(it.message))
@@ -302,12 +305,33 @@ function redirected({ server, tenant }: Connection, location: string): Error {
 }
 
 function unreachable({ server }: Connection, error: unknown): Error {
-  return new Error(`Cannot reach ${server}: ${reasonOf(error)}. Does the control plane run there?`, { cause: error });
+  const text = `Cannot reach ${server}: ${reasonOf(error)}. Does the control plane run there?`;
+  return new NoAnswer(text, { cause: error });
+}
+
+/** What becomes of a connection once it was there: a request on it may have been read. */
+const losses: ReadonlySet<unknown> = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'UND_ERR_SOCKET',
+  'UND_ERR_HEADERS_TIMEOUT',
+]);
+
+/** Whether a request that failed so may have reached the control plane. */
+function mayBeSent(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.name === 'TimeoutError') return true;
+  const cause = error.cause instanceof Error ? error.cause : error;
+  const isOfConnect = 'syscall' in cause && cause.syscall === 'connect';
+  return 'code' in cause && losses.has(cause.code) && !isOfConnect;
 }
 
 function cutOff({ server }: Connection, error: unknown): Error {
-  const text = `Lost the connection to ${server} within its answer: ${reasonOf(error)}`;
-  return new Error(`${text}. The request may have been carried out: look before you send it again`, { cause: error });
+  const text = `Lost the connection to ${server} before all of its answer came: ${reasonOf(error)}`;
+  return new NoAnswer(`${text}. The request may have been carried out: look before you send it again`, {
+    cause: error,
+  });
 }
 
 function credential(token: string | undefined): Record<string, string> {

@@ -45,7 +45,7 @@ export async function sendFile(
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
     sent.once('response', resolve);
     sent.on('error', reject);
-    sent.once('close', () => reject(new Error('The connection was closed without an answer')));
+    sent.once('close', () => reject(lost('The connection was closed without an answer')));
   });
   answer.catch(() => undefined).finally(() => over.abort()); // it is awaited below
   const body = async function* (): AsyncGenerator<Uint8Array> {
@@ -62,6 +62,11 @@ export async function sendFile(
     // only now: an answer goes with its request
     sent.destroy();
   }
+}
+
+/** An error with the code that a connection which was there is lost with. */
+function lost(message: string): Error {
+  return Object.assign(new Error(message), { code: 'ECONNRESET' });
 }
 
 /** Writes a body to its end, or until `over` aborts. @throws what `body` throws */
