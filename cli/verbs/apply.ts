@@ -23,8 +23,9 @@ const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.bo
  * Creates or changes the declared applications and deploys them if needed; applying the same file again does nothing.
  */
 export async function apply(client: Client, options: Options & { file: string }, signal: AbortSignal): Promise<void> {
-  const content = await contentOf(options.file);
-  for (const manifest of parse(options.file, content)) await applyApplication(client, manifest, options, signal);
+  const manifests = parse(options.file, await contentOf(options.file));
+  if (manifests.length === 0) throw new Error(`${options.file} declares nothing: is it the output of another program?`);
+  for (const manifest of manifests) await applyApplication(client, manifest, options, signal);
 }
 
 function parse(file: string, content: string): ApplicationManifest[] {

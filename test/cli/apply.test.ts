@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createClient } from '../../cli/client.ts';
-import { applyApplication } from '../../cli/verbs/apply.ts';
+import { apply, applyApplication } from '../../cli/verbs/apply.ts';
 import { declare } from '../../cli/verbs/declare.ts';
 import type { ApplicationManifest } from '../../manifests/application.ts';
 import { Answering } from '../harness/answering.ts';
@@ -91,6 +91,12 @@ describe('a file', () => {
     await writeFile(join(folder, name), text);
     return join(folder, name);
   };
+
+  it.each(['', '# nothing\n'])('that declares nothing is refused: %j', async (text) => {
+    const client = createClient({ server: 'http://127.0.0.1:1', tenant: 'default' });
+    const path = await file('app.yaml', text);
+    await expect(apply(client, { file: path }, new AbortController().signal)).rejects.toThrow('declares nothing');
+  });
 
   it('of which a part waits for something to be gone is not done, unless that is only planned', async () => {
     const step = { kind: 'database', key: 'databases.db', name: 'db', fields: [], interrupts: null, loses_data: null };
