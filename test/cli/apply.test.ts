@@ -111,4 +111,31 @@ describe('a file', () => {
     expect(lines).toContain('db waits for: The present one to be gone: apply again then');
     await declare(client, { ...options, dryRun: true });
   });
+
+  it('of a folder is read as by a sync: at any depth, without hidden ones; faults name it, and its line', async () => {
+    await using plane = await Answering.start({
+      'GET /api/v1/projects': () => [{ id: 'p', name: 'shop' }],
+      'POST /api/v1/apply': (_, response) => {
+        const [first, second] = [6, 8].map((line) => `Line ${line}, column 3: must be a map`);
+        const error = { code: 'BAD_REQUEST', message: first, details: [{ field: 'spec', message: second }] };
+        response.writeHead(400, { 'content-type': 'application/json' });
+        response.end(JSON.stringify({ success: false, error }));
+      },
+    });
+    const client = createClient({ server: plane.url, tenant: 'default' });
+    const first = await file('a/b.yaml', 'one\ntwo\n'); // of three lines, and one between
+    const second = await file('c.json', 'six\nseven\neight\n');
+    const third = await file('d.YML', 'nine');
+    await file('.x.yaml', 'hidden');
+    await file('.git/y.yaml', 'hidden');
+    await file('readme.md', 'of no kind');
+    const { message } = (await declare(client, { file: folder, project: 'shop' }).catch((error: Error) => error)) ?? {};
+    expect(plane.requests.at(-1)?.body).toMatchObject({
+      content: ['one\ntwo\n', 'six\nseven\neight\n', 'nine'].join('\n---\n'),
+    });
+    expect(message).toBe(
+      `${second}, line 2, column 3: must be a map\n  spec: ${second}, line 4, column 3: must be a map`,
+    );
+    expect([first, third].some((one) => message?.includes(one))).toBe(false);
+  });
 });
