@@ -37,6 +37,7 @@ import { changeMounts, keepVolume, requireMountable } from '../workloads/mountin
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { newDatabase } from '../workloads/new-database.ts';
 import { addFunction, addVersion, applyFunctionFields } from '../workloads/new-function.ts';
+import { newHostName } from '../workloads/host-name.ts';
 import { requireInstanceRoom } from '../workloads/instance-room.ts';
 import { requireUnread } from '../workloads/backing-up.ts';
 import { requireUnusedOutside, usedOutside } from '../workloads/instance-users.ts';
@@ -350,7 +351,8 @@ class Pass {
     const former = formerOf(live.desired.declarations, this.#asked);
     const env = this.#env(live, former?.leaves, spec.env);
     const named = defined({ name: this.#newNameOf(it, live) });
-    const update = { ...this.#defaults(live, fields), ...spec, ...ids, ...labels, ...named, source_type, ...env };
+    const defaults = this.#applicationDefaults(it, live, fields);
+    const update = { ...defaults, ...spec, ...ids, ...labels, ...named, source_type, ...env };
     if (isMounting(volumes, former)) await this.#mount(unit, live, volumes ?? []);
     const mounted = unit.change(live, () => undefined);
     const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#deploys(live) });
@@ -553,6 +555,18 @@ class Pass {
     return Object.fromEntries(
       former.filter((field) => !fields.includes(field) && !merged.includes(field)).map((field) => [field, null]),
     );
+  }
+
+  /** As `#defaults`; the default of `host_name` is not none, but one by its name. */
+  #applicationDefaults(
+    { metadata: { name } }: DeclaredOf<'Application'>,
+    live: ReadonlyResource<'application'>,
+    fields: readonly string[],
+  ): Record<string, string | null> {
+    const defaults = this.#defaults(live, fields);
+    if (!('host_name' in defaults)) return defaults;
+    const { environment_id: environment } = live.desired;
+    return { ...defaults, host_name: newHostName(this.#ctx.view, environment, name, { self: live.meta.id }) };
   }
 
   #label(unit: Unit, live: Live, { metadata: { labels } }: DeclaredObject): void {

@@ -105,6 +105,18 @@ describe('what is declared', () => {
     expect((await owner.get(`/applications/${web}/env`)).data.env).toEqual(env);
   });
 
+  it('is reached by its own name again once another host name is not declared any more', async () => {
+    const at = await place();
+    const hostOf = async () =>
+      (await owner.get(`/applications/${await idOf('applications', at, 'web')}`)).data.host_name;
+    for (const declared of ['store', 'web']) {
+      expect((await at.apply(shop({ extra: [`host_name: ${declared}`] }))).status).toBe(200);
+      expect(await hostOf()).toBe(declared);
+      expect((await at.apply(shop())).status).toBe(200);
+      expect(await hostOf()).toBe('web');
+    }
+  });
+
   it('is made although its applications mount more volumes than fit into one transaction', async () => {
     const at = await place();
     const names = Array.from({ length: 24 }, (_, n) => `data-${n}`);
