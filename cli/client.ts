@@ -223,7 +223,7 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
     },
     stream: (path, query, signal) =>
       readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, { signal, clock }),
-    socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query),
+    socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query, clock),
   };
 }
 
@@ -367,8 +367,17 @@ function onRefusal(socket: WebSocket, connection: Connection, refused: (error: E
   });
 }
 
-async function openSocket(connection: Connection, address: string, query: Record<string, string>): Promise<WebSocket> {
+async function openSocket(
+  connection: Connection,
+  address: string,
+  query: Record<string, string>,
+  clock: Clock,
+): Promise<WebSocket> {
   const socket = await dial(connection, address, query);
+  socket.once(
+    'close',
+    onSilence(socket, clock, () => socket.terminate()),
+  );
   return new Promise((resolve, reject) => {
     onRefusal(socket, connection, reject);
     socket.on('error', (error) => reject(unreachable(connection, error)));
@@ -382,6 +391,19 @@ async function openSocket(connection: Connection, address: string, query: Record
 /** The server sends a ping every 30 s, so that a stream that is silent for longer than two of them is broken. */
 const silence = { checkMs: 5000, mostMs: 75_000 } as const;
 
+/**
+ * Calls `silent` once nothing was heard for too long on a socket that is read: a connection that a device in between has
+ * forgotten is never closed. Returns a function that stops it.
+ */
+function onSilence(socket: WebSocket, clock: Clock, silent: () => void): () => void {
+  let heardAt = clock.monotonic();
+  socket.on('message', () => void (heardAt = clock.monotonic()));
+  return every(clock, silence.checkMs, () => {
+    if (socket.isPaused) heardAt = clock.monotonic();
+    else if (clock.monotonic() - heardAt > silence.mostMs) silent();
+  });
+}
+
 /** Frames that may wait for the reader; with more, the socket is paused. */
 const waiting = 1000;
 
@@ -392,7 +414,6 @@ async function* readFrames(
   { signal, clock }: { signal: AbortSignal; clock: Clock },
 ): AsyncGenerator<Record<string, unknown>> {
   const socket = await dial(connection, address, query);
-  let heardAt = clock.monotonic();
   const frames: Record<string, unknown>[] = [];
   let isOpen = false;
   let ended: Error | 'orderly' | undefined;
@@ -402,13 +423,10 @@ async function* readFrames(
     wake.resolve();
   };
   socket.on('open', () => void (isOpen = true));
-  // A connection that a device in between has forgotten is never closed: the reader sends nothing that would fail.
-  const stopListening = every(clock, silence.checkMs, () => {
-    if (!socket.isPaused && clock.monotonic() - heardAt > silence.mostMs)
-      end(new StreamCut(`Nothing was heard for ${silence.mostMs / 1000} s`));
-  });
+  const stopListening = onSilence(socket, clock, () =>
+    end(new StreamCut(`Nothing was heard for ${silence.mostMs / 1000} s`)),
+  );
   socket.on('message', (data: Buffer) => {
-    heardAt = clock.monotonic();
     frames.push(z.record(z.string(), z.unknown()).parse(JSON.parse(data.toString())));
     if (frames.length >= waiting) socket.pause();
     wake.resolve();
@@ -434,7 +452,6 @@ async function* readFrames(
         continue;
       }
       if (ended !== undefined) break;
-      if (socket.isPaused) heardAt = clock.monotonic();
       socket.resume();
       await wake.promise;
       wake = Promise.withResolvers<void>();

@@ -6,6 +6,9 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as requestByHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
 
+/** Longest wait for the answer once all is sent, in milliseconds: the control plane answers within 300 s. */
+const usualAnswerMs = 330_000;
+
 /** What a request answered. */
 export interface FileAnswer {
   status: number;
@@ -22,7 +25,7 @@ export interface FileAnswer {
  */
 export async function sendFile(
   address: string,
-  { path, headers }: { path: string; headers: Record<string, string> },
+  { path, headers, answerMs = usualAnswerMs }: { path: string; headers: Record<string, string>; answerMs?: number },
   signal: AbortSignal | undefined,
 ): Promise<FileAnswer> {
   await using file = await open(path);
@@ -55,6 +58,7 @@ export async function sendFile(
   };
   try {
     await write(body(), sent, over.signal);
+    sent.setTimeout(answerMs, () => sent.destroy(lost(`No answer came within ${answerMs / 1000} s`)));
     const response = await answer;
     const { statusCode: status = 0, headers } = response;
     return { status, text: await text(response), location: headers.location };

@@ -207,3 +207,17 @@ it('a stream that falls silent, as its connection is dead, is opened again after
   stop.abort();
   await reading;
 });
+
+it('a terminal or a tunnel that falls silent is closed, unless it is not read', async () => {
+  await using plane = await Answering.start({}, (socket) => socket.on('error', () => undefined));
+  const clock = new FakeClock();
+  const client = createClient({ server: plane.url, tenant: 'default' }, undefined, clock);
+  const socket = await client.socket('/ws/terminal/t', {});
+  await clock.advance(100_000);
+  socket.resume();
+  await clock.advance(75_000);
+  expect(socket.readyState).toBe(socket.OPEN);
+  const closed = once(socket, 'close');
+  await clock.advance(10_000);
+  expect((await closed)[0]).toBe(1006);
+});
