@@ -16,13 +16,22 @@ interface Options {
   deploy?: boolean;
 }
 
+const ofProject = ['prune', 'set', 'manager', 'force'] as const;
+type OfProject = Partial<Record<(typeof ofProject)[number], unknown>>;
+
 const ComposeFile = z.object({ compose_file: z.string().nullable() });
 const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.boolean() });
 
 /**
  * Creates or changes the declared applications and deploys them if needed; applying the same file again does nothing.
  */
-export async function apply(client: Client, options: Options & { file: string }, signal: AbortSignal): Promise<void> {
+export async function apply(
+  client: Client,
+  options: Options & OfProject & { file: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const foreign = ofProject.find((option) => options[option] !== undefined);
+  if (foreign !== undefined) throw new Error(`--${foreign} is of a project as one plan: name the project by --project`);
   const manifests = parse(options.file, await contentOf(options.file));
   if (manifests.length === 0) throw new Error(`${options.file} declares nothing: is it the output of another program?`);
   for (const manifest of manifests) await applyApplication(client, manifest, options, signal);

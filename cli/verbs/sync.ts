@@ -9,6 +9,7 @@ import { waiting } from '../settled.ts';
 import { table } from '../table.ts';
 import { deleteObject } from './delete.ts';
 import { get } from './get.ts';
+import { flagOf } from './set.ts';
 
 export interface SyncOptions {
   repository?: string;
@@ -43,6 +44,49 @@ interface Options extends SyncOptions {
 
 const actions = ['list', 'create', 'show', 'set', 'run', 'rollback', 'release', 'pause', 'resume', 'delete'] as const;
 type Action = (typeof actions)[number];
+
+/** What each action takes beside the project, the wait and a confirmation. */
+const optionsOf: Readonly<Record<Exclude<Action, 'list'>, readonly (keyof SyncOptions)[]>> = {
+  create: [
+    'repository',
+    'branch',
+    'tagPattern',
+    'path',
+    'gitCredential',
+    'environment',
+    'interval',
+    'prune',
+    'drift',
+    'set',
+    'secret',
+    'on',
+  ],
+  show: [],
+  set: ['branch', 'tagPattern', 'set', 'secret', 'unset'],
+  run: ['force', 'commit'],
+  rollback: ['to'],
+  release: [],
+  pause: [],
+  resume: [],
+  delete: [],
+};
+
+/** @throws Error for an option that the action would leave out of account */
+function requireOwnOptions(action: Exclude<Action, 'list'>, options: Options): void {
+  // commander sets it unless --no-prune is given
+  const { prune, ...others } = options;
+  const given: SyncOptions = prune === false ? options : others;
+  const foreign = [...new Set(Object.values(optionsOf).flat())].find(
+    (one) => given[one] !== undefined && !optionsOf[action].includes(one),
+  );
+  if (foreign === undefined) return;
+  const own = optionsOf[action].map(nameOf).join(', ');
+  throw new Error(`${nameOf(foreign)} is not an option of sync ${action}: it has ${own === '' ? 'none' : own}`);
+}
+
+function nameOf(option: keyof SyncOptions): string {
+  return option === 'prune' ? '--no-prune' : flagOf(option);
+}
 
 const Shown = z.object({
   name: z.string(),
@@ -89,6 +133,7 @@ export async function sync(
     return;
   }
   if (name === undefined) throw new Error(`Name the sync to ${action}: setpoint sync ${action} NAME`);
+  requireOwnOptions(action, options);
   await act(client, action, name, options);
 }
 

@@ -98,6 +98,14 @@ describe('a file', () => {
     await expect(apply(client, { file: path }, new AbortController().signal)).rejects.toThrow('declares nothing');
   });
 
+  it('is not applied with an option of a project as one plan, without the project', async () => {
+    const client = createClient({ server: 'http://127.0.0.1:1', tenant: 'default' });
+    const options = { file: await file('app.yaml', 'kind: Application\n'), prune: 'shop' };
+    await expect(apply(client, options, new AbortController().signal)).rejects.toThrow(
+      '--prune is of a project as one plan: name the project by --project',
+    );
+  });
+
   it('of which a part waits for something to be gone is not done, unless that is only planned', async () => {
     const step = { kind: 'database', key: 'databases.db', name: 'db', fields: [], interrupts: null, loses_data: null };
     const steps = [{ ...step, action: 'replace', waits_for: 'The present one to be gone: apply again then' }];

@@ -74,3 +74,12 @@ it('a port is bound beside what another request has reserved meanwhile', async (
     direct_ports: { reserved: [8500, 9000], bindings: [{ port: 80, project_id: 'p' }] },
   });
 });
+
+it.each([
+  ['set', { drift: 'correct', prune: true }, '--drift is not an option of sync set: it has --branch, --tag-pattern, '],
+  ['set', { prune: false }, '--no-prune is not an option of sync set: '],
+  ['pause', { force: ['volumes.files'], prune: true }, '--force is not an option of sync pause: it has none'],
+])('an option that sync %s would leave out of account is refused: %j', async (action, options, message) => {
+  const client = createClient({ server: 'http://127.0.0.1:1', tenant: 'default' });
+  await expect(sync(client, action, 'shop', options, signal)).rejects.toThrow(message);
+});
