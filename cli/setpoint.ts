@@ -57,6 +57,8 @@ function entrance(name: string, text: string): Command {
     .requiredOption('--email <address>', 'address of the account');
 }
 
+/** The exit code of an error. */
+let errorCode = 1;
 /** Aborts when nothing reads standard output any more. */
 const unread = new AbortController();
 
@@ -75,6 +77,7 @@ function addVerb(parent: Command, verb: Verb): void {
   if (verb.inProject) command.addOption(flag('--project <name>', 'only within this project'));
   for (const option of verb.options) command.addOption(option);
   command.action(async () => {
+    errorCode = verb.errorCode ?? 1;
     const options = command.opts<Given>();
     const signal = verb.endsWithReader === true ? AbortSignal.any([stopSignal(), unread.signal]) : stopSignal();
     const connection = await loadConnection(withoutOthers(command, options));
@@ -205,5 +208,5 @@ try {
   await program.parseAsync();
 } catch (error) {
   console.error(displayable(error instanceof Error ? error.message : String(error)));
-  process.exitCode = 1;
+  process.exitCode = errorCode;
 }

@@ -32,6 +32,8 @@ export interface Verb {
   inProject: boolean;
   /** It prints until its signal aborts, as what it follows has no end of its own, or ends with what is printed. */
   endsWithReader?: true;
+  /** The exit code of an error, if 1 says something else. */
+  errorCode?: number;
   run(client: Client, args: readonly string[], options: object, signal: AbortSignal): Promise<void>;
 }
 
@@ -352,7 +354,8 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[], DeclareOptions>({
     use: 'diff',
-    text: 'print what applying a file or a folder to --project would change; exits with 1 if that is anything',
+    text: 'print what applying a file or a folder to --project would change; exits with 1 if that is anything, with 2 for an error',
+    errorCode: 2,
     options: [
       new Option('-f, --file <path>', 'YAML file, - for standard input, or a folder').makeOptionMandatory(),
       new Option('--manager <name>', 'who declares, by default apply'),

@@ -87,6 +87,7 @@ it('what a file declares is compared, applied as one plan and exported, and an i
     `apiVersion: setpoint/v1\nkind: Application\nmetadata: {name: web}\nspec: {image_url: ${image}, server: ${place.server}}\n`;
   const compared = await run(['diff', '-f', '-', ...at], text('web:1'));
   expect(compared).toMatchObject({ code: 1, out: 'create application web\n' });
+  expect((await run(['diff', '-f', '/none', ...at])).code).toBe(2);
   expect(await run(['apply', '-f', '-', ...at], text('web:1'))).toMatchObject({
     code: 0,
     out: 'create application web\n',
