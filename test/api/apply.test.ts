@@ -673,6 +673,39 @@ describe('an export', () => {
     const back = await at.apply(data.content, { manager: 'other' });
     expect([back.status, back.data?.changes, back.body.error]).toEqual([200, false, undefined]);
   });
+
+  it('has no previews, and names passwords of domains and instances of templates as left out', async () => {
+    const at = await place();
+    const users = 'basic_auth: [{username: ada, password: correct horse}]';
+    const content = 'apiVersion: setpoint/v1\nkind: Template\nvolumes: [{name: files}]';
+    await owner.post('/templates', { name: 'exported', content });
+    await at.apply(
+      [
+        object('Application', 'web', 'image_url: web:1', `domains: [{host: ada.example.test, ${users}}]`),
+        object('TemplateInstance', 'blog', 'template: exported'),
+      ].join('\n---\n'),
+    );
+    const unit = world.repo.begin();
+    const [environment, preview] = [crypto.randomUUID(), crypto.randomUUID()];
+    unit.create(
+      'environment',
+      environment,
+      { project_id: at.project, name: 'pr-12', type: 'preview' },
+      { owners: [{ kind: 'preview', id: preview, blocks: true }] },
+    );
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    const site = object('Application', 'site', 'image_url: web:1', 'environment: pr-12');
+    expect((await at.apply(site)).body.error?.message).toBeUndefined();
+    const { data } = await owner.get(`/projects/${at.project}/export`);
+    expect(data.content).not.toMatch(/pr-12|site/);
+    expect(data.left_out).toEqual([
+      'applications.web: password of ada for ada.example.test',
+      'template_instances.blog: all of it',
+    ]);
+    const back = await at.apply(data.content, { manager: 'other' });
+    expect([back.status, back.data?.changes, back.body.error]).toEqual([200, false, undefined]);
+  });
 });
 
 describe('a database whose connections are pooled', () => {
