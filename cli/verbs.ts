@@ -60,6 +60,11 @@ interface Waiting extends Scope {
   wait?: boolean;
 }
 
+/** Of values that no other program of the machine is to see, as it does what is on the command line. */
+const secret = new Option(
+  '--secret <names...>',
+  'variables whose values are asked for, or read from standard input: all of it for one name, a line for each of several',
+);
 const noWait = new Option('--no-wait', 'return as soon as it is accepted');
 const output = new Option('-o, --output <form>', 'how it is printed').choices(['text', 'json', 'yaml']).default('text');
 const yes = new Option('-y, --yes', 'do not ask');
@@ -155,10 +160,10 @@ export const verbs: readonly Verb[] = [
     run: async (client, [kind, name], options) =>
       (await import('./verbs/events.ts')).events(client, kind, name, options),
   }),
-  verb<[action: string, application: string, ...rest: string[]], Waiting & { output?: string }>({
+  verb<[action: string, application: string, ...rest: string[]], Waiting & { output?: string; secret?: string[] }>({
     use: 'env <action> <application> [variables...]',
     text: 'get [NAME…], set NAME=VALUE… or unset NAME…: variables of an application; a running one is rolled out',
-    options: [output, noWait],
+    options: [secret, output, noWait],
     run: async (client, [action, name, ...rest], options, signal) =>
       (await import('./verbs/env.ts')).env(client, action, name, rest, options, signal),
   }),
@@ -539,6 +544,7 @@ export const verbs: readonly Verb[] = [
     options: [
       new Option('--timeout <seconds>', 'how long it may take; by default 3600').argParser(seconds),
       new Option('--env <pairs...>', 'further variables: NAME=VALUE'),
+      secret,
       new Option('--read-only-volumes', 'also while instances run that may write to a volume'),
       new Option('--detach', 'do not wait for its end'),
     ],
@@ -716,6 +722,7 @@ export const verbs: readonly Verb[] = [
     text: 'make what a template declares, in --project, and print how far each part of it is',
     options: [
       new Option('--set <pairs...>', 'values of its variables: NAME=VALUE').argParser(variable),
+      secret,
       new Option('--name <name>', 'what the names of all that is made begin with; by default that of the template'),
       new Option('--environment <name>', 'by default the default one of the project'),
       new Option('--on <server>', 'by default that of the project'),
@@ -730,6 +737,7 @@ export const verbs: readonly Verb[] = [
       new Option('--template <name>', 'to the text of another template').conflicts('keepText'),
       new Option('--keep-text', 'keep its text: only values change'),
       new Option('--set <pairs...>', 'values of its variables that change: NAME=VALUE').argParser(variable),
+      secret,
       new Option('--drift <policy>', 'what becomes of fields that are changed by hand').choices([
         'warn',
         'correct',

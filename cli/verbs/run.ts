@@ -4,6 +4,7 @@ import { createClient } from '../client.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { gapLine, resumed } from '../resume.ts';
+import { secretValues } from '../secrets.ts';
 import { printServerAway } from '../server-away.ts';
 
 const Line = z.looseObject({ stream: z.string(), message: z.string() });
@@ -12,6 +13,8 @@ export interface RunOptions {
   project?: string;
   timeout?: number;
   env?: readonly string[];
+  /** Names of further variables whose values are asked for. */
+  secret?: readonly string[];
   readOnlyVolumes?: boolean;
   detach?: boolean;
 }
@@ -29,14 +32,15 @@ export async function run(
 ): Promise<void> {
   if (command.length === 0) throw new Error('Name the command: setpoint run APP -- COMMAND');
   const app = await findObject(client, 'applications', name, options.project);
-  const env = Object.fromEntries((options.env ?? []).map(assignmentOf));
+  const pairs = Object.fromEntries((options.env ?? []).map(assignmentOf));
+  const env = { ...pairs, ...(await secretValues(options.secret)) };
   signal.throwIfAborted();
   // an interrupt does not end these requests: what was requested is known by its id, and is cancelled
   const steady = createClient(client.connection);
   const made = await steady.object('POST', `/api/v1/applications/${app.id}/run`, {
     command,
     ...(options.timeout !== undefined && { timeout_seconds: options.timeout }),
-    ...(options.env !== undefined && { env }),
+    ...(Object.keys(env).length > 0 && { env }),
     ...(options.readOnlyVolumes === true && { read_only_volumes: true }),
   });
   if (options.detach === true) {

@@ -1,10 +1,9 @@
-import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { changeAsRead } from '../change-as-read.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { placeOf } from '../place.ts';
-import { Secrets } from '../secrets.ts';
+import { secretValues } from '../secrets.ts';
 import { waiting } from '../settled.ts';
 import { table } from '../table.ts';
 import { deleteObject } from './delete.ts';
@@ -155,7 +154,7 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
       return;
     }
     case 'set': {
-      const { secrets } = await secretsOf(options);
+      const secrets = await secretValues(options.secret);
       const bodyOf = (read: ApiObject): object => ({
         ...followedOf(options),
         ...changeOf(Values.parse(read), options, secrets),
@@ -217,7 +216,7 @@ async function create(client: Client, name: string, options: Options): Promise<v
     ...(prune === false && { prune }),
     ...(drift !== undefined && { drift }),
     ...(options.set !== undefined && { variables: options.set }),
-    ...(await secretsOf(options)),
+    ...(options.secret !== undefined && { secrets: await secretValues(options.secret) }),
   });
   printEnd(made, applied, options.wait);
 }
@@ -232,7 +231,7 @@ const Values = z.looseObject({
 function changeOf(
   { name: sync, variables, secret_names: names }: z.output<typeof Values>,
   { set, unset = [] }: Options,
-  given: Record<string, string> | undefined,
+  given: Readonly<Record<string, string>>,
 ): { variables?: Record<string, string>; secrets?: Record<string, string | null> } {
   const unknown = unset.find((name) => !Object.hasOwn(variables, name) && !names.includes(name));
   if (unknown !== undefined) throw new Error(`Sync ${sync} has neither a variable nor a secret ${unknown}`);
@@ -243,25 +242,6 @@ function changeOf(
     ...((set !== undefined || unset.length > 0) && { variables: { ...Object.fromEntries(kept), ...set } }),
     ...(Object.keys(secrets).length > 0 && { secrets }),
   };
-}
-
-/**
- * Values of secrets, which are asked for at the terminal. Otherwise all of standard input is the value of a single one, without
- * the end of its last line, and each line that of one of several. @throws Error without one
- */
-async function secretsOf({ secret = [] }: Options): Promise<{ secrets?: Record<string, string> }> {
-  const [first, ...others] = secret;
-  if (first === undefined) return {};
-  const secrets: Record<string, string> = {};
-  if (others.length === 0 && !process.stdin.isTTY) secrets[first] = (await text(process.stdin)).replace(/\r?\n$/, '');
-  else {
-    await using lines = new Secrets();
-    for (const name of secret) secrets[name] = await lines.next(name);
-  }
-  const empty = Object.keys(secrets).find((name) => secrets[name] === '');
-  if (empty !== undefined)
-    throw new Error(`The value of ${empty} is empty: give it at the terminal, or by standard input`);
-  return { secrets };
 }
 
 function lineOf({
