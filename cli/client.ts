@@ -90,6 +90,9 @@ async function unlessRefused<T>(answer: Promise<T>, statuses: readonly number[])
   }
 }
 
+/** No answer of the control plane came, as the connection was lost or it is being started; it may come later. */
+export class NoAnswer extends Error {}
+
 /** A stream that broke after it was open; it can be opened again. */
 export class StreamCut extends Error {}
 
@@ -138,11 +141,17 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(stop === undefined ? [] : [stop])]),
+      redirect: 'manual', // `fetch` would make a GET of a change, and send a service key to any other host
     }).catch((error: unknown) => {
       stop?.throwIfAborted();
-      throw unreachable(connection, error);
+      throw method === 'GET' || !mayBeSent(error) ? unreachable(connection, error) : cutOff(connection, error);
     });
     if (response.status === 204) return undefined;
+    const location = response.headers.get('location');
+    if (isRedirect(response.status) && location !== null) {
+      await response.body?.cancel();
+      throw redirected(connection, location);
+    }
     const retryAfter = response.headers.get('retry-after');
     const answer: unknown = await response.json().catch((error: unknown) => {
       if (error instanceof SyntaxError) return undefined;
@@ -187,13 +196,14 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
     async upload(path, file) {
       const headers = credential(connection.token);
       const { sendFile } = await import('./send-file.ts'); // few commands send one
-      const { status, text } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch(
+      const { status, text, location } = await sendFile(`${base}${path}`, { path: file, headers }, stop).catch(
         (error: unknown) => {
           stop?.throwIfAborted();
           if (isOfFile(error)) throw error;
-          throw unreachable(connection, error);
+          throw mayBeSent(error) ? cutOff(connection, error) : unreachable(connection, error);
         },
       );
+      if (isRedirect(status) && location !== undefined) throw redirected(connection, location);
       const answer = parsed(text);
       const envelope = Envelope.safeParse(answer);
       if (envelope.success && envelope.data.success) return ApiObject.parse(envelope.data.data);
@@ -213,7 +223,7 @@ export function createClient(connection: Connection, stop?: AbortSignal, clock: 
     },
     stream: (path, query, signal) =>
       readFrames(connection, `${base.replace(/^http/, 'ws')}${path}`, query, { signal, clock }),
-    socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query),
+    socket: (path, query) => openSocket(connection, `${base.replace(/^http/, 'ws')}${path}`, query, clock),
   };
 }
 
@@ -265,10 +275,10 @@ function refusal(
   retryAfter: string | null = null,
 ): Error {
   const envelope = Envelope.safeParse(answer);
-  if (!envelope.success || envelope.data.success)
-    return new Error(
-      `${server} answered ${status}, but not as a Setpoint control plane does${ofProxy.get(status) ?? ''}`,
-    );
+  if (!envelope.success || envelope.data.success) {
+    const text = `${server} answered ${status}, but not as a Setpoint control plane does${ofProxy.get(status) ?? ''}`;
+    return status < 500 ? new Error(text) : new NoAnswer(text);
+  }
   const { code, message, details } = envelope.data.error;
   const fields = (details ?? [])
     .filter((it) => !message.includes(it.message))
@@ -281,13 +291,47 @@ function refusal(
   return new Refused(status, code, `${message}${fields}${advice}${later}`, reasons);
 }
 
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400;
+}
+
+/** The error of an answer that names another address, which gets no request. */
+function redirected({ server, tenant }: Connection, location: string): Error {
+  // what a request is for follows the tenant
+  const [base = location] = (URL.parse(location, server)?.href ?? location).split(`/${tenant}/`, 1);
+  return new Error(
+    `${server} redirects to ${base}, and nothing was done: use that address in --server or SETPOINT_URL, or log in there`,
+  );
+}
+
 function unreachable({ server }: Connection, error: unknown): Error {
-  return new Error(`Cannot reach ${server}: ${reasonOf(error)}. Does the control plane run there?`, { cause: error });
+  const text = `Cannot reach ${server}: ${reasonOf(error)}. Does the control plane run there?`;
+  return new NoAnswer(text, { cause: error });
+}
+
+/** What becomes of a connection once it was there: a request on it may have been read. */
+const losses: ReadonlySet<unknown> = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'UND_ERR_SOCKET',
+  'UND_ERR_HEADERS_TIMEOUT',
+]);
+
+/** Whether a request that failed so may have reached the control plane. */
+function mayBeSent(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.name === 'TimeoutError') return true;
+  const cause = error.cause instanceof Error ? error.cause : error;
+  const isOfConnect = 'syscall' in cause && cause.syscall === 'connect';
+  return 'code' in cause && losses.has(cause.code) && !isOfConnect;
 }
 
 function cutOff({ server }: Connection, error: unknown): Error {
-  const text = `Lost the connection to ${server} within its answer: ${reasonOf(error)}`;
-  return new Error(`${text}. The request may have been carried out: look before you send it again`, { cause: error });
+  const text = `Lost the connection to ${server} before all of its answer came: ${reasonOf(error)}`;
+  return new NoAnswer(`${text}. The request may have been carried out: look before you send it again`, {
+    cause: error,
+  });
 }
 
 function credential(token: string | undefined): Record<string, string> {
@@ -311,15 +355,29 @@ async function dial(connection: Connection, address: string, query: Record<strin
 
 function onRefusal(socket: WebSocket, connection: Connection, refused: (error: Error) => void): void {
   socket.on('unexpected-response', (request, response) => {
+    const { statusCode = 0 } = response;
+    const { location } = response.headers;
+    const isElsewhere = isRedirect(statusCode) && location !== undefined;
     json(response)
       .catch(() => undefined)
-      .then((answer) => refused(refusal(connection, response.statusCode ?? 0, answer)), refused)
+      .then((answer) => {
+        refused(isElsewhere ? redirected(connection, location) : refusal(connection, statusCode, answer));
+      }, refused)
       .finally(() => request.destroy());
   });
 }
 
-async function openSocket(connection: Connection, address: string, query: Record<string, string>): Promise<WebSocket> {
+async function openSocket(
+  connection: Connection,
+  address: string,
+  query: Record<string, string>,
+  clock: Clock,
+): Promise<WebSocket> {
   const socket = await dial(connection, address, query);
+  socket.once(
+    'close',
+    onSilence(socket, clock, () => socket.terminate()),
+  );
   return new Promise((resolve, reject) => {
     onRefusal(socket, connection, reject);
     socket.on('error', (error) => reject(unreachable(connection, error)));
@@ -333,6 +391,19 @@ async function openSocket(connection: Connection, address: string, query: Record
 /** The server sends a ping every 30 s, so that a stream that is silent for longer than two of them is broken. */
 const silence = { checkMs: 5000, mostMs: 75_000 } as const;
 
+/**
+ * Calls `silent` once nothing was heard for too long on a socket that is read: a connection that a device in between has
+ * forgotten is never closed. Returns a function that stops it.
+ */
+function onSilence(socket: WebSocket, clock: Clock, silent: () => void): () => void {
+  let heardAt = clock.monotonic();
+  socket.on('message', () => void (heardAt = clock.monotonic()));
+  return every(clock, silence.checkMs, () => {
+    if (socket.isPaused) heardAt = clock.monotonic();
+    else if (clock.monotonic() - heardAt > silence.mostMs) silent();
+  });
+}
+
 /** Frames that may wait for the reader; with more, the socket is paused. */
 const waiting = 1000;
 
@@ -343,7 +414,6 @@ async function* readFrames(
   { signal, clock }: { signal: AbortSignal; clock: Clock },
 ): AsyncGenerator<Record<string, unknown>> {
   const socket = await dial(connection, address, query);
-  let heardAt = clock.monotonic();
   const frames: Record<string, unknown>[] = [];
   let isOpen = false;
   let ended: Error | 'orderly' | undefined;
@@ -353,13 +423,10 @@ async function* readFrames(
     wake.resolve();
   };
   socket.on('open', () => void (isOpen = true));
-  // A connection that a device in between has forgotten is never closed: the reader sends nothing that would fail.
-  const stopListening = every(clock, silence.checkMs, () => {
-    if (!socket.isPaused && clock.monotonic() - heardAt > silence.mostMs)
-      end(new StreamCut(`Nothing was heard for ${silence.mostMs / 1000} s`));
-  });
+  const stopListening = onSilence(socket, clock, () =>
+    end(new StreamCut(`Nothing was heard for ${silence.mostMs / 1000} s`)),
+  );
   socket.on('message', (data: Buffer) => {
-    heardAt = clock.monotonic();
     frames.push(z.record(z.string(), z.unknown()).parse(JSON.parse(data.toString())));
     if (frames.length >= waiting) socket.pause();
     wake.resolve();
@@ -376,6 +443,7 @@ async function* readFrames(
   );
   const abort = (): void => end('orderly');
   signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
   try {
     for (;;) {
       const frame = frames.shift();
@@ -384,7 +452,6 @@ async function* readFrames(
         continue;
       }
       if (ended !== undefined) break;
-      if (socket.isPaused) heardAt = clock.monotonic();
       socket.resume();
       await wake.promise;
       wake = Promise.withResolvers<void>();

@@ -57,7 +57,8 @@ async function write(credentials: Credentials, path: string): Promise<void> {
   await rename(partial, path);
 }
 
-interface Given {
+/** What the command line and the environment have of a connection. */
+export interface Given {
   server?: string;
   tenant?: string;
   token?: string;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 
 /** Reads secrets from the user one after another: without echo at a terminal, else the lines of standard input. */
 export class Secrets implements AsyncDisposable {
@@ -20,6 +21,25 @@ export class Secrets implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#reader?.close();
   }
+}
+
+/**
+ * Values of secrets by their names, which are asked for at the terminal. Otherwise all of standard input is the value of a
+ * single one, without the end of its last line, and each line that of one of several. @throws Error without one
+ */
+export async function secretValues(names: readonly string[] = []): Promise<Record<string, string>> {
+  const [first, ...others] = names;
+  if (first === undefined) return {};
+  const secrets: Record<string, string> = {};
+  if (others.length === 0 && !process.stdin.isTTY) secrets[first] = (await text(process.stdin)).replace(/\r?\n$/, '');
+  else {
+    await using lines = new Secrets();
+    for (const name of names) secrets[name] = await lines.next(name);
+  }
+  const empty = Object.keys(secrets).find((name) => secrets[name] === '');
+  if (empty !== undefined)
+    throw new Error(`The value of ${empty} is empty: give it at the terminal, or by standard input`);
+  return secrets;
 }
 
 async function typed(what: string): Promise<string> {

@@ -6,10 +6,15 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as requestByHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
 
+/** Longest wait for the answer once all is sent, in milliseconds: the control plane answers within 300 s. */
+const usualAnswerMs = 330_000;
+
 /** What a request answered. */
 export interface FileAnswer {
   status: number;
   text: string;
+  /** Where it redirects to. */
+  location: string | undefined;
 }
 
 /**
@@ -20,7 +25,7 @@ export interface FileAnswer {
  */
 export async function sendFile(
   address: string,
-  { path, headers }: { path: string; headers: Record<string, string> },
+  { path, headers, answerMs = usualAnswerMs }: { path: string; headers: Record<string, string>; answerMs?: number },
   signal: AbortSignal | undefined,
 ): Promise<FileAnswer> {
   await using file = await open(path);
@@ -43,7 +48,7 @@ export async function sendFile(
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
     sent.once('response', resolve);
     sent.on('error', reject);
-    sent.once('close', () => reject(new Error('The connection was closed without an answer')));
+    sent.once('close', () => reject(lost('The connection was closed without an answer')));
   });
   answer.catch(() => undefined).finally(() => over.abort()); // it is awaited below
   const body = async function* (): AsyncGenerator<Uint8Array> {
@@ -53,12 +58,19 @@ export async function sendFile(
   };
   try {
     await write(body(), sent, over.signal);
+    sent.setTimeout(answerMs, () => sent.destroy(lost(`No answer came within ${answerMs / 1000} s`)));
     const response = await answer;
-    return { status: response.statusCode ?? 0, text: await text(response) };
+    const { statusCode: status = 0, headers } = response;
+    return { status, text: await text(response), location: headers.location };
   } finally {
     // only now: an answer goes with its request
     sent.destroy();
   }
+}
+
+/** An error with the code that a connection which was there is lost with. */
+function lost(message: string): Error {
+  return Object.assign(new Error(message), { code: 'ECONNRESET' });
 }
 
 /** Writes a body to its end, or until `over` aborts. @throws what `body` throws */

@@ -2,9 +2,11 @@
 import { Command, Option } from 'commander';
 import packageFile from '../package.json' with { type: 'json' };
 import { displayable } from '../api/streams/log-frames.ts';
+import { defined } from '../store/defined.ts';
 import { agentCommand } from './agent-command.ts';
 import { createClient } from './client.ts';
 import { loadConnection } from './credentials.ts';
+import type { Given } from './credentials.ts';
 import { flag, forgetEmptyVariables } from './flag.ts';
 import { serverCommand } from './server-command.ts';
 import { stopSignal } from './stop-signal.ts';
@@ -55,6 +57,11 @@ function entrance(name: string, text: string): Command {
     .requiredOption('--email <address>', 'address of the account');
 }
 
+/** The exit code of an error. */
+let errorCode = 1;
+/** Aborts when nothing reads standard output any more. */
+const unread = new AbortController();
+
 for (const verb of verbs) addVerb(program, verb);
 
 function addVerb(parent: Command, verb: Verb): void {
@@ -70,9 +77,23 @@ function addVerb(parent: Command, verb: Verb): void {
   if (verb.inProject) command.addOption(flag('--project <name>', 'only within this project'));
   for (const option of verb.options) command.addOption(option);
   command.action(async () => {
-    const options = command.opts<Parameters<typeof loadConnection>[0]>();
-    const signal = stopSignal();
-    await verb.run(createClient(await loadConnection(options), signal), command.args, options, signal);
+    errorCode = verb.errorCode ?? 1;
+    const options = command.opts<Given>();
+    const signal = verb.endsWithReader === true ? AbortSignal.any([stopSignal(), unread.signal]) : stopSignal();
+    const connection = await loadConnection(withoutOthers(command, options));
+    await verb.run(createClient(connection, signal), command.args, options, signal);
+  });
+}
+
+/** A login that is named on the command line is not mixed with what the environment has of another one. */
+function withoutOthers(command: Command, { server, tenant, token, context: name }: Given): Given {
+  const isMixed = command.getOptionValueSource('context') === 'cli';
+  const isOther = (option: string): boolean => isMixed && command.getOptionValueSource(option) === 'env';
+  return defined({
+    server: isOther('server') ? undefined : server,
+    tenant: isOther('tenant') ? undefined : tenant,
+    token: isOther('token') ? undefined : token,
+    context: name,
   });
 }
 
@@ -176,10 +197,10 @@ user
     (await import('./verbs/user.ts')).endSessions(options.data, options.tenant),
   );
 
-// `setpoint get … | head`: the reader has closed the pipe
+// `setpoint get … | head`: the reader has closed the pipe. What changes something goes on to its end, and to its exit code
 process.stdout.on('error', (error: Error & { code?: string }) => {
   if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
+  unread.abort(new Error('Nothing reads the output any more'));
 });
 
 showUsageAfterError(program);
@@ -187,5 +208,5 @@ try {
   await program.parseAsync();
 } catch (error) {
   console.error(displayable(error instanceof Error ? error.message : String(error)));
-  process.exitCode = 1;
+  process.exitCode = errorCode;
 }

@@ -30,6 +30,10 @@ export interface Verb {
   options: readonly Option[];
   /** Whether `--project` restricts the names of objects to a project. */
   inProject: boolean;
+  /** It prints until its signal aborts, as what it follows has no end of its own, or ends with what is printed. */
+  endsWithReader?: true;
+  /** The exit code of an error, if 1 says something else. */
+  errorCode?: number;
   run(client: Client, args: readonly string[], options: object, signal: AbortSignal): Promise<void>;
 }
 
@@ -56,6 +60,11 @@ interface Waiting extends Scope {
   wait?: boolean;
 }
 
+/** Of values that no other program of the machine is to see, as it does what is on the command line. */
+const secret = new Option(
+  '--secret <names...>',
+  'variables whose values are asked for, or read from standard input: all of it for one name, a line for each of several',
+);
 const noWait = new Option('--no-wait', 'return as soon as it is accepted');
 const output = new Option('-o, --output <form>', 'how it is printed').choices(['text', 'json', 'yaml']).default('text');
 const yes = new Option('-y, --yes', 'do not ask');
@@ -129,6 +138,7 @@ const functionOptions = [
 export const verbs: readonly Verb[] = [
   verb<[kind: string, name?: string], Scope & { watch?: boolean; output?: string }>({
     use: 'get <kind> [name]',
+    endsWithReader: true,
     text: 'list objects of a kind, such as applications',
     options: [
       new Option('-w, --watch', 'go on and print changes'),
@@ -150,10 +160,10 @@ export const verbs: readonly Verb[] = [
     run: async (client, [kind, name], options) =>
       (await import('./verbs/events.ts')).events(client, kind, name, options),
   }),
-  verb<[action: string, application: string, ...rest: string[]], Waiting & { output?: string }>({
+  verb<[action: string, application: string, ...rest: string[]], Waiting & { output?: string; secret?: string[] }>({
     use: 'env <action> <application> [variables...]',
     text: 'get [NAME…], set NAME=VALUE… or unset NAME…: variables of an application; a running one is rolled out',
-    options: [output, noWait],
+    options: [secret, output, noWait],
     run: async (client, [action, name, ...rest], options, signal) =>
       (await import('./verbs/env.ts')).env(client, action, name, rest, options, signal),
   }),
@@ -349,7 +359,8 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[], DeclareOptions>({
     use: 'diff',
-    text: 'print what applying a file or a folder to --project would change; exits with 1 if that is anything',
+    text: 'print what applying a file or a folder to --project would change; exits with 1 if that is anything, with 2 for an error',
+    errorCode: 2,
     options: [
       new Option('-f, --file <path>', 'YAML file, - for standard input, or a folder').makeOptionMandatory(),
       new Option('--manager <name>', 'who declares, by default apply'),
@@ -483,6 +494,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application?: string, name?: string], LogsOptions>({
     use: 'logs [application] [server|database]',
+    endsWithReader: true,
     text: 'print the output of an application; logs database NAME: of a database; logs server NAME: of all on a server; logs -f: of all applications',
     options: [
       new Option('-f, --follow', 'go on; without a name, with all applications'),
@@ -504,6 +516,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application: string], TrafficOptions>({
     use: 'traffic <application>',
+    endsWithReader: true,
     text: 'print the requests to an application by its domains: statuses, latencies, bytes; by steps, then by instances',
     options: [
       new Option('-f, --follow', 'go on, every 5 s'),
@@ -515,6 +528,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application: string, ...command: string[]], Scope & { instance?: string; shell?: string }>({
     use: 'exec <application> [command...]',
+    endsWithReader: true,
     text: 'open a shell on a terminal in an application, or run a command: APP -- COMMAND; exits with its code',
     options: [
       new Option('--instance <id>', 'the instance; by default the first that is ready'),
@@ -525,10 +539,12 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[application: string, ...command: string[]], Scope & Omit<Run.RunOptions, 'project'>>({
     use: 'run <application> [command...]',
+    endsWithReader: true,
     text: 'run a command once in a container of its own, as the application is deployed: APP -- COMMAND; exits with its code',
     options: [
       new Option('--timeout <seconds>', 'how long it may take; by default 3600').argParser(seconds),
       new Option('--env <pairs...>', 'further variables: NAME=VALUE'),
+      secret,
       new Option('--read-only-volumes', 'also while instances run that may write to a volume'),
       new Option('--detach', 'do not wait for its end'),
     ],
@@ -537,6 +553,7 @@ export const verbs: readonly Verb[] = [
   }),
   verb<[server: string], { shell?: string }>({
     use: 'shell <server>',
+    endsWithReader: true,
     text: 'open a login shell of its agent on a terminal of a server; exits with its code',
     inProject: false,
     options: [new Option('--shell <path>', 'the shell; by default that of the user of the agent')],
@@ -705,6 +722,7 @@ export const verbs: readonly Verb[] = [
     text: 'make what a template declares, in --project, and print how far each part of it is',
     options: [
       new Option('--set <pairs...>', 'values of its variables: NAME=VALUE').argParser(variable),
+      secret,
       new Option('--name <name>', 'what the names of all that is made begin with; by default that of the template'),
       new Option('--environment <name>', 'by default the default one of the project'),
       new Option('--on <server>', 'by default that of the project'),
@@ -719,6 +737,7 @@ export const verbs: readonly Verb[] = [
       new Option('--template <name>', 'to the text of another template').conflicts('keepText'),
       new Option('--keep-text', 'keep its text: only values change'),
       new Option('--set <pairs...>', 'values of its variables that change: NAME=VALUE').argParser(variable),
+      secret,
       new Option('--drift <policy>', 'what becomes of fields that are changed by hand').choices([
         'warn',
         'correct',

@@ -4706,6 +4706,8 @@ export interface components {
             current_deployment_id: string | null;
             /** @description The newest deployment */
             deployment_id: string | null;
+            /** @description Whether the newest deployment is of the present source; if not, the next one will be */
+            is_source_deployed: boolean;
             /** @description Names that lead to it */
             domains: components["schemas"]["Domain"][];
             /** @description Addresses by which it is reached */
@@ -13756,6 +13758,8 @@ export interface operations {
                     current_deployment_id?: string | null;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     deployment_id?: string | null;
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    is_source_deployed?: boolean;
                     /** @description Read-only: it may be sent back, and changes nothing */
                     urls?: string[];
                     /** @description Read-only: it may be sent back, and changes nothing */

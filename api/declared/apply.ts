@@ -32,14 +32,15 @@ import { planChange } from '../templates/change.ts';
 import { newInstance } from '../templates/plan.ts';
 import { unsealEnv } from '../workloads/application-env.ts';
 import { startDeployment } from '../workloads/deploying.ts';
-import { referralsInWords, referringByName } from '../workloads/env-references.ts';
-import { changeMounts, keepVolume, requireMountable, usersOfVolume } from '../workloads/mounting.ts';
+import { referralsInWords, referringByName, referringWorkloads } from '../workloads/env-references.ts';
+import { changeMounts, keepVolume, requireMountable } from '../workloads/mounting.ts';
 import { requireVolumeRoom } from '../workloads/new-application.ts';
 import { newDatabase } from '../workloads/new-database.ts';
 import { addFunction, addVersion, applyFunctionFields } from '../workloads/new-function.ts';
+import { newHostName } from '../workloads/host-name.ts';
 import { requireInstanceRoom } from '../workloads/instance-room.ts';
 import { requireUnread } from '../workloads/backing-up.ts';
-import { requireUnusedOutside } from '../workloads/instance-users.ts';
+import { requireUnusedOutside, usedOutside } from '../workloads/instance-users.ts';
 import { enterPlace, placeFrom } from '../workloads/place.ts';
 import type { Place } from '../workloads/place.ts';
 import { holdPopulation } from '../workloads/population.ts';
@@ -166,6 +167,8 @@ class Pass {
   readonly #formerNames = new Map<string, string>();
   /** What is moved, by the folded key of what it is moved from. */
   readonly #movedFrom = new Map<string, string>();
+  /** Ids of what is deleted, as nothing declares it any more. */
+  readonly #going = new Set<string>();
   readonly #changedDatabases: Parameters<typeof requireUnpooled>[1][] = [];
 
   constructor(ctx: RequestContext, asked: Applying) {
@@ -201,12 +204,13 @@ class Pass {
       await this.#apply(unit, it);
       this.#coming.show(unit);
     }
-    if (prune)
-      for (const it of this.#forgotten()) {
-        const unit = await unitFor();
-        await this.#prune(unit, it);
-        this.#coming.show(unit);
-      }
+    const forgotten = prune ? this.#forgotten() : [];
+    for (const it of forgotten) if (this.#othersOf(it).length === 0) this.#going.add(it.meta.id);
+    for (const it of forgotten) {
+      const unit = await unitFor();
+      await this.#prune(unit, it);
+      this.#coming.show(unit);
+    }
     // what refers to a pooler may be changed by the same set
     for (const one of this.#changedDatabases) requireUnpooled(this.#ctx.view, one);
     this.#requireFound();
@@ -347,7 +351,8 @@ class Pass {
     const former = formerOf(live.desired.declarations, this.#asked);
     const env = this.#env(live, former?.leaves, spec.env);
     const named = defined({ name: this.#newNameOf(it, live) });
-    const update = { ...this.#defaults(live, fields), ...spec, ...ids, ...labels, ...named, source_type, ...env };
+    const defaults = this.#applicationDefaults(it, live, fields);
+    const update = { ...defaults, ...spec, ...ids, ...labels, ...named, source_type, ...env };
     if (isMounting(volumes, former)) await this.#mount(unit, live, volumes ?? []);
     const mounted = unit.change(live, () => undefined);
     const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#deploys(live) });
@@ -550,6 +555,18 @@ class Pass {
     return Object.fromEntries(
       former.filter((field) => !fields.includes(field) && !merged.includes(field)).map((field) => [field, null]),
     );
+  }
+
+  /** As `#defaults`; the default of `host_name` is not none, but one by its name. */
+  #applicationDefaults(
+    { metadata: { name } }: DeclaredOf<'Application'>,
+    live: ReadonlyResource<'application'>,
+    fields: readonly string[],
+  ): Record<string, string | null> {
+    const defaults = this.#defaults(live, fields);
+    if (!('host_name' in defaults)) return defaults;
+    const { environment_id: environment } = live.desired;
+    return { ...defaults, host_name: newHostName(this.#ctx.view, environment, name, { self: live.meta.id }) };
   }
 
   #label(unit: Unit, live: Live, { metadata: { labels } }: DeclaredObject): void {
@@ -796,16 +813,35 @@ class Pass {
     return all.filter((it) => isStaying(it) && isOfSet(it) && !this.#declared.has(it.meta.id));
   }
 
+  /** What other managers declare of an object. */
+  #othersOf({ desired }: Live): NonNullable<Live['desired']['declarations']> {
+    return (desired.declarations ?? []).filter(({ manager }) => manager !== this.#asked.manager);
+  }
+
+  /** Whether something is being deleted, is deleted by this pass, or goes with what is. */
+  #goes(it: ReadonlyResource): boolean {
+    if (isDeleting(it) || this.#going.has(it.meta.id)) return true;
+    const { template_instance_id: instance, database_id: database } = {
+      template_instance_id: undefined,
+      database_id: undefined,
+      ...it.desired,
+    };
+    const owners = [
+      instance === undefined ? undefined : this.#ctx.view.get('template_instance', instance),
+      database === undefined ? undefined : this.#ctx.view.get('database', database),
+    ];
+    return owners.some((one) => one !== undefined && this.#goes(one));
+  }
+
   async #prune(unit: Unit, it: Live): Promise<void> {
     const { kind, id } = it.meta;
-    const others = (it.desired.declarations ?? []).filter(({ manager }) => manager !== this.#asked.manager);
     const environment =
       'environment_id' in it.desired
         ? this.#ctx.view.get('environment', it.desired.environment_id)?.desired.name
         : undefined;
     const key = keyFor(kind, { environment, name: it.desired.name }, this.#usual());
     const step: PlannedStep = { ...blank, action: 'delete', kind, key, name: it.desired.name, id };
-    if (others.length > 0) {
+    if (this.#othersOf(it).length > 0) {
       // another manager declares it: it stays
       unit.change(it, (draft) => {
         draft.declarations = draft.declarations?.filter(({ manager }) => manager !== this.#asked.manager);
@@ -818,28 +854,42 @@ class Pass {
     this.#steps.push({ ...step, ...effectsOfDeletion(kind), waits_for: waitsFor });
   }
 
-  /** What has to be gone before an object is deleted; `null`: nothing. @throws ApiError CONFLICT for what stays */
+  /**
+   * What has to be gone before an object is deleted; `null`: nothing. What goes by the same pass is no reason to refuse, and
+   * is waited for where data would be taken from it. @throws ApiError CONFLICT for what stays
+   */
   async #wait(unit: Unit, it: Live): Promise<string | null> {
     const { view } = this.#ctx;
+    const stays = (one: ReadonlyResource): boolean => !this.#goes(one);
     if (isOfKind(it, 'application') || isOfKind(it, 'database')) {
-      const lack = referralsInWords(view, it);
+      const users = referringWorkloads(view, it);
+      const lack = referralsInWords(it, users.filter(stays));
       if (lack !== undefined)
         throw conflicting(`${lack} ${it.desired.name}, which is to be deleted: change them first`);
-      return null;
+      return isOfKind(it, 'database') && users.length > 0 ? whatUsesIt : null;
     }
-    if (isOfKind(it, 'template_instance')) requireUnusedOutside(view, it);
-    if (it.meta.kind === 'template_instance' || it.meta.kind === 'function') return null;
+    if (isOfKind(it, 'template_instance')) {
+      const used = usedOutside(view, it);
+      const staying = used.map((one) => ({ ...one, users: one.users.filter(stays) }));
+      requireUnusedOutside(
+        view,
+        it,
+        staying.filter(({ users }) => users.length > 0),
+      );
+      return used.length > 0 ? whatUsesIt : null;
+    }
+    if (it.meta.kind === 'function') return null;
     // what comes into it meanwhile makes the commit fail
     await holdPopulation(this.#ctx, unit, it);
     if (isOfKind(it, 'volume')) {
       requireUnread(view, it);
-      const { staying, leaving } = usersOfVolume(this.#ctx, it);
-      if (staying.length > 0)
+      const users = objectsIn(view, 'volume', it.meta.id);
+      if (users.some(stays))
         throw conflicting(`Volume ${it.desired.name} is to be deleted and is mounted: unbind it first`);
-      return leaving.length > 0 ? 'What mounts it to be gone: apply again then' : null;
+      return users.length > 0 ? 'What mounts it to be gone: apply again then' : null;
     }
     const content = objectsIn(view, 'environment', it.meta.id);
-    if (content.some(isStaying))
+    if (content.some(stays))
       throw conflicting(`Environment ${it.desired.name} is to be deleted and is not empty: delete what is in it first`);
     if (content.length > 0) return 'What is in it to be gone: apply again then';
     const left = view.by('environment', 'project', this.#asked.project.meta.id).filter(isStaying);
@@ -860,6 +910,8 @@ function isVersionOf(view: TenantView, { desired }: ReadonlyResource<'function'>
 }
 
 type FunctionSource = Pick<DesiredOf<'function_version'>, 'runtime' | 'code' | 'dependencies' | 'config'>;
+
+const whatUsesIt = 'What uses it to be gone: apply again then';
 
 function isOfKind<K extends DeclaredKind>(it: Live, kind: K): it is ReadonlyResource<K> & Live {
   return it.meta.kind === kind;

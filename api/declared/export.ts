@@ -19,15 +19,17 @@ export interface Exported {
 }
 
 /**
- * The environments, volumes, databases, applications and functions of a project as a text. Secrets are left out, and named: what is not
- * declared stays as it is. Objects of template instances belong to those.
+ * The environments, volumes, databases, applications and functions of a project as a text. Secrets and template instances are
+ * left out, and named: what is not declared stays as it is. Previews are left out with all that is in them, as they come and go.
  */
 export function exportProject(ctx: Context, project: ReadonlyResource<'project'>): Exported {
   const { view } = ctx;
   const documents: object[] = [];
   const leftOut: string[] = [];
   const { id } = project.meta;
-  const environments = named(view.by('environment', 'project', id));
+  const environments = named(view.by('environment', 'project', id)).filter((it) => !isOfPreview(it));
+  const exported = new Set(environments.map(({ meta }) => meta.id));
+  const own = <T extends Placed>(all: readonly T[]): T[] => ownOf(all, exported);
   const add = (kind: DeclaredWord, { desired, meta }: Named, spec: object): void => {
     const labels = Object.keys(meta.labels).length === 0 ? undefined : { ...meta.labels };
     documents.push({
@@ -68,18 +70,30 @@ export function exportProject(ctx: Context, project: ReadonlyResource<'project'>
     add('Function', it, { ...placeOf(it.desired), ...spec });
     for (const field of secrets) leftOut.push(`functions.${it.desired.name}: ${field}`);
   }
+  for (const { desired } of own(view.by('template_instance', 'project', id)))
+    leftOut.push(`template_instances.${desired.name}: all of it`);
   const options = { lineWidth: 0, version: '1.2', schema: 'core', aliasDuplicateObjects: false } as const;
   return { content: documents.map((it) => stringify(it, options)).join('---\n'), left_out: leftOut };
 }
 
-type Named = ReadonlyResource<'environment' | 'volume' | 'database' | 'application' | 'function'>;
+type Placed = ReadonlyResource<'volume' | 'database' | 'application' | 'function' | 'template_instance'>;
+type Named = Placed | ReadonlyResource<'environment'>;
 
 function named<T extends Named>(all: readonly T[]): T[] {
   return all.filter(isStaying).toSorted((a, b) => (a.desired.name < b.desired.name ? -1 : 1));
 }
 
-function own<T extends ReadonlyResource<'volume' | 'database' | 'application' | 'function'>>(all: readonly T[]): T[] {
-  return named(all).filter(({ desired }) => desired.template_instance_id === undefined);
+/** What is in one of the environments, and in no template instance. */
+function ownOf<T extends Placed>(all: readonly T[], environments: ReadonlySet<string>): T[] {
+  return named(all).filter(
+    ({ desired }) =>
+      environments.has(desired.environment_id) &&
+      ('template_instance_id' in desired ? desired.template_instance_id : undefined) === undefined,
+  );
+}
+
+function isOfPreview({ meta }: ReadonlyResource<'environment'>): boolean {
+  return meta.owners.some(({ kind }) => kind === 'preview');
 }
 
 function applicationSpec(ctx: Context, it: ReadonlyResource<'application'>): { spec: object; secrets: string[] } {
@@ -90,6 +104,9 @@ function applicationSpec(ctx: Context, it: ReadonlyResource<'application'>): { s
   const secrets = Object.keys(desired.config.env)
     .filter((name) => !Object.hasOwn(env, name))
     .map((name) => `env.${name}`);
+  const passwords = desired.domains.flatMap(({ host, basic_auth }) =>
+    basic_auth.map(({ username }) => `password of ${username} for ${host}`),
+  );
   const source = sourceSpec(ctx, it);
   const volumes = mountsSpec(ctx, desired);
   const registry = desired.registry_id === undefined ? undefined : view.get('registry', desired.registry_id);
@@ -118,9 +135,9 @@ function applicationSpec(ctx: Context, it: ReadonlyResource<'application'>): { s
   if (desired.source.type === 'compose') {
     // what its services have is in their file
     const { restart_policy: _policy, ...rest } = spec;
-    return { spec: rest, secrets: [...source.secrets, ...secrets] };
+    return { spec: rest, secrets: [...source.secrets, ...passwords, ...secrets] };
   }
-  return { spec, secrets: [...source.secrets, ...secrets] };
+  return { spec, secrets: [...source.secrets, ...passwords, ...secrets] };
 }
 
 /** What a workload mounts, by the names of the volumes. */

@@ -14,6 +14,7 @@ import type { HealthCheck, Source } from '../../store/kinds/application.ts';
 import { maxComposeBytes } from '../../store/kinds/composed-service.ts';
 import { Port } from '../../store/kinds/fields.ts';
 import { ImageUrl } from '../../store/kinds/image-url.ts';
+import { jsonEqual } from '../../store/json-equal.ts';
 import { releaseOf, releaseSettings } from '../../store/kinds/release-settings.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
@@ -99,6 +100,9 @@ export const Application = z
     current_commit: nullableText,
     current_deployment_id: nullableText.meta({ description: 'The deployment that serves' }),
     deployment_id: nullableText.meta({ description: 'The newest deployment' }),
+    is_source_deployed: z.boolean().meta({
+      description: 'Whether the newest deployment is of the present source; if not, the next one will be',
+    }),
     domains: z.array(Domain).meta({ description: 'Names that lead to it' }),
     urls: z.array(z.string()).meta({ description: 'Addresses by which it is reached' }),
     consecutive_failures: z.int(),
@@ -232,19 +236,20 @@ export function applicationSeen(
   it: ReadonlyResource<'application'>,
   view: TenantView,
   target = targetOf(it, view),
-): Pick<Application, 'status' | 'current_commit' | 'current_deployment_id' | 'urls'> {
+): Pick<Application, 'status' | 'current_commit' | 'current_deployment_id' | 'is_source_deployed' | 'urls'> {
   const serving = servingDeployment(view, it.meta.id);
   return {
     status: applicationStatus(it, target),
     current_commit: serving?.observed?.commit ?? null,
     current_deployment_id: serving?.meta.id ?? null,
+    is_source_deployed: target !== undefined && jsonEqual(target.desired.source, it.desired.source),
     urls: urlsOf(it.desired, view.get('server', it.desired.server_id)?.desired),
   };
 }
 
 function toApplication(
   it: ReadonlyResource<'application'>,
-  { status, current_commit, current_deployment_id, urls }: ReturnType<typeof applicationSeen>,
+  { status, current_commit, current_deployment_id, is_source_deployed, urls }: ReturnType<typeof applicationSeen>,
 ): Application {
   const { desired, observed } = it;
   const { config } = desired;
@@ -286,6 +291,7 @@ function toApplication(
     current_commit,
     current_deployment_id,
     deployment_id: desired.deployment_id ?? null,
+    is_source_deployed,
     domains: desired.domains.map(toDomain),
     urls,
     consecutive_failures: observed?.consecutive_failures ?? 0,

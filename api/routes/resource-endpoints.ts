@@ -18,7 +18,7 @@ import { hasIndex } from '../resources/resource.ts';
 import type { Resource, Seen } from '../resources/resource.ts';
 import type { ResourceKind } from '../resources/resources.ts';
 import { projectIdOf } from '../endpoint/subject.ts';
-import { referralsInWords } from '../workloads/env-references.ts';
+import { referralsInWords, referringWorkloads } from '../workloads/env-references.ts';
 
 /** Where an endpoint is, and what it does in words. */
 interface At {
@@ -139,8 +139,8 @@ function lacksForce(message: string): ApiError {
 }
 
 /** @throws ApiError CONFLICT naming force, while variables of others refer to the object */
-export function requireUnreferredOrForce(...[view, it]: Parameters<typeof referralsInWords>): void {
-  const lack = referralsInWords(view, it);
+export function requireUnreferredOrForce(...[view, it]: Parameters<typeof referringWorkloads>): void {
+  const lack = referralsInWords(it, referringWorkloads(view, it));
   if (lack === undefined) return;
   throw lacksForce(`${lack}: change them, or send force=true`);
 }

@@ -41,13 +41,24 @@ export function referencesIn(
   return [...texts].toSorted();
 }
 
-/** Which variables refer to this object, such as `Variables of web refer to the database`; `undefined`: none does. */
-export function referralsInWords(
+/** The other workloads whose variables refer to this object, or to one of these `attributes` of it. */
+export function referringWorkloads(
   view: TenantView,
   it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
   attributes?: readonly string[],
+): (ReadonlyResource<'application'> | ReadonlyResource<'function'>)[] {
+  return [...applicationsReferringTo(view, it, attributes), ...functionsReferringTo(view, it, attributes)];
+}
+
+/**
+ * Which variables refer to this object, such as `Variables of web refer to the database`; `undefined`: none does.
+ *
+ * @param users all that refer to it, or those of them that count
+ */
+export function referralsInWords(
+  it: ReadonlyResource<'application'> | ReadonlyResource<'database'>,
+  users: readonly (ReadonlyResource<'application'> | ReadonlyResource<'function'>)[],
 ): string | undefined {
-  const users = [...applicationsReferringTo(view, it, attributes), ...functionsReferringTo(view, it, attributes)];
   const names = users.map(({ desired }) => desired.name);
   if (names.length === 0) return undefined;
   const some = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');

@@ -3,12 +3,17 @@ import type { TenantView } from '../../store/mirror.ts';
 import { conflicting } from '../ground/api-error.ts';
 
 /**
- * The DNS name of a new application: a slug of its name that is free in the environment. `also` has names that the same
- * request gives to others.
+ * The DNS name that an application has by default: a slug of its name that is free in the environment. `also` has names that
+ * the same request gives to others; `self` is the application, if it is there already.
  */
-export function newHostName(view: TenantView, environmentId: string, name: string, also: ReadonlySet<string>): string {
+export function newHostName(
+  view: TenantView,
+  environmentId: string,
+  name: string,
+  { also = new Set(), self }: { also?: ReadonlySet<string>; self?: string } = {},
+): string {
   const slug = slugOf(name);
-  const taken = namesIn(view, environmentId, undefined);
+  const taken = namesIn(view, environmentId, self);
   const isFree = (text: string): boolean => text !== 'localhost' && !taken.has(text) && !also.has(text);
   let free = slug;
   for (let suffix = 2; !isFree(free); suffix += 1) free = `${slug}-${suffix}`;

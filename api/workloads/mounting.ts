@@ -1,7 +1,6 @@
-import { objectsIn } from '../../store/objects-in.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { TenantView } from '../../store/mirror.ts';
-import { isDeleting, isKind } from '../../store/resource.ts';
+import { isKind } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
@@ -78,13 +77,4 @@ export function changeMounts(unit: Unit, workload: MountingWorkload, change: (mo
   return isKind(workload, 'function')
     ? unit.change(workload, (draft) => void (draft.mounts = change(draft.mounts)))
     : unit.change(workload, (draft) => void (draft.mounts = change(draft.mounts)));
-}
-
-/** What still mounts a volume and is not being deleted, and what is. */
-export function usersOfVolume(
-  { view }: Pick<RequestContext, 'view'>,
-  { meta }: ReadonlyResource<'volume'>,
-): { staying: readonly ReadonlyResource[]; leaving: readonly ReadonlyResource[] } {
-  const users = objectsIn(view, 'volume', meta.id);
-  return { staying: users.filter((it) => !isDeleting(it)), leaving: users.filter(isDeleting) };
 }

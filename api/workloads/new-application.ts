@@ -43,7 +43,9 @@ export function newApplication(
     internal_id: known?.desired.internal_id ?? newInternalId(body.name, ctx.random),
     ...defined({
       host_name:
-        known === undefined ? newHostName(ctx.view, environment, body.name, hostNames) : known.desired.host_name,
+        known === undefined
+          ? newHostName(ctx.view, environment, body.name, { also: hostNames })
+          : known.desired.host_name,
     }),
     app_type: body.app_type ?? 'web',
     source: sourceFrom(ctx, id, body, { config }),

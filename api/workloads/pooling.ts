@@ -6,7 +6,7 @@ import type { TenantView } from '../../store/mirror.ts';
 import { pooledAttributes } from '../../store/referable.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { badField, conflicting } from '../ground/api-error.ts';
-import { referralsInWords } from './env-references.ts';
+import { referralsInWords, referringWorkloads } from './env-references.ts';
 
 type Database = ReadonlyResource<'database'>;
 
@@ -37,6 +37,6 @@ export function pooledAddress({ desired }: Database): Address | undefined {
 /** Requires that nothing refers to a pooler that a change takes away. @throws ApiError CONFLICT naming what does */
 export function requireUnpooled(view: TenantView, { it, changed }: { it: Database; changed: Database }): void {
   if (it.desired.connection_pooling !== true || changed.desired.connection_pooling === true) return;
-  const lack = referralsInWords(view, it, pooledAttributes);
+  const lack = referralsInWords(it, referringWorkloads(view, it, pooledAttributes));
   if (lack !== undefined) throw conflicting(`${lack} by its pooler: change them first`);
 }

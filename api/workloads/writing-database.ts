@@ -15,7 +15,7 @@ import { requireTimes, setArchive, wantedMode } from './archiving.ts';
 import { destinationFor, requireBackups } from './backing-up.ts';
 import { changedParameters, requireMemory } from './database-parameters.ts';
 import { setEncryption } from './encryption.ts';
-import { referralsInWords } from './env-references.ts';
+import { referralsInWords, referringWorkloads } from './env-references.ts';
 import { requireVolumeRoom } from './new-application.ts';
 import { newDatabase, requireDatabaseRoom } from './new-database.ts';
 import { enterPlace } from './place.ts';
@@ -75,7 +75,7 @@ export function judgeDatabase(
 
 /** @throws ApiError CONFLICT naming the applications that refer to the database by its name */
 export function requireUnreferred(view: TenantView, it: Stored): void {
-  const lack = referralsInWords(view, it);
+  const lack = referralsInWords(it, referringWorkloads(view, it));
   if (lack !== undefined) throw conflicting(`${lack}: change them first`);
 }
 

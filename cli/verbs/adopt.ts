@@ -140,14 +140,16 @@ async function takeOver(
   const answer = TakenOver.parse(await client.request('POST', path, { ...where, take, deploy }));
   console.log(output === 'text' ? takenText(answer) : await printed(answer, output));
   if (!wait) return;
+  // beside a document there is nothing else
+  const print = output === 'text' ? console.log : console.error;
   const failures: string[] = [];
   for (const { name, id, deployment_id: deployment } of answer.taken) {
     if (deployment === null) continue;
     const app = await client.object('GET', `/api/v1/applications/${id}`);
     const it = await client.object('GET', `/api/v1/deployments/${deployment}`);
-    console.log(`Deployment ${String(it['number'])} of ${cell(name)}: ${it.status ?? 'queued'}`);
+    print(`Deployment ${String(it['number'])} of ${cell(name)}: ${it.status ?? 'queued'}`);
     try {
-      await followDeployment(client, app, it, signal);
+      await followDeployment(client, app, it, signal, print);
     } catch (error) {
       if (signal.aborted || !(error instanceof Error)) throw error;
       failures.push(`${name}: ${error.message}`);

@@ -16,15 +16,25 @@ interface Options {
   deploy?: boolean;
 }
 
+const ofProject = ['prune', 'set', 'manager', 'force'] as const;
+type OfProject = Partial<Record<(typeof ofProject)[number], unknown>>;
+
 const ComposeFile = z.object({ compose_file: z.string().nullable() });
 const Variables = z.object({ env: z.record(z.string(), z.string()), masked: z.boolean() });
 
 /**
  * Creates or changes the declared applications and deploys them if needed; applying the same file again does nothing.
  */
-export async function apply(client: Client, options: Options & { file: string }, signal: AbortSignal): Promise<void> {
-  const content = await contentOf(options.file);
-  for (const manifest of parse(options.file, content)) await applyApplication(client, manifest, options, signal);
+export async function apply(
+  client: Client,
+  options: Options & OfProject & { file: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const foreign = ofProject.find((option) => options[option] !== undefined);
+  if (foreign !== undefined) throw new Error(`--${foreign} is of a project as one plan: name the project by --project`);
+  const manifests = parse(options.file, await contentOf(options.file));
+  if (manifests.length === 0) throw new Error(`${options.file} declares nothing: is it the output of another program?`);
+  for (const manifest of manifests) await applyApplication(client, manifest, options, signal);
 }
 
 function parse(file: string, content: string): ApplicationManifest[] {
@@ -133,15 +143,26 @@ async function write(client: Client, manifest: ApplicationManifest, plan: Plan):
   }
 }
 
-/** Returns the deployment that rolls out the change, if there is one. */
+/**
+ * Returns the deployment that brings what is declared: one that it makes, or one that is under way. `undefined`: the newest
+ * has brought it, or the application is stopped.
+ */
 async function deploymentOf(client: Client, app: ApiObject, plan: Plan): Promise<ApiObject | undefined> {
-  const { existing } = plan;
+  const deploy = (): Promise<ApiObject> => client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
+  const { deployment_id: newest, is_source_deployed: isDeployed } = app;
   const isNew = app['current_deployment_id'] === null && app.status === 'stopped';
-  const sourceChanged = app.generation !== existing?.generation && plan.changes.some((it) => it.isSource);
-  if (isNew || sourceChanged || app.status === 'failed')
-    return client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
-  const started = app['deployment_id'] === existing?.['deployment_id'] ? undefined : app['deployment_id'];
-  return typeof started === 'string' ? client.object('GET', `/api/v1/deployments/${started}`) : undefined;
+  const sourceChanged = app.generation !== plan.existing?.generation && plan.changes.some((it) => it.isSource);
+  if (isNew || sourceChanged || app.status === 'failed') return deploy();
+  if (app['run'] === 'stopped' || typeof newest !== 'string') return undefined;
+  // an earlier release does not say so
+  if (isDeployed === false) return deploy();
+  const deployment = await client.object('GET', `/api/v1/deployments/${newest}`);
+  const { status = '' } = deployment;
+  if (newest !== plan.existing?.['deployment_id']) return deployment;
+  if (status === 'succeeded') return undefined;
+  if (!['failed', 'cancelled'].includes(status)) return deployment;
+  console.log(`Deployment ${String(deployment['number'])} of ${app.name ?? app.id} is ${status}: it is deployed again`);
+  return deploy();
 }
 
 function create(client: Client, manifest: ApplicationManifest, { places, references }: Plan): Promise<ApiObject> {

@@ -14,8 +14,14 @@ export async function listContexts(): Promise<void> {
   console.log(table(['current', 'name', 'server', 'tenant', 'account'], rows));
 }
 
+/** Variables that come before the current login. */
+const before = ['SETPOINT_CONTEXT', 'SETPOINT_URL', 'SETPOINT_TENANT', 'SETPOINT_TOKEN'];
+
 /** Makes a stored login the current one. */
 export async function useContext(name: string): Promise<void> {
   const { server, tenant } = await chooseContext(name);
   console.log(`Commands go to ${server} (${tenant}) from now on`);
+  const set = before.filter((variable) => process.env[variable] !== undefined);
+  if (set.length > 0)
+    console.error(`Warning: the environment comes first: unset ${set.join(', ')}, or name the login by --context`);
 }

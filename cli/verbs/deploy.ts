@@ -52,15 +52,16 @@ export async function followDeployment(
   app: ApiObject,
   deployment: ApiObject,
   signal: AbortSignal,
+  print: (line: string) => void = console.log,
 ): Promise<void> {
   await printServerAway(client, app);
   let last = deployment.status;
   for await (const frame of resumed(client, `/ws/deployments/${deployment.id}/logs`, {}, {}, signal)) {
-    if (frame['type'] === 'log') console.log(`  ${String(frame['message'])}`);
-    else if (frame['type'] === 'gap') console.log(`  ${gapLine(frame)}`);
+    if (frame['type'] === 'log') print(`  ${String(frame['message'])}`);
+    else if (frame['type'] === 'gap') print(`  ${gapLine(frame)}`);
     else if (frame['type'] === 'status' && frame['status'] !== last) {
       last = String(frame['status']);
-      console.log(last);
+      print(last);
     }
   }
   if (signal.aborted)

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { printed } from '../printed.ts';
+import { secretValues } from '../secrets.ts';
 import { cell } from '../table.ts';
 import { followDeployment } from './deploy.ts';
 
@@ -17,18 +18,23 @@ export async function env(
   action: string,
   name: string,
   rest: readonly string[],
-  options: { project?: string; output?: string; wait?: boolean },
+  options: { project?: string; output?: string; wait?: boolean; secret?: readonly string[] },
   signal: AbortSignal,
 ): Promise<void> {
   const app = await findObject(client, 'applications', name, options.project);
   const path = `/api/v1/applications/${app.id}/env`;
+  const { secret = [] } = options;
+  if (secret.length > 0 && action !== 'set')
+    throw new Error(`--secret is for env set: env ${action} takes names alone`);
   let answer: unknown;
   switch (action) {
     case 'get':
       await print(Variables.parse(await client.request('GET', path)), rest, options.output);
       return;
     case 'set':
-      answer = await client.request('PATCH', path, { env: Object.fromEntries(rest.map(assignment)) });
+      answer = await client.request('PATCH', path, {
+        env: { ...Object.fromEntries(rest.map(assignment)), ...(await secretValues(secret)) },
+      });
       break;
     case 'unset':
       answer = await client.request('PATCH', path, {
@@ -38,7 +44,9 @@ export async function env(
     default:
       throw new Error(`Cannot ${action} variables: env get, env set or env unset`);
   }
-  console.log(`${rest.length} variable(s) of ${app.name ?? name} ${action === 'set' ? 'set' : 'removed'}`);
+  console.log(
+    `${rest.length + secret.length} variable(s) of ${app.name ?? name} ${action === 'set' ? 'set' : 'removed'}`,
+  );
   const { deployment_id: id } = Written.parse(answer);
   if (typeof id !== 'string' || id === app['deployment_id']) return;
   const deployment = await client.object('GET', `/api/v1/deployments/${id}`);

@@ -75,7 +75,7 @@ function endOf(socket: WebSocket): Promise<z.infer<typeof Frame>> {
     let end: z.infer<typeof Frame> | undefined;
     socket.on('message', (data: Buffer, isBinary) => {
       if (isBinary) {
-        if (!process.stdout.write(data)) {
+        if (!process.stdout.write(data) && process.stdout.writable) {
           socket.pause();
           process.stdout.once('drain', () => socket.resume());
         }

@@ -155,7 +155,7 @@ const Executions = z.array(
 );
 
 async function executions(client: Client, it: ApiObject): Promise<void> {
-  const all = Executions.parse(await client.request('GET', `${pathOf('functions', it)}/executions`));
+  const all = Executions.parse(await client.list(`${pathOf('functions', it)}/executions`));
   const now = new Date();
   const rows = all.map((one) => [
     age(one.started_at, now),

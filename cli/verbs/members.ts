@@ -1,3 +1,4 @@
+import { unlessForbidden } from '../client.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { age, table } from '../table.ts';
@@ -12,7 +13,8 @@ export async function members(
   const project = await findObject(client, 'projects', projectName);
   const path = `/api/v1/projects/${project.id}`;
   if (action === 'list') {
-    print(await client.list(`${path}/members`), await client.list(`${path}/invites`).catch(() => []));
+    const invites = await unlessForbidden(client.list(`${path}/invites`));
+    print(await client.list(`${path}/members`), invites ?? []);
     return;
   }
   if (email === undefined) throw new Error(`The address is missing: members ${action} PROJECT ADDRESS`);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { Client } from '../client.ts';
+import { changeAsRead } from '../change-as-read.ts';
+import type { ApiObject, Client } from '../client.ts';
 import { findObject, listObjects, pathOf } from '../objects.ts';
 import { table } from '../table.ts';
 
@@ -27,7 +28,7 @@ const changing = ['open', 'close', 'range', 'reserve', 'release', 'bind'] as con
 /** Changes the ports of a server that its applications may take, if an option asks for it, and prints them. */
 export async function ports(client: Client, name: string, options: Options): Promise<void> {
   const server = await findObject(client, 'servers', name);
-  const { reserved, bindings } = portsOf(server).direct_ports;
+  portsOf(server);
   if (!changing.some((option) => options[option] !== undefined)) {
     await show(client, server);
     return;
@@ -40,18 +41,22 @@ export async function ports(client: Client, name: string, options: Options): Pro
     })),
   );
   const named = new Set([...release, ...reserve, ...bound.map(({ port }) => port)]);
-  const change = {
+  const listsOf = (read: ApiObject): object => {
+    const { reserved, bindings } = portsOf(read).direct_ports;
+    return {
+      reserved: [...reserved.filter((port) => !named.has(port)), ...reserve],
+      bindings: [...bindings.filter(({ port }) => !named.has(port)), ...bound],
+    };
+  };
+  const bodyOf = (read: ApiObject): object => ({
     ...(options.open === true && { direct_ports_enabled: true }),
     ...(options.close === true && { direct_ports_enabled: false }),
     direct_ports: {
       ...range,
-      ...(named.size > 0 && {
-        reserved: [...reserved.filter((port) => !named.has(port)), ...reserve],
-        bindings: [...bindings.filter(({ port }) => !named.has(port)), ...bound],
-      }),
+      ...(named.size > 0 && listsOf(read)),
     },
-  };
-  await show(client, await client.object('PUT', pathOf('servers', server), change));
+  });
+  await show(client, await changeAsRead(client, { path: pathOf('servers', server) }, server, bodyOf));
 }
 
 /** @throws Error if the server is shown without its ports, as to those who are no admins */

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { displayable } from '../../api/streams/log-frames.ts';
+import { createClient } from '../client.ts';
 import type { ApiObject, Client } from '../client.ts';
 import { findObject } from '../objects.ts';
 import { gapLine, resumed } from '../resume.ts';
+import { secretValues } from '../secrets.ts';
 import { printServerAway } from '../server-away.ts';
 
 const Line = z.looseObject({ stream: z.string(), message: z.string() });
@@ -11,6 +13,8 @@ export interface RunOptions {
   project?: string;
   timeout?: number;
   env?: readonly string[];
+  /** Names of further variables whose values are asked for. */
+  secret?: readonly string[];
   readOnlyVolumes?: boolean;
   detach?: boolean;
 }
@@ -28,27 +32,52 @@ export async function run(
 ): Promise<void> {
   if (command.length === 0) throw new Error('Name the command: setpoint run APP -- COMMAND');
   const app = await findObject(client, 'applications', name, options.project);
-  const env = Object.fromEntries((options.env ?? []).map(assignmentOf));
-  const made = await client.object('POST', `/api/v1/applications/${app.id}/run`, {
+  const pairs = Object.fromEntries((options.env ?? []).map(assignmentOf));
+  const env = { ...pairs, ...(await secretValues(options.secret)) };
+  signal.throwIfAborted();
+  // an interrupt does not end these requests: what was requested is known by its id, and is cancelled
+  const steady = createClient(client.connection);
+  const made = await steady.object('POST', `/api/v1/applications/${app.id}/run`, {
     command,
     ...(options.timeout !== undefined && { timeout_seconds: options.timeout }),
-    ...(options.env !== undefined && { env }),
+    ...(Object.keys(env).length > 0 && { env }),
     ...(options.readOnlyVolumes === true && { read_only_volumes: true }),
   });
   if (options.detach === true) {
     console.log(`Run ${made.id} is requested: setpoint describe run ${made.id} shows how it ends`);
     return;
   }
+  await follow(client, app, made, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  if (signal.aborted) await cancel(client, made);
+  else await exitAs(await client.object('GET', `/api/v1/runs/${made.id}`));
+}
+
+async function follow(client: Client, app: ApiObject, made: ApiObject, signal: AbortSignal): Promise<void> {
   await printServerAway(client, app);
   for await (const frame of resumed(client, `/ws/runs/${made.id}/logs`, {}, {}, signal)) {
     if (frame['type'] === 'log') print(Line.parse(frame));
     else if (frame['type'] === 'gap') console.error(gapLine(frame));
   }
-  if (signal.aborted) {
-    await client.object('POST', `/api/v1/runs/${made.id}/cancel`, {});
-    throw new Error('The command is cancelled: its process is being ended');
-  }
-  await exitAs(await client.object('GET', `/api/v1/runs/${made.id}`));
+}
+
+/** Longest wait for the answer, in milliseconds: the machinery of CI ends an interrupted process soon. */
+const cancelMs = 10_000;
+
+/** @throws Error that says what becomes of the command */
+async function cancel({ connection }: Client, { id }: ApiObject): Promise<never> {
+  const deadline = AbortSignal.timeout(cancelMs);
+  await createClient(connection, deadline)
+    .object('POST', `/api/v1/runs/${id}/cancel`, {})
+    .catch((error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(
+        `Run ${id} goes on, as it could not be cancelled: ${why}: \`setpoint describe run ${id}\` shows how it ends`,
+        { cause: error },
+      );
+    });
+  throw new Error('The command is cancelled: its process is being ended');
 }
 
 async function exitAs(ended: ApiObject): Promise<void> {

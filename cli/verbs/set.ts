@@ -165,7 +165,7 @@ async function changeOf(client: Client, options: ServerChange): Promise<object> 
   };
 }
 
-/** As it is typed: `sshKey` is `--ssh-key`. */
-function flagOf(option: string): string {
+/** How an option is written, such as `--ssh-key` for `sshKey`. */
+export function flagOf(option: string): string {
   return `--${option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

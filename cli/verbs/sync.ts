@@ -1,13 +1,14 @@
-import { text } from 'node:stream/consumers';
 import { z } from 'zod';
-import type { Client } from '../client.ts';
+import { changeAsRead } from '../change-as-read.ts';
+import type { ApiObject, Client } from '../client.ts';
 import { findObject, pathOf } from '../objects.ts';
 import { placeOf } from '../place.ts';
-import { Secrets } from '../secrets.ts';
+import { secretValues } from '../secrets.ts';
 import { waiting } from '../settled.ts';
 import { table } from '../table.ts';
 import { deleteObject } from './delete.ts';
 import { get } from './get.ts';
+import { flagOf } from './set.ts';
 
 export interface SyncOptions {
   repository?: string;
@@ -42,6 +43,49 @@ interface Options extends SyncOptions {
 
 const actions = ['list', 'create', 'show', 'set', 'run', 'rollback', 'release', 'pause', 'resume', 'delete'] as const;
 type Action = (typeof actions)[number];
+
+/** What each action takes beside the project, the wait and a confirmation. */
+const optionsOf: Readonly<Record<Exclude<Action, 'list'>, readonly (keyof SyncOptions)[]>> = {
+  create: [
+    'repository',
+    'branch',
+    'tagPattern',
+    'path',
+    'gitCredential',
+    'environment',
+    'interval',
+    'prune',
+    'drift',
+    'set',
+    'secret',
+    'on',
+  ],
+  show: [],
+  set: ['branch', 'tagPattern', 'set', 'secret', 'unset'],
+  run: ['force', 'commit'],
+  rollback: ['to'],
+  release: [],
+  pause: [],
+  resume: [],
+  delete: [],
+};
+
+/** @throws Error for an option that the action would leave out of account */
+function requireOwnOptions(action: Exclude<Action, 'list'>, options: Options): void {
+  // commander sets it unless --no-prune is given
+  const { prune, ...others } = options;
+  const given: SyncOptions = prune === false ? options : others;
+  const foreign = [...new Set(Object.values(optionsOf).flat())].find(
+    (one) => given[one] !== undefined && !optionsOf[action].includes(one),
+  );
+  if (foreign === undefined) return;
+  const own = optionsOf[action].map(nameOf).join(', ');
+  throw new Error(`${nameOf(foreign)} is not an option of sync ${action}: it has ${own === '' ? 'none' : own}`);
+}
+
+function nameOf(option: keyof SyncOptions): string {
+  return option === 'prune' ? '--no-prune' : flagOf(option);
+}
 
 const Shown = z.object({
   name: z.string(),
@@ -88,6 +132,7 @@ export async function sync(
     return;
   }
   if (name === undefined) throw new Error(`Name the sync to ${action}: setpoint sync ${action} NAME`);
+  requireOwnOptions(action, options);
   await act(client, action, name, options);
 }
 
@@ -109,8 +154,12 @@ async function act(client: Client, action: Exclude<Action, 'list'>, name: string
       return;
     }
     case 'set': {
-      const body = { ...followedOf(options), ...(await changeOf(Values.parse(it), options)) };
-      return printEnd(await client.request('PUT', `${path}${query}`, body), told, wait);
+      const secrets = await secretValues(options.secret);
+      const bodyOf = (read: ApiObject): object => ({
+        ...followedOf(options),
+        ...changeOf(Values.parse(read), options, secrets),
+      });
+      return printEnd(await changeAsRead(client, { path, query }, it, bodyOf), told, wait);
     }
     case 'run':
       return printEnd(
@@ -167,7 +216,7 @@ async function create(client: Client, name: string, options: Options): Promise<v
     ...(prune === false && { prune }),
     ...(drift !== undefined && { drift }),
     ...(options.set !== undefined && { variables: options.set }),
-    ...(await secretsOf(options)),
+    ...(options.secret !== undefined && { secrets: await secretValues(options.secret) }),
   });
   printEnd(made, applied, options.wait);
 }
@@ -178,38 +227,21 @@ const Values = z.looseObject({
   secret_names: z.array(z.string()),
 });
 
-/** The variables of a sync as they are to be, and the secrets that change; null removes one. @throws Error */
-async function changeOf(
+/** The variables of a sync as they are to be, if they change, and the secrets that do; null removes one. @throws Error */
+function changeOf(
   { name: sync, variables, secret_names: names }: z.output<typeof Values>,
-  options: Options,
-): Promise<{ variables: Record<string, string>; secrets?: Record<string, string | null> }> {
-  const { set, unset = [] } = options;
+  { set, unset = [] }: Options,
+  given: Readonly<Record<string, string>>,
+): { variables?: Record<string, string>; secrets?: Record<string, string | null> } {
   const unknown = unset.find((name) => !Object.hasOwn(variables, name) && !names.includes(name));
   if (unknown !== undefined) throw new Error(`Sync ${sync} has neither a variable nor a secret ${unknown}`);
   const kept = Object.entries(variables).filter(([name]) => !unset.includes(name));
   const removed = unset.filter((name) => names.includes(name)).map((name): [string, null] => [name, null]);
-  const { secrets: given } = await secretsOf(options);
   const secrets = { ...Object.fromEntries(removed), ...given };
-  return { variables: { ...Object.fromEntries(kept), ...set }, ...(Object.keys(secrets).length > 0 && { secrets }) };
-}
-
-/**
- * Values of secrets, which are asked for at the terminal. Otherwise all of standard input is the value of a single one, without
- * the end of its last line, and each line that of one of several. @throws Error without one
- */
-async function secretsOf({ secret = [] }: Options): Promise<{ secrets?: Record<string, string> }> {
-  const [first, ...others] = secret;
-  if (first === undefined) return {};
-  const secrets: Record<string, string> = {};
-  if (others.length === 0 && !process.stdin.isTTY) secrets[first] = (await text(process.stdin)).replace(/\r?\n$/, '');
-  else {
-    await using lines = new Secrets();
-    for (const name of secret) secrets[name] = await lines.next(name);
-  }
-  const empty = Object.keys(secrets).find((name) => secrets[name] === '');
-  if (empty !== undefined)
-    throw new Error(`The value of ${empty} is empty: give it at the terminal, or by standard input`);
-  return { secrets };
+  return {
+    ...((set !== undefined || unset.length > 0) && { variables: { ...Object.fromEntries(kept), ...set } }),
+    ...(Object.keys(secrets).length > 0 && { secrets }),
+  };
 }
 
 function lineOf({

@@ -5,6 +5,7 @@ import { findObject, pathOf } from '../objects.ts';
 import { placeOf } from '../place.ts';
 import { Plan, printPlan } from '../plan.ts';
 import { printed } from '../printed.ts';
+import { secretValues } from '../secrets.ts';
 import { waiting } from '../settled.ts';
 import { cell, table } from '../table.ts';
 import { get } from './get.ts';
@@ -131,6 +132,8 @@ export interface InstantiateOptions {
   on?: string;
   name?: string;
   set?: Record<string, string>;
+  /** Names of variables whose values are asked for. */
+  secret?: readonly string[];
   wait?: boolean;
 }
 
@@ -157,7 +160,7 @@ export async function instantiate(client: Client, template: string, options: Ins
     ...place,
     ...(environment !== undefined && { environment_id: environment.id }),
     ...(options.name !== undefined && { name: options.name }),
-    variables: options.set ?? {},
+    variables: { ...options.set, ...(await secretValues(options.secret)) },
   });
   printInstance(Instance.parse(answer), options);
 }
@@ -194,6 +197,8 @@ export interface UpgradeOptions extends ChangeOptions {
   /** It keeps its text, and only values change. */
   keepText?: boolean;
   set?: Record<string, string>;
+  /** Names of variables whose values are asked for. */
+  secret?: readonly string[];
   drift?: string;
 }
 
@@ -202,12 +207,13 @@ export async function upgrade(client: Client, name: string, options: UpgradeOpti
   const it = await findObject(client, 'template-instances', name, options.project);
   const template =
     options.template === undefined ? it['template_id'] : (await findObject(client, 'templates', options.template)).id;
+  const variables = { ...options.set, ...(await secretValues(options.secret)) };
   await changeInstance(client, it, options, {
     method: 'PUT',
     path: '',
     body: {
       ...(options.keepText !== true && { template_id: template }),
-      ...(options.set !== undefined && { variables: options.set }),
+      ...(Object.keys(variables).length > 0 && { variables }),
       ...(options.drift !== undefined && { drift: options.drift }),
     },
   });

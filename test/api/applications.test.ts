@@ -110,6 +110,7 @@ describe('an application', () => {
       autodeploy: false,
       current_deployment_id: null,
       current_commit: null,
+      is_source_deployed: false,
       consecutive_failures: 0,
       labels: { a: 'b' },
       conditions: [],
@@ -377,6 +378,7 @@ describe('deploy', () => {
       status: 'deploying',
       deployment_id: answer.data.id,
       current_deployment_id: null,
+      is_source_deployed: true,
     });
     expect((await deploymentOf(answer.data.id)).config.env).toEqual((await desired(id)).config.env);
     expect((await owner.get(`/deployments/${answer.data.id}`)).data).toMatchObject({ status: 'queued', number: 1 });
@@ -386,7 +388,8 @@ describe('deploy', () => {
     const id = await anApplication();
     const first = (await owner.post(`/applications/${id}/deploy`)).data.id;
     expect((await owner.post(`/applications/${id}/deploy`)).data.id).toBe(first);
-    await owner.put(`/applications/${id}`, { image_url: 'example/web:2' });
+    const changed = await owner.put(`/applications/${id}`, { image_url: 'example/web:2' });
+    expect(changed.data.is_source_deployed).toBe(false);
     const second = (await owner.post(`/applications/${id}/deploy`)).data;
     expect(second).toMatchObject({ number: 2, image: 'example/web:2' });
     // what was pushed since is not in it

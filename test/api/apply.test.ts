@@ -105,6 +105,18 @@ describe('what is declared', () => {
     expect((await owner.get(`/applications/${web}/env`)).data.env).toEqual(env);
   });
 
+  it('is reached by its own name again once another host name is not declared any more', async () => {
+    const at = await place();
+    const hostOf = async () =>
+      (await owner.get(`/applications/${await idOf('applications', at, 'web')}`)).data.host_name;
+    for (const declared of ['store', 'web']) {
+      expect((await at.apply(shop({ extra: [`host_name: ${declared}`] }))).status).toBe(200);
+      expect(await hostOf()).toBe(declared);
+      expect((await at.apply(shop())).status).toBe(200);
+      expect(await hostOf()).toBe('web');
+    }
+  });
+
   it('is made although its applications mount more volumes than fit into one transaction', async () => {
     const at = await place();
     const names = Array.from({ length: 24 }, (_, n) => `data-${n}`);
@@ -221,6 +233,83 @@ describe('what is declared', () => {
     ]);
     const { data } = await at.apply(object('Environment', 'other', 'description: empty'), set);
     expect(actions(data)).toMatchObject({ 'applications.site': 'delete', 'template_instances.blog': 'delete' });
+  });
+
+  it('is deleted together with what refers to it, in either direction', async () => {
+    const at = await place();
+    const prune = { set: 'all', prune: true };
+    const rest = object('Environment', 'staging', 'type: staging');
+    const app = (name: string, of?: string) =>
+      object('Application', name, 'image_url: web:1', 'exposed_port: 80', ...(of === undefined ? [] : [envOf(of)]));
+    const envOf = (name: string) => `env: {OTHER: "\${applications.${name}.url}"}`;
+    for (const of of [undefined, 'web']) {
+      const both = [app('api'), app('web', 'api')].join('\n---\n');
+      expect((await at.apply(both, { set: 'all' })).status).toBe(200);
+      if (of !== undefined) await at.apply([app('api', of), app('web', 'api')].join('\n---\n'), { set: 'all' });
+      const { body } = await at.apply(rest, { ...prune, dry_run: true });
+      expect(body.error?.message).toBeUndefined();
+      expect(actions(body.data)).toMatchObject({ 'applications.api': 'delete', 'applications.web': 'delete' });
+    }
+    // of the two, one stays
+    const refused = await at.apply(app('web', 'api'), prune);
+    expect([refused.status, refused.body.error?.message]).toEqual([
+      409,
+      'Variables of web refer to the application api, which is to be deleted: change them first',
+    ]);
+  });
+
+  it('is deleted once the instances of templates are gone that use it and are deleted, too', async () => {
+    const at = await place();
+    const template = (spec: string) => `apiVersion: setpoint/v1\nkind: Template\n${spec}`;
+    await owner.post('/templates', { name: 'own', content: template('databases: [{name: db, type: redis}]') });
+    await owner.post('/templates', {
+      name: 'one',
+      content: template('applications: [{name: web, image_url: "web:1"}]'),
+    });
+    const all = [
+      object('Database', 'db', 'type: redis'),
+      object('TemplateInstance', 'own', 'template: own'),
+      object('TemplateInstance', 'one', 'template: one'),
+    ].join('\n---\n');
+    const made = await at.apply(all, { set: 'all' });
+    expect([made.status, made.body.error?.message]).toEqual([200, undefined]);
+    const one = await idOf('template-instances', at, 'one');
+    const own = await idOf('template-instances', at, 'own');
+    const [web, db] = await Promise.all(
+      [one, own].map(async (id) => (await world.repo.get('template_instance', id))!.desired.children[0]!),
+    );
+    const unit = world.repo.begin(); // as their controller makes them
+    unit.create('database', db!.id, db!.desired as DesiredOf<'database'>);
+    unit.create('application', web!.id, web!.desired as DesiredOf<'application'>);
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    await world.repo.change('application', web!.id, (draft) => {
+      draft.config.references = ['${databases.db.url}', '${databases.own-db.url}'];
+    });
+    await world.settled();
+
+    const rest = object('Environment', 'staging', 'type: staging');
+    const force = ['databases.db', 'template_instances.one', 'template_instances.own'];
+    const prune = { set: 'all', prune: true, force };
+    const waits = async () => {
+      const { data, body } = await at.apply(rest, prune);
+      expect(body.error?.message).toBeUndefined();
+      return Object.fromEntries(
+        data.steps.map((it: { key: string; waits_for: string | null }) => [it.key, it.waits_for]),
+      );
+    };
+    const waiting = expect.stringContaining('apply again');
+    expect(await waits()).toMatchObject({
+      'template_instances.one': null,
+      'template_instances.own': waiting,
+      'databases.db': waiting,
+    });
+    expect((await owner.get(`/template-instances/${one}`)).data.status).toBe('deleting');
+    const next = world.repo.begin();
+    next.requestDelete((await world.repo.get('application', web!.id))!);
+    expect(await next.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    expect(await waits()).toMatchObject({ 'template_instances.own': null, 'databases.db': null });
   });
 
   it('is one object by whatever names it is declared', async () => {
@@ -581,6 +670,39 @@ describe('an export', () => {
     expect(data.content).toContain('DATABASE_URL: ${databases.db.url}');
     expect(data.content).not.toContain('TOKEN');
     expect(data.left_out).toEqual(['databases.db: password', 'applications.web: env.TOKEN']);
+    const back = await at.apply(data.content, { manager: 'other' });
+    expect([back.status, back.data?.changes, back.body.error]).toEqual([200, false, undefined]);
+  });
+
+  it('has no previews, and names passwords of domains and instances of templates as left out', async () => {
+    const at = await place();
+    const users = 'basic_auth: [{username: ada, password: correct horse}]';
+    const content = 'apiVersion: setpoint/v1\nkind: Template\nvolumes: [{name: files}]';
+    await owner.post('/templates', { name: 'exported', content });
+    await at.apply(
+      [
+        object('Application', 'web', 'image_url: web:1', `domains: [{host: ada.example.test, ${users}}]`),
+        object('TemplateInstance', 'blog', 'template: exported'),
+      ].join('\n---\n'),
+    );
+    const unit = world.repo.begin();
+    const [environment, preview] = [crypto.randomUUID(), crypto.randomUUID()];
+    unit.create(
+      'environment',
+      environment,
+      { project_id: at.project, name: 'pr-12', type: 'preview' },
+      { owners: [{ kind: 'preview', id: preview, blocks: true }] },
+    );
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    const site = object('Application', 'site', 'image_url: web:1', 'environment: pr-12');
+    expect((await at.apply(site)).body.error?.message).toBeUndefined();
+    const { data } = await owner.get(`/projects/${at.project}/export`);
+    expect(data.content).not.toMatch(/pr-12|site/);
+    expect(data.left_out).toEqual([
+      'applications.web: password of ada for ada.example.test',
+      'template_instances.blog: all of it',
+    ]);
     const back = await at.apply(data.content, { manager: 'other' });
     expect([back.status, back.data?.changes, back.body.error]).toEqual([200, false, undefined]);
   });

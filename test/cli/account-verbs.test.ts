@@ -27,9 +27,8 @@ afterAll(() => town[Symbol.asyncDispose]());
 
 describe('variables', () => {
   it('are set, read and removed, with whatever is in them', async () => {
-    expect((await run('env', 'set', '--no-wait', 'web', 'A=b=c', 'EMPTY=', 'LONG=two words')).out).toMatch(
-      /^3 variable\(s\) of web set\n/,
-    );
+    const set = ['env', 'set', '--no-wait', 'web', 'A=b=c', 'EMPTY=', '--secret', 'LONG'];
+    expect((await town.cli.run(set, 'two words\n')).out).toMatch(/^3 variable\(s\) of web set\n/);
     expect((await run('env', 'get', 'web')).out).toBe('A=b=c\nEMPTY=\nLONG=two words\n');
     expect((await run('env', 'get', 'web', 'A')).out).toBe('A=b=c\n');
     expect(JSON.parse((await run('env', 'get', 'web', '--output', 'json')).out)).toMatchObject({ A: 'b=c' });

@@ -5,6 +5,8 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { createClient } from '../../cli/client.ts';
 import { resumed } from '../../cli/resume.ts';
+import { untilEnded } from '../../cli/until-ended.ts';
+import { Answering } from '../harness/answering.ts';
 import { FakeClock } from '../harness/fake-clock.ts';
 import { longTag } from '../layer-report.ts';
 
@@ -114,7 +116,7 @@ it('an answer that is cut off is a lost connection, after which the user has to 
   const { port } = server.address() as AddressInfo; // a TCP server has such an address
   const client = createClient({ server: `http://127.0.0.1:${port}`, tenant: 'default' });
   await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow(
-    /^Lost the connection to http:\/\/127\.0\.0\.1:\d+ within its answer: .+\. The request may have been carried out/,
+    /^Lost the connection to http:\/\/127\.0\.0\.1:\d+ before all of its answer came: .+\. The request may have been carried out/,
   );
 });
 
@@ -131,6 +133,49 @@ it.each([
   const { port } = server.address() as AddressInfo; // a TCP server has such an address
   const client = createClient({ server: `http://127.0.0.1:${port}`, tenant: 'default' });
   await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow(message);
+});
+
+it('a change whose connection is lost before an answer may have been carried out, and a read has done nothing', async () => {
+  await using plane = await Answering.start({
+    'POST /api/v1/projects': (_, response) => response.destroy(),
+    'GET /api/v1/projects': (_, response) => response.destroy(),
+    'POST /api/v1/databases/import': (_, response) => response.destroy(),
+  });
+  const client = createClient({ server: plane.url, tenant: 'default' });
+  const lost = /^Lost the connection to \S+ before all of its answer came: .+\. The request may have been carried out/;
+  await expect(client.request('POST', '/api/v1/projects', {})).rejects.toThrow(lost);
+  await expect(client.upload('/api/v1/databases/import', import.meta.filename)).rejects.toThrow(lost);
+  await expect(client.request('GET', '/api/v1/projects')).rejects.toThrow(/^Cannot reach \S+: other side closed\./);
+});
+
+it('what is waited for until it has ended is read again after an answer that did not come', async () => {
+  using printed = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  let reads = 0;
+  await using plane = await Answering.start({
+    'GET /api/v1/backups/b': (_, response) => {
+      reads += 1;
+      return reads === 1 ? response.destroy() : { id: 'b', status: 'completed' };
+    },
+  });
+  const client = createClient({ server: plane.url, tenant: 'default' });
+  expect(await untilEnded(client, 'backups', { id: 'b', status: 'running' })).toMatchObject({ status: 'completed' });
+  expect(printed.mock.calls).toEqual([[expect.stringMatching(/^… Cannot reach .*: tries again$/)]]);
+});
+
+it('an answer that redirects is refused with the address, which gets neither the change nor the key', async () => {
+  await using other = await Answering.start({});
+  await using plane = await Answering.start({
+    'POST /api/v1/databases': (_, response) =>
+      response.writeHead(301, { location: `${other.url}/default/api/v1/databases` }).end(),
+    'POST /api/v1/databases/import': (_, response) =>
+      response.writeHead(308, { location: `${other.url}/default/api/v1/databases/import` }).end(),
+  });
+  const client = createClient({ server: plane.url, tenant: 'default', token: 'sp_key' });
+  const redirects = `${plane.url} redirects to ${other.url}, and nothing was done: use that address in --server or SETPOINT_URL, or log in there`;
+  await expect(client.request('POST', '/api/v1/databases', { name: 'orders' })).rejects.toThrow(redirects);
+  await expect(client.upload('/api/v1/databases/import', import.meta.filename)).rejects.toThrow(redirects);
+  expect(plane.requests).toHaveLength(2);
+  expect(other.requests).toEqual([]);
 });
 
 it('a stream that falls silent, as its connection is dead, is opened again after its last cursor', async () => {
@@ -161,4 +206,18 @@ it('a stream that falls silent, as its connection is dead, is opened again after
   expect(told).toHaveBeenCalledWith('… Nothing was heard for 75 s: connecting again');
   stop.abort();
   await reading;
+});
+
+it('a terminal or a tunnel that falls silent is closed, unless it is not read', async () => {
+  await using plane = await Answering.start({}, (socket) => socket.on('error', () => undefined));
+  const clock = new FakeClock();
+  const client = createClient({ server: plane.url, tenant: 'default' }, undefined, clock);
+  const socket = await client.socket('/ws/terminal/t', {});
+  await clock.advance(100_000);
+  socket.resume();
+  await clock.advance(75_000);
+  expect(socket.readyState).toBe(socket.OPEN);
+  const closed = once(socket, 'close');
+  await clock.advance(10_000);
+  expect((await closed)[0]).toBe(1006);
 });

@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chooseContext, credentialsPath, loadConnection, readCredentials, saveContext } from '../../cli/credentials.ts';
+import { Answering } from '../harness/answering.ts';
 import { CommandLine } from '../harness/command-line.ts';
 import { longTag } from '../layer-report.ts';
 
@@ -38,6 +39,17 @@ describe('logins', () => {
     expect(await loadConnection({ context: 'two', server: 'https://one' }, path)).not.toHaveProperty('token');
   });
 
+  it('that are named by --context are not mixed with what the environment has of another one', async () => {
+    await using production = await Answering.start({});
+    await using staging = await Answering.start({ 'GET /api/v1/projects': () => [] });
+    await saveContext({ ...two, server: staging.url }, path);
+    await saveContext(one, path);
+    const env = { SETPOINT_URL: production.url, SETPOINT_TENANT: 'green', SETPOINT_TOKEN: 'sp_production' };
+    expect((await cli.run(['get', 'projects', '--context', 'two'], '', env)).code).toBe(0);
+    expect(production.requests).toEqual([]);
+    expect(staging.requests).toMatchObject([{ headers: { authorization: 'Bearer b' } }]);
+  });
+
   it('of an earlier release go on', async () => {
     await saveContext(one, path);
     await cli.file(
@@ -69,7 +81,9 @@ describe('logins', () => {
     expect(listed.out).toMatch(
       /^CURRENT +NAME +SERVER +TENANT +ACCOUNT\n +one\/default .*\n\* +two +https:\/\/two +blue/,
     );
-    expect((await cli.run(['context', 'use', 'one/default'], '', env)).out).toContain('https://one (default)');
+    const used = await cli.run(['context', 'use', 'one/default'], '', { ...env, SETPOINT_URL: 'https://two' });
+    expect(used.out).toContain('https://one (default)');
+    expect(used.err).toMatch(/^Warning: the environment comes first: unset SETPOINT_URL, or /);
     expect(JSON.parse(await readFile(credentialsPath(home), 'utf8'))).toMatchObject({ current: 'one/default' });
     expect((await cli.run(['context', 'list'])).out.trim()).toMatch(/^CURRENT.*ACCOUNT$/);
   });

@@ -21,13 +21,17 @@ afterEach(async () => {
 });
 
 /** Sends a file of so many bytes to a server that does this. */
-async function send(bytes: number, answer: (request: IncomingMessage, response: ServerResponse) => unknown) {
+async function send(
+  bytes: number,
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+  more: { answerMs?: number } = {},
+) {
   const path = join(folder, 'file');
   await writeFile(path, Buffer.alloc(bytes, 'x'));
   server = createServer((request, response) => void answer(request, response));
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // it listens on a port
-  return sendFile(`http://127.0.0.1:${port}/`, { path, headers: {} }, AbortSignal.timeout(20_000));
+  return sendFile(`http://127.0.0.1:${port}/`, { path, headers: {}, ...more }, AbortSignal.timeout(20_000));
 }
 
 describe('a file that is sent', () => {
@@ -47,6 +51,11 @@ describe('a file that is sent', () => {
       response.end(' whole": true}');
     });
     expect(answer).toEqual({ status: 409, text: '{"is it whole": true}' });
+  });
+
+  it('fails where no answer comes in time once it is sent', async () => {
+    const never = (request: IncomingMessage) => request.resume();
+    await expect(send(1000, never, { answerMs: 100 })).rejects.toThrow('No answer came within 0.1 s');
   });
 
   it('fails where the connection ends without an answer', async () => {

@@ -87,6 +87,7 @@ it('what a file declares is compared, applied as one plan and exported, and an i
     `apiVersion: setpoint/v1\nkind: Application\nmetadata: {name: web}\nspec: {image_url: ${image}, server: ${place.server}}\n`;
   const compared = await run(['diff', '-f', '-', ...at], text('web:1'));
   expect(compared).toMatchObject({ code: 1, out: 'create application web\n' });
+  expect((await run(['diff', '-f', '/none', ...at])).code).toBe(2);
   expect(await run(['apply', '-f', '-', ...at], text('web:1'))).toMatchObject({
     code: 0,
     out: 'create application web\n',
@@ -101,11 +102,11 @@ it('what a file declares is compared, applied as one plan and exported, and an i
   const content =
     'apiVersion: setpoint/v1\nkind: Template\nvariables: [{name: PORT, type: port, default: "80"}]\napplications: [{name: app, image_url: "app:1", exposed_port: "${PORT}"}]\n';
   await owner.post('/templates', { name: 'small', content });
-  await run(['instantiate', 'small', ...at, '--on', place.server, '--no-wait']);
+  await run(['instantiate', 'small', ...at, '--on', place.server, '--no-wait', '--secret', 'PORT'], '80\n');
   const planned = await run(['upgrade', 'small', ...at, '--set', 'PORT=81', '--dry-run']);
   expect(planned.err).toBe('');
   expect(planned.out).toContain('exposed_port: 80 -> 81');
-  const upgraded = await run(['upgrade', 'small', ...at, '--set', 'PORT=81', '--no-wait']);
+  const upgraded = await run(['upgrade', 'small', ...at, '--secret', 'PORT', '--no-wait'], '81\n');
   expect(upgraded).toMatchObject({ code: 0, err: '' });
   const back = await run(['rollback', 'small', '--instance', ...at, '--no-wait']);
   expect(back.out).toContain('exposed_port: 81 -> 80');

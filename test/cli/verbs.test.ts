@@ -240,7 +240,10 @@ describe('after a login', () => {
 
     const gone = await applied('web', { ...other, image_url: 'ghcr.io/web:missing' });
     expect(gone.code).toBe(1);
-    expect(gone.err).toMatch(/^Deployment \d failed: Cannot pull image ghcr.io\/web:missing/);
+    expect(gone.err).toMatch(/^Deployment 4 failed: Cannot pull image ghcr.io\/web:missing/);
+    const retried = await applied('web', { ...other, image_url: 'ghcr.io/web:missing' });
+    expect(retried.out).toMatch(/^application web unchanged\nDeployment 4 of web is failed: it is deployed again\n/);
+    expect(retried).toMatchObject({ code: 1, err: expect.stringMatching(/^Deployment 5 failed: Cannot pull image/) });
     const described = await run('describe', 'application', 'web');
     expect(described.out).toMatch(/status +running/);
     expect(described.out).toMatch(/\nNot now\nverb +reason\nStart +The application runs already\n/i);
