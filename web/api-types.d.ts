@@ -5464,6 +5464,8 @@ export interface components {
             env: {
                 [key: string]: string;
             };
+            /** @description Whether the values of `env` are masked */
+            masked: boolean;
         };
         FunctionVersion: {
             id: string;
