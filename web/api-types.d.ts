@@ -5466,6 +5466,8 @@ export interface components {
             env: {
                 [key: string]: string;
             };
+            /** @description Whether the values of `env` are masked */
+            masked: boolean;
         };
         FunctionVersion: {
             id: string;

@@ -61,6 +61,7 @@ export const FunctionDetail = z
     code: z.string().meta({ description: 'What the next version is made of' }),
     dependencies: nullableText,
     env: z.record(z.string(), z.string()).meta({ description: 'Values are masked for viewers' }),
+    masked: z.boolean().meta({ description: 'Whether the values of `env` are masked' }),
   })
   .meta({ id: 'FunctionDetail' });
 

@@ -158,9 +158,10 @@ describe('a function', () => {
     const id = await made({ env: { TOKEN: 'open sesame' } });
     const viewer = await world.user();
     await owner.post(`/projects/${project}/members`, { user_id: viewer.id, role: 'viewer' });
-    expect((await owner.get(`/functions/${id}`)).data.env).toEqual({ TOKEN: 'open sesame' });
+    expect((await owner.get(`/functions/${id}`)).data).toMatchObject({ env: { TOKEN: 'open sesame' }, masked: false });
     const masked = await viewer.get(`/functions/${id}`);
     expect(Object.keys(masked.data.env)).toEqual(['TOKEN']);
+    expect(masked.data.masked).toBe(true);
     expect(JSON.stringify(masked.body)).not.toContain('open sesame');
     expect((await viewer.post(`/functions/${id}/deploy`)).status).toBe(403);
   });

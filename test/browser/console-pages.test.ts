@@ -183,6 +183,12 @@ describe('a person at the console', () => {
     const { page } = browser;
     await page.goto(ofApp('logs'));
     await page.getByRole('log', { name: 'Output' }).getByText('listening on').first().waitFor();
+    const [, instance] = await page.getByRole('combobox', { name: 'Instance' }).getByRole('option').allInnerTexts();
+    await page
+      .locator('.log-source')
+      .getByText(instance ?? '?', { exact: true })
+      .first()
+      .waitFor();
     await page.goto(`${ofApp('logs')}?level=error`);
     await page.getByText('Its instances have written nothing yet').waitFor();
     await page.getByRole('combobox', { name: 'Level' }).selectOption('');

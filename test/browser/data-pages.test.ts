@@ -556,6 +556,33 @@ it('imports a dump into a database, by its address and by a file that is sent', 
   expect([sent.kind, sent.size_bytes, bytes]).toEqual(['upload', dumped.length, dumped.length]);
 });
 
+it('shows older deployments on demand, and goes back to one where the newest all failed', async () => {
+  const { page } = browser;
+  const { data: late } = await owner.post('/projects', { name: 'late', default_server_id: server });
+  const place = { project_id: late.id, server_id: server, environment_id: late.default_environment_id };
+  const application = randomUUID();
+  const unit = world.repo.begin();
+  unit.create('application', application, desiredState('application', { ...place, name: 'late', internal_id: 'late' }));
+  await commit(unit);
+  const ids = Array.from({ length: 22 }, () => randomUUID());
+  for (const [at, id] of ids.entries()) {
+    const of = { ...place, application_id: application, number: at + 1 };
+    await world.create('deployment', id, desiredState('deployment', of));
+    await world.observe('deployment', id, { phase: at === 0 ? 'succeeded' : 'failed' });
+  }
+  await world.settled();
+  await open(`applications/${application}/deployments`, 'late');
+  const table = page.getByRole('table', { name: 'Deployments' });
+  await table.getByRole('link', { name: 'Deployment 22' }).waitFor();
+  await page.getByRole('group', { name: 'Actions of late' }).getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('menuitem', { name: 'Roll back' }).first().click();
+  await page.getByRole('dialog', { name: 'Roll back late to #1' }).getByRole('button', { name: 'Cancel' }).click();
+  expect(await table.getByRole('link', { name: 'Deployment 1', exact: true }).count()).toBe(0);
+  await page.getByRole('button', { name: 'Older ones' }).click();
+  await table.getByRole('link', { name: 'Deployment 1', exact: true }).waitFor();
+  expect(await page.getByRole('button', { name: 'Older ones' }).count()).toBe(0);
+});
+
 it('shows a project of 150 applications by the cards that are seen, each at its place under the pointer', async () => {
   const { page } = browser;
   const { data: crowd } = await owner.post('/projects', { name: 'crowd', default_server_id: server });

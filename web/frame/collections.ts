@@ -92,7 +92,7 @@ export function gitWebhooksOf(projectId: string): Collection<'git_webhook'> {
   };
 }
 
-const newestDeployments = 20;
+export const newestDeployments = 20;
 
 /** The newest deployments of an application. */
 export function deploymentsOf(appId: string): Collection<'deployment'> {

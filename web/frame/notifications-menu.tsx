@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Bell } from 'lucide-static';
-import { call, page } from '../api.ts';
+import { call, messageOf, page } from '../api.ts';
 import type { Notification } from '../model.ts';
 import { useConsole, useHref } from './context.ts';
 import { Icon } from './icon.tsx';
@@ -17,7 +17,7 @@ const tones = { info: 'idle', warning: 'warn', error: 'bad' } as const;
 
 /** What the control plane reports to the reader, newest first, and how much of it is unread. */
 export function NotificationsMenu(): VNode {
-  const { login } = useConsole();
+  const { login, messages } = useConsole();
   const href = useHref();
   const [items, setItems] = useState<readonly Notification[]>([]);
   const [unread, setUnread] = useState(0);
@@ -42,9 +42,13 @@ export function NotificationsMenu(): VNode {
     });
   }, [login]);
   const markRead = async (): Promise<void> => {
-    setUnread(0);
-    setItems(items.map((one) => ({ ...one, read: true })));
-    await call(login, 'POST', '/api/v1/notifications/read', { body: { all: true } }).catch(() => undefined);
+    try {
+      await call(login, 'POST', '/api/v1/notifications/read', { body: { all: true } });
+      setUnread(0);
+      setItems((now) => now.map((one) => ({ ...one, read: true })));
+    } catch (failure) {
+      messages.say(messageOf(failure), 'bad');
+    }
   };
   return (
     <Popup

@@ -7,8 +7,10 @@ export interface ControlProps {
   readonly id: string;
   readonly name?: string | undefined;
   readonly required?: boolean | undefined;
-  readonly 'aria-describedby': string | undefined;
-  readonly 'aria-invalid': 'true' | undefined;
+  /** The name of a control that no label stands beside. */
+  readonly 'aria-label'?: string | undefined;
+  readonly 'aria-describedby'?: string | undefined;
+  readonly 'aria-invalid'?: 'true' | undefined;
 }
 
 interface FieldProps {

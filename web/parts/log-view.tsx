@@ -18,6 +18,8 @@ interface LogViewProps {
   readonly tools?: ComponentChildren;
   /** Below the tools: a lost connection, lines that left the ring. */
   readonly notice?: ComponentChildren;
+  /** The name of what wrote a line, where `source` of a line is its id; names may be known later than lines. */
+  readonly nameOf?: ((source: string) => string) | undefined;
   /** The address of a line. */
   readonly hrefOf?: ((line: LogLine, number: number) => string) | undefined;
   /** The line to show at first, by its `seq`. */
@@ -40,7 +42,7 @@ const sliceMs = 4;
  * the ends, [ and ] fold and unfold.
  */
 export function LogView(props: LogViewProps): VNode {
-  const { label, ring, empty, tools, notice, hrefOf, at, fileName, onDownload, isEnded = false } = props;
+  const { label, ring, empty, tools, notice, nameOf, hrefOf, at, fileName, onDownload, isEnded = false } = props;
   const [, draw] = useReducer((drawn: number) => drawn + 1, 0);
   const [follows, setFollows] = useState(at === undefined);
   const [wraps, setWraps] = useState(false);
@@ -279,6 +281,7 @@ export function LogView(props: LogViewProps): VNode {
                 isMarked={number === marked}
                 wraps={wraps}
                 showsTime={showsTime}
+                nameOf={nameOf}
                 hrefOf={hrefOf}
                 isFolded={folded.has(number)}
                 onFold={() => {
@@ -326,13 +329,14 @@ interface LineProps {
   readonly isMarked: boolean;
   readonly wraps: boolean;
   readonly showsTime: boolean;
+  readonly nameOf: LogViewProps['nameOf'];
   readonly hrefOf: LogViewProps['hrefOf'];
   readonly isFolded: boolean;
   readonly onFold: () => void;
 }
 
 function Line(props: LineProps): VNode | null {
-  const { ring, number, top, needle, isMarked, wraps, showsTime, hrefOf, isFolded, onFold } = props;
+  const { ring, number, top, needle, isMarked, wraps, showsTime, nameOf, hrefOf, isFolded, onFold } = props;
   const line = ring.at(number);
   if (line === undefined) return null;
   const style = { top: `${top * rowHeight}px` };
@@ -352,6 +356,7 @@ function Line(props: LineProps): VNode | null {
       </div>
     );
   const label = String(number + 1);
+  const source = nameOf?.(line.source) ?? line.source;
   return (
     <div
       class={`log-line log-${line.level}${wraps ? ' log-line-wrap' : ''}`}
@@ -367,8 +372,8 @@ function Line(props: LineProps): VNode | null {
       )}
       {showsTime && <span class="log-time">{line.at === 0 ? '' : clockTime(line.at)}</span>}
       {ring.hasSources && (
-        <span class="log-source" title={line.source}>
-          {line.source}
+        <span class="log-source" title={source}>
+          {source}
         </span>
       )}
       <span class="log-text">

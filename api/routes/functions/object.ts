@@ -24,11 +24,13 @@ export const getFunction = defineEndpoint({
   response: FunctionDetail,
   handle: async (ctx, { it }) => {
     const { code, dependencies, config } = it.desired;
+    const masked = ctx.access.grant === 'm';
     return {
       ...functions.answerOf(it, ctx.view),
       code,
       dependencies: dependencies ?? null,
-      env: ctx.access.grant === 'm' ? maskEnv(config.env) : unsealEnv(ctx, it.meta.id, config.env, 'function'),
+      env: masked ? maskEnv(config.env) : unsealEnv(ctx, it.meta.id, config.env, 'function'),
+      masked,
     };
   },
 });

@@ -2,14 +2,15 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { deploymentVerbs } from '#rules/deployment.ts';
 import { whyNot } from '#rules/verb-table.ts';
-import { call } from '../../api.ts';
-import { deploymentsOf } from '../../frame/collections.ts';
+import { call, page } from '../../api.ts';
+import { deploymentsOf, newestDeployments } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
 import { whyBelow } from '../../frame/rights.ts';
 import { useRank } from '../../frame/use-rank.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { Deployment } from '../../model.ts';
+import { Button } from '../../parts/button.tsx';
 import { Duration } from '../../parts/duration.tsx';
 import { EmptyState } from '../../parts/empty-state.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
@@ -23,7 +24,9 @@ import type { TabProps } from './tab-props.ts';
 import { useDeployments } from './deployments.ts';
 import { RollBack } from './roll-back.tsx';
 
-/** The newest deployments of an application; each has a page with its log. */
+const pageSize = 100;
+
+/** The deployments of an application, the newest at first; each has a page with its log. */
 export function DeploymentsTab({ it }: TabProps): VNode {
   const { login, store, collections } = useConsole();
   const href = useHref();
@@ -33,7 +36,19 @@ export function DeploymentsTab({ it }: TabProps): VNode {
   const [target, setTarget] = useState<Deployment>();
   const collection = deploymentsOf(it.id);
   const { reading } = useList(collection, 'deployment');
-  const all = useDeployments(it);
+  const more = useAct();
+  const [older, setOlder] = useState<readonly Deployment[]>([]);
+  const [next, setNext] = useState<string | null>();
+  const newest = useDeployments(it);
+  const known = new Set(newest.map(({ id }) => id));
+  const all = [...newest, ...older.filter(({ id }) => !known.has(id))];
+  const readMore = (): Promise<boolean> =>
+    more.run(async () => {
+      const query = { sort: '-number', limit: pageSize, ...(typeof next === 'string' && { cursor: next }) } as const;
+      const found = await page(login, '/api/v1/applications/{appId}/deployments', { path: { appId: it.id }, query });
+      setOlder([...older, ...found.items]);
+      setNext(found.meta.next_cursor);
+    });
   const cancel = (one: Deployment): Promise<boolean> =>
     act.run(() =>
       store.answer('deployment', () =>
@@ -116,6 +131,14 @@ export function DeploymentsTab({ it }: TabProps): VNode {
           },
         ]}
       />
+      {more.error !== undefined && <ErrorBox error={more.error} />}
+      {next !== null && newest.length >= newestDeployments && (
+        <div>
+          <Button busy={more.busy} onClick={() => void readMore()}>
+            Older ones
+          </Button>
+        </div>
+      )}
       {target !== undefined && <RollBack it={it} to={target} onClose={() => setTarget(undefined)} />}
     </>
   );

@@ -2,10 +2,10 @@ import type { VNode } from 'preact';
 import { call } from '../../api.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
 import { useApplicationParts } from '../../frame/object-links.ts';
+import { LogTrouble } from '../../frame/log-trouble.tsx';
 import { useLog } from '../../frame/use-log.ts';
 import { useRead } from '../../frame/use-read.ts';
 import { LogView } from '../../parts/log-view.tsx';
-import { Notice } from '../../parts/notice.tsx';
 import type { TabProps } from './tab-props.ts';
 
 const tail = '1000';
@@ -33,7 +33,7 @@ export function LogsTab({ it, query }: TabProps): VNode {
       ...(instance !== '' && { instance_id: instance }),
       ...(level !== '' && { level: level === 'error' ? 'error' : 'warn,error' }),
     },
-    sourceOf: ({ instance_id: id }) => names.get(id) ?? id.slice(0, 8),
+    sourceOf: ({ instance_id: id }) => id,
   });
   const change = (next: Record<string, string>): void =>
     router.replace(href(parts(it, 'logs'), { instance, level, ...next }));
@@ -43,6 +43,7 @@ export function LogsTab({ it, query }: TabProps): VNode {
       ring={log.ring}
       isEnded={log.isEnded}
       fileName={`${it.name}.log`}
+      nameOf={(id) => names.get(id) ?? id.slice(0, 8)}
       {...(at !== null && { at: Number(at) })}
       hrefOf={({ seq }) => href(parts(it, 'logs'), { instance, level, at: String(seq) })}
       tools={
@@ -76,13 +77,7 @@ export function LogsTab({ it, query }: TabProps): VNode {
           </select>
         </>
       }
-      notice={
-        log.trouble !== undefined && (
-          <Notice shape="warn">
-            <p>No lines come now: {log.trouble}</p>
-          </Notice>
-        )
-      }
+      notice={<LogTrouble trouble={log.trouble} serverId={it.server_id} />}
       empty={
         it.ready_replicas === 0
           ? 'No instance runs, and none has written a line.'

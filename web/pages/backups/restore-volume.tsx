@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allApplications, allFunctions, allServers } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
+import { usePlaceNames } from '../../frame/place-names.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { ObjectOf } from '../../model.ts';
 import { byName } from '../../model.ts';
@@ -76,6 +77,7 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
   const applications = byName(useList(allApplications, 'application').objects.filter(isBeside));
   const functions = byName(useList(allFunctions, 'function').objects.filter(isBeside));
   const isOfFunction = functions.some(({ id }) => id === workloadId);
+  const placeOf = usePlaceNames([...applications, ...functions]);
   const body = {
     name: name.trim(),
     ...(place === 'workload'
@@ -165,8 +167,8 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
                 <Combobox
                   control={control}
                   options={[
-                    ...applications.map(({ id, name: own }) => ({ value: id, label: own })),
-                    ...functions.map(({ id, name: own }) => ({ value: id, label: `${own} (function)` })),
+                    ...applications.map((it) => ({ value: it.id, label: it.name, note: placeOf(it) })),
+                    ...functions.map((it) => ({ value: it.id, label: `${it.name} (function)`, note: placeOf(it) })),
                   ]}
                   value={workloadId}
                   onChange={setWorkloadId}

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allApplications, allDatabases, allVolumes } from '../../frame/collections.ts';
 import { useConsole, useList } from '../../frame/context.ts';
+import { usePlaceNames } from '../../frame/place-names.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { ObjectOf } from '../../model.ts';
 import { byName } from '../../model.ts';
@@ -249,18 +250,28 @@ function TargetField({ value, onChange }: TargetFieldProps): VNode {
   const databases = byName(useList(allDatabases, 'database').objects);
   const volumes = byName(useList(allVolumes, 'volume').objects).filter(({ database_id: id }) => id === null);
   const applications = byName(useList(allApplications, 'application').objects);
-  const targets: readonly Target[] = [
-    ...databases.map(({ id, name }) => ({ kind: 'database' as const, id, name })),
-    ...volumes.map(({ id, name }) => ({ kind: 'volume' as const, id, name })),
-    ...applications.map(({ id, name }) => ({ kind: 'application' as const, id, name })),
+  const placeOf = usePlaceNames([...databases, ...volumes, ...applications]);
+  const targets: readonly (Target & { note: string })[] = [
+    ...databases.map((it) => ({
+      kind: 'database' as const,
+      id: it.id,
+      name: it.name,
+      note: `database of ${placeOf(it)}`,
+    })),
+    ...volumes.map((it) => ({ kind: 'volume' as const, id: it.id, name: it.name, note: `volume of ${placeOf(it)}` })),
+    ...applications.map((it) => ({
+      kind: 'application' as const,
+      id: it.id,
+      name: it.name,
+      note: `${placeOf(it)}: all volumes that it mounts`,
+    })),
   ];
-  const notes = { database: 'database', volume: 'volume', application: 'all volumes that it mounts' } as const;
   return (
     <Field label="What is backed up" isRequired>
       {(control) => (
         <Combobox
           control={control}
-          options={targets.map(({ kind, id, name }) => ({ value: id, label: name, note: notes[kind] }))}
+          options={targets.map(({ id, name, note }) => ({ value: id, label: name, note }))}
           value={value?.id}
           onChange={(id) => onChange(targets.find((one) => one.id === id))}
           empty="There is no database, no volume and no application like this"

@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { useConsole, useHref } from '../../frame/context.ts';
 import { useDatabaseParts } from '../../frame/object-links.ts';
+import { LogTrouble } from '../../frame/log-trouble.tsx';
 import { useLog } from '../../frame/use-log.ts';
 import { LogView } from '../../parts/log-view.tsx';
-import { Notice } from '../../parts/notice.tsx';
 import type { TabProps } from './tab-props.ts';
 
 const tail = '1000';
@@ -39,13 +39,7 @@ export function LogsTab({ it, query }: TabProps): VNode {
           <option value="error">Errors</option>
         </select>
       }
-      notice={
-        log.trouble !== undefined && (
-          <Notice shape="warn">
-            <p>No lines come now: {log.trouble}</p>
-          </Notice>
-        )
-      }
+      notice={<LogTrouble trouble={log.trouble} serverId={it.server_id} />}
       empty={it.status === 'running' ? 'It has written nothing yet.' : 'It does not run, and has written no line.'}
     />
   );

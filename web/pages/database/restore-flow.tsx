@@ -6,6 +6,7 @@ import { databasesOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
 import { whyNotDatabaseVerb } from '../../frame/database-verbs.ts';
 import { useDatabaseParts } from '../../frame/object-links.ts';
+import { usePlaceNames } from '../../frame/place-names.ts';
 import { useAct } from '../../frame/use-act.ts';
 import { useRank } from '../../frame/use-rank.ts';
 import { useRead } from '../../frame/use-read.ts';
@@ -219,6 +220,7 @@ function Into({ it, draft, set }: StageProps): VNode {
         one.project_id === it.project_id && one.id !== it.id && one.type === it.type && one.version === it.version,
     ),
   );
+  const placeOf = usePlaceNames([it, ...others]);
   return (
     <div class="form">
       <Radios
@@ -256,7 +258,7 @@ function Into({ it, draft, set }: StageProps): VNode {
           {(control) => (
             <Combobox
               control={control}
-              options={others.map(({ id, name }) => ({ value: id, label: name }))}
+              options={others.map((one) => ({ value: one.id, label: one.name, note: placeOf(one) }))}
               value={draft.otherId}
               onChange={(otherId) => set({ otherId })}
               empty="The project has no other one of this engine and version"
@@ -283,6 +285,7 @@ function Review({ it, backups, draft, why, onBack }: ReviewProps): VNode {
   const [asks, setAsks] = useState(false);
   const other = draft.otherId === undefined ? undefined : store.get('database', draft.otherId);
   const target = draft.into === 'same' ? it : draft.into === 'other' ? other : undefined;
+  const placeOf = usePlaceNames(target === undefined ? [it] : [it, target]);
   const { when } = draft;
   const backup = when !== undefined && 'backup' in when ? backups.find(({ id }) => id === when.backup) : undefined;
   const replaces = when !== undefined && 'backup' in when && target !== undefined;
@@ -307,7 +310,10 @@ function Review({ it, backups, draft, why, onBack }: ReviewProps): VNode {
       <Facts
         of={[
           ['Back to', backTo(when, backup)],
-          ['Into', target?.name ?? `the new database ${draft.newName.trim()}`],
+          [
+            'Into',
+            target === undefined ? `the new database ${draft.newName.trim()}` : `${target.name} of ${placeOf(target)}`,
+          ],
         ]}
       />
       <section class="stack-tight" aria-label="What is touched">
@@ -342,7 +348,7 @@ function Review({ it, backups, draft, why, onBack }: ReviewProps): VNode {
           title={`Restore ${target.name}`}
           verb={`Restore ${target.name}`}
           goes={[
-            `What ${target.name} serves now, once the backup was read and checked`,
+            `What ${target.name} of ${placeOf(target)} serves now, once the backup was read and checked`,
             'Connections that are open at that moment',
           ]}
           stays={['What it serves now, in a volume of its own for a week', 'Its name, its port and its password']}

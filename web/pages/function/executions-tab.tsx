@@ -44,15 +44,19 @@ export function ExecutionsTab({ it, query }: TabProps): VNode {
   useEffect(() => {
     setOlder([]);
     setHasMore(true);
-  }, [read.data]);
+  }, [it.id, status]);
   const newest = read.data ?? [];
-  const rows = [...newest, ...older];
+  // calls that newer ones have pushed out of the first page stay
+  useEffect(() => {
+    setOlder((now) => (now.length === 0 ? now : joined(newest, now)));
+  }, [read.data]);
+  const rows = joined(newest, older);
   const last = rows.at(-1);
   const readMore = async (): Promise<void> => {
     if (last === undefined) return;
     await more.run(async () => {
       const next = await ask(last.id);
-      setOlder([...older, ...next]);
+      setOlder((now) => joined(now, next));
       setHasMore(next.length === pageSize);
     });
   };
@@ -230,4 +234,10 @@ function Details({ of: one, onClose }: { readonly of: Execution; readonly onClos
       </section>
     </Drawer>
   );
+}
+
+/** Those, and after them the ones of `older` that are not among them. */
+function joined(newer: readonly Execution[], older: readonly Execution[]): readonly Execution[] {
+  const ids = new Set(newer.map(({ id }) => id));
+  return [...newer, ...older.filter(({ id }) => !ids.has(id))];
 }

@@ -17,7 +17,7 @@ export function VariablesTab({ it }: TabProps): VNode {
   const read = useDetail(it);
   if (read.error !== undefined && read.data === undefined) return <ErrorBox error={read.error} onRetry={read.again} />;
   if (read.data === undefined) return <Skeleton label="Reading variables" />;
-  const isMasked = rank === 'viewer';
+  const isMasked = read.data.masked;
   return (
     <VariablesEditor
       stored={{ variables: read.data.env, version: read.data.resource_version }}

@@ -2,8 +2,10 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { allApplications, allProjects } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
+import { usePlaceNames } from '../../frame/place-names.ts';
 import { useLog } from '../../frame/use-log.ts';
 import { byName } from '../../model.ts';
+import { Combobox } from '../../parts/combobox.tsx';
 import { EmptyState } from '../../parts/empty-state.tsx';
 import { LogView } from '../../parts/log-view.tsx';
 import { Menu } from '../../parts/menu.tsx';
@@ -14,6 +16,8 @@ import type { PageProps } from '../page.ts';
 /** Applications of one stream; the server follows no more. */
 const mostSources = 32;
 const askAfterMs = 300;
+/** Applications in the menu; beyond, one is found by typing. */
+const mostListed = 100;
 
 /** The output of many applications in the order of its times. What it shows is in the address. */
 export function LogsPage({ query }: PageProps): VNode {
@@ -26,6 +30,9 @@ export function LogsPage({ query }: PageProps): VNode {
   const level = query.get('level') ?? '';
   const search = query.get('search') ?? '';
   const known = byName(applications.objects.filter((it) => project === '' || it.project_id === project));
+  const placeOf = usePlaceNames(known);
+  const chosen = known.filter(({ id }) => ids.includes(id));
+  const listed = [...chosen, ...known.filter(({ id }) => !ids.includes(id))].slice(0, mostListed);
   const change = (next: Record<string, string>): void =>
     router.replace(href(['logs'], { project, ids: ids.join(','), level, search, ...next }));
   const log = useLog({
@@ -83,8 +90,9 @@ export function LogsPage({ query }: PageProps): VNode {
               entries={[
                 { label: 'All applications', isChecked: ids.length === 0, onSelect: () => change({ ids: '' }) },
                 'line',
-                ...known.slice(0, 200).map((one) => ({
+                ...listed.map((one) => ({
                   label: one.name,
+                  note: placeOf(one),
                   isChecked: ids.includes(one.id),
                   why:
                     ids.length >= mostSources && !ids.includes(one.id)
@@ -98,6 +106,19 @@ export function LogsPage({ query }: PageProps): VNode {
                 ? 'All applications'
                 : ids.map((id) => store.get('application', id)?.name ?? '?').join(', ')}
             </Menu>
+            {known.length > mostListed && (
+              <Combobox
+                control={{ id: 'find-application', 'aria-label': 'Find an application' }}
+                placeholder="Find an application"
+                options={known
+                  .filter(({ id }) => !ids.includes(id))
+                  .map((one) => ({ value: one.id, label: one.name, note: placeOf(one) }))}
+                value={undefined}
+                onChange={(id) => {
+                  if (id !== undefined && ids.length < mostSources) toggle(id);
+                }}
+              />
+            )}
             <select
               class="input input-auto"
               aria-label="Level"

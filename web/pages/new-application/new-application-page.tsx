@@ -102,7 +102,8 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
         why={why}
         error={isElsewhere(act.error?.details) ? act.error : undefined}
         onSubmit={() => {
-          if (Object.keys(faults).length > 0) return false;
+          // a fault that the server told may be gone by now
+          if (env.faults.length > 0) return false;
           void create();
           return true;
         }}

@@ -30,7 +30,8 @@ export function NotificationsPage({ query }: PageProps): VNode {
   const act = useAct();
   const onlyUnread = query.get('unread') === 'true';
   const [items, setItems] = useState<readonly Notification[]>();
-  const [next, setNext] = useState<string | null>(null);
+  const [next, setNext] = useState<string | null>();
+  const [unread, setUnread] = useState(0);
   const [error, setError] = useState<Refusal>();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const ask = (cursor?: string) =>
@@ -47,8 +48,10 @@ export function NotificationsPage({ query }: PageProps): VNode {
       paced(() =>
         ask().then(
           (found) => {
-            setItems(found.items);
-            setNext(found.meta.next_cursor);
+            const isAll = found.items.length < pageSize;
+            setItems((now) => withNewest(isAll ? [] : now, found.items));
+            setNext((now) => (isAll || now === undefined ? found.meta.next_cursor : now));
+            setUnread(found.meta.unread ?? 0);
             setError(undefined);
           },
           (failure: unknown) => setError(refusalOf(failure)),
@@ -56,31 +59,33 @@ export function NotificationsPage({ query }: PageProps): VNode {
       ),
     [login, onlyUnread],
   );
-  useEffect(
-    () =>
-      followStream({
-        login,
-        path: '/ws/notifications',
-        onFrame: ({ type }) => {
-          if (type === 'ready' || type === 'gap' || type === 'notification') read();
-        },
-      }),
-    [login, onlyUnread],
-  );
+  useEffect(() => {
+    setItems(undefined);
+    setNext(undefined);
+    return followStream({
+      login,
+      path: '/ws/notifications',
+      onFrame: ({ type }) => {
+        if (type === 'ready' || type === 'gap' || type === 'notification') read();
+      },
+    });
+  }, [login, onlyUnread]);
   const mark = async (body: { ids: string[] } | { all: true }): Promise<void> => {
     if (await act.run(() => call(login, 'POST', '/api/v1/notifications/read', { body }))) {
       setSelected(new Set());
+      // those of further pages are not read again
+      const isMarked = (id: string): boolean => 'all' in body || body.ids.includes(id);
+      setItems((now) => now?.map((one) => (isMarked(one.id) ? { ...one, read: true } : one)));
       read();
     }
   };
   const more = async (): Promise<void> => {
     await act.run(async () => {
       const found = await ask(next ?? undefined);
-      setItems([...(items ?? []), ...found.items]);
+      setItems((now) => [...(now ?? []), ...found.items]);
       setNext(found.meta.next_cursor);
     });
   };
-  const unread = items?.filter((one) => !one.read).length ?? 0;
   return (
     <Page
       title="Notifications"
@@ -143,7 +148,7 @@ export function NotificationsPage({ query }: PageProps): VNode {
           ]}
         />
       )}
-      {next !== null && (
+      {typeof next === 'string' && (
         <span>
           <Button busy={act.busy} onClick={() => void more()}>
             Show older ones
@@ -164,4 +169,11 @@ function Title({ of }: { readonly of: Notification }): VNode {
       {of.title}
     </a>
   );
+}
+
+/** The newest page in place of what was known of its time, with what is older than it. */
+function withNewest(known: readonly Notification[] = [], newest: readonly Notification[]): readonly Notification[] {
+  const last = newest.at(-1)?.created_at ?? '';
+  const ids = new Set(newest.map(({ id }) => id));
+  return [...newest, ...known.filter(({ id, created_at: at }) => at <= last && !ids.has(id))];
 }

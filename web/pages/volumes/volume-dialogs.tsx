@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allApplications, allFunctions, allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useList } from '../../frame/context.ts';
+import { usePlaceNames } from '../../frame/place-names.ts';
 import type { Store } from '../../frame/store.ts';
 import { useAct } from '../../frame/use-act.ts';
 import type { ObjectOf } from '../../model.ts';
@@ -156,6 +157,7 @@ export function BindVolume({ volume, onClose }: DialogProps): VNode {
   const applications = byName(useList(allApplications, 'application').objects.filter(isBeside));
   const functions = byName(useList(allFunctions, 'function').objects.filter(isBeside));
   const isOfFunction = functions.some(({ id }) => id === workloadId);
+  const placeOf = usePlaceNames([...applications, ...functions]);
   const bind = async (): Promise<void> => {
     const isDone = await act.run(() =>
       store.answer('volume', () =>
@@ -213,8 +215,8 @@ export function BindVolume({ volume, onClose }: DialogProps): VNode {
             <Combobox
               control={control}
               options={[
-                ...applications.map(({ id, name }) => ({ value: id, label: name })),
-                ...functions.map(({ id, name }) => ({ value: id, label: `${name} (function)` })),
+                ...applications.map((it) => ({ value: it.id, label: it.name, note: placeOf(it) })),
+                ...functions.map((it) => ({ value: it.id, label: `${it.name} (function)`, note: placeOf(it) })),
               ]}
               value={workloadId}
               onChange={setWorkloadId}
