@@ -178,6 +178,24 @@ it('a field that is edited as JSON shows what others have stored, and is cleared
   expect((await owner.get(`/applications/${id}`)).data.healthcheck).toBeNull();
 });
 
+it('a settings form sends what was entered alone, whatever others store meanwhile', async () => {
+  const { page } = browser;
+  const id = await application('settled', { replicas: 2 });
+  await open(`projects/${project}/production/applications/${id}/settings`, 'settled');
+  await page.getByLabel('Host name').fill('web');
+  expect((await owner.put(`/applications/${id}`, { replicas: 3 })).status).toBe(200);
+  await until(
+    'the form shows it',
+    async () => (await page.getByLabel('Instances', { exact: true }).inputValue()) === '3',
+    { timeoutMs: 5000 },
+  );
+  const bodies = sent('PUT', `/applications/${id}`);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+  expect(bodies).toEqual([{ host_name: 'web' }]);
+  expect((await owner.get(`/applications/${id}`)).data).toMatchObject({ replicas: 3, host_name: 'web' });
+});
+
 it('a schedule that another person has changed meanwhile is not overwritten', async () => {
   const { page } = browser;
   const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
