@@ -196,6 +196,23 @@ it('a settings form sends what was entered alone, whatever others store meanwhil
   expect((await owner.get(`/applications/${id}`)).data).toMatchObject({ replicas: 3, host_name: 'web' });
 });
 
+it('the key after g goes to a place, and does nothing to the object that is shown', async () => {
+  const { page } = browser;
+  const id = await application('kept-running');
+  await open(`projects/${project}/production/applications/${id}`, 'kept-running');
+  await page.getByRole('link', { name: 'Logs', exact: true }).last().click();
+  await page.getByRole('log').waitFor();
+  const deployments = sent('POST', '/deploy');
+  await page.keyboard.press('g');
+  await page.keyboard.press('d');
+  await page.getByRole('heading', { name: 'Databases', level: 1 }).waitFor();
+  expect(deployments).toEqual([]);
+  await page.goBack();
+  await page.getByRole('log').waitFor();
+  await page.keyboard.press('e');
+  await page.getByRole('heading', { name: 'No variables' }).waitFor();
+});
+
 it('a schedule that another person has changed meanwhile is not overwritten', async () => {
   const { page } = browser;
   const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
