@@ -213,6 +213,26 @@ it('the key after g goes to a place, and does nothing to the object that is show
   await page.getByRole('heading', { name: 'No variables' }).waitFor();
 });
 
+it('another role of the reader is taken up by the page that is open', async () => {
+  const id = await application('guarded', { env: { KEY: 'sesame' } });
+  const email = 'reader@example.test';
+  const reader = await world.user('user', email);
+  await owner.post(`/projects/${project}/members`, { user_id: reader.id, role: 'viewer' });
+  const page = await browser.page.context().newPage();
+  page.setDefaultTimeout(5000);
+  await signIn(page, world.url, { email, password });
+  await page.goto(`${world.url}/console#/default/projects/${project}/production/applications/${id}/environment`);
+  await page.getByText('Your role sees the names of variables').waitFor();
+  const isOff = (): Promise<string | null> =>
+    page.getByRole('button', { name: 'Deploy', exact: true }).getAttribute('aria-disabled');
+  await until('a viewer may not deploy', async () => (await isOff()) === 'true', { timeoutMs: 5000 });
+  expect((await owner.put(`/projects/${project}/members/${reader.id}`, { role: 'member' })).status).toBe(200);
+  await until('a member may', async () => (await isOff()) === null, { timeoutMs: 5000 });
+  await page.getByRole('button', { name: 'Show the value of KEY' }).click();
+  expect(await page.getByLabel('Value of KEY', { exact: true }).inputValue()).toBe('sesame');
+  await page.close();
+});
+
 it('a schedule that another person has changed meanwhile is not overwritten', async () => {
   const { page } = browser;
   const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };

@@ -9,6 +9,7 @@ import { NewPassword } from '../pages/sign-in/new-password.tsx';
 import { Collections } from './collections.ts';
 import { ConsoleContext } from './context.ts';
 import type { Console } from './context.ts';
+import { pauseAfter } from './pause-after.ts';
 import { Rights } from './rights.ts';
 import { Router, tenantIn } from './router.ts';
 import { Shell } from './shell.tsx';
@@ -66,10 +67,13 @@ function useConsoleOf(login: Login, router: Router, end: (reason?: string) => vo
     const store = new Store();
     const collections = new Collections(login, store);
     const me = signal<User | undefined>(undefined);
-    const readMe = (): void => {
+    const readMe = (failures = 0): void => {
       call(login, 'GET', '/api/v1/auth/me').then(
         (user) => (me.value = user),
-        () => undefined, // the connection shows whether the server answers
+        (error: unknown) => {
+          const pauseMs = pauseAfter(error, failures);
+          if (pauseMs !== undefined) setTimeout(() => readMe(failures + 1), pauseMs);
+        },
       );
     };
     const rights = new Rights(login, me);
@@ -77,7 +81,7 @@ function useConsoleOf(login: Login, router: Router, end: (reason?: string) => vo
       login,
       () => {
         readMe();
-        rights.forget();
+        rights.askAgain();
         collections.readAll();
       },
       (change) => store.change(change),
