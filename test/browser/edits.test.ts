@@ -12,6 +12,9 @@ let world: ApiWorld;
 let owner: Client;
 let browser: TestPage;
 let project: string;
+/** What the page has asked before it was left, and whether it was stayed on then. */
+let asked: string[];
+let stays: boolean;
 
 beforeAll(async () => {
   world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
@@ -19,8 +22,10 @@ beforeAll(async () => {
   browser.page.setDefaultTimeout(5_000);
   // the first page makes the bundle, as other servers do beside it
   browser.page.setDefaultNavigationTimeout(30_000);
-  // a test that failed leaves what it entered
-  browser.page.on('dialog', (dialog) => void dialog.accept());
+  browser.page.on('dialog', (dialog) => {
+    asked.push(dialog.message());
+    void (stays ? dialog.dismiss() : dialog.accept());
+  });
   const server = (await owner.post('/servers', { name: 'one' })).data.id;
   project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
   await signIn(browser.page, world.url, { email: 'owner@example.test', password });
@@ -32,6 +37,9 @@ afterAll(async () => {
 });
 
 beforeEach(({ onTestFailed }) => {
+  asked = [];
+  // a test that failed leaves what it entered
+  stays = false;
   onTestFailed(async () => console.error((await browser.page.locator('body').innerText()).slice(0, 2000)));
 });
 
@@ -231,6 +239,31 @@ it('another role of the reader is taken up by the page that is open', async () =
   await page.getByRole('button', { name: 'Show the value of KEY' }).click();
   expect(await page.getByLabel('Value of KEY', { exact: true }).inputValue()).toBe('sesame');
   await page.close();
+});
+
+it('what was entered in settings or in a dialog is not lost by a link or by the key that goes back, unasked', async () => {
+  const { page } = browser;
+  const id = await made('/databases', 'orders', { type: 'postgres' });
+  await open(`projects/${project}/production/databases/${id}/settings`, 'orders');
+  const memory = page.getByLabel('Memory', { exact: true });
+  await memory.fill('768m');
+  stays = true;
+  await page.getByRole('link', { name: 'Overview', exact: true }).click();
+  await until('it was asked', async () => asked.length === 1, { timeoutMs: 5000 });
+  expect(await memory.inputValue()).toBe('768m');
+  stays = false;
+  await page.getByRole('link', { name: 'Overview', exact: true }).click();
+  await memory.waitFor({ state: 'detached' });
+  expect(asked).toHaveLength(2);
+
+  await page.goto(`${world.url}/console#/default/volumes`);
+  await page.getByRole('button', { name: 'New volume' }).click();
+  const name = page.getByRole('dialog', { name: 'New volume' }).getByLabel('Name', { exact: true });
+  await name.fill('kept-open');
+  stays = true;
+  await page.evaluate('history.back()');
+  await until('it was asked', async () => asked.length === 3, { timeoutMs: 5000 });
+  expect(await name.inputValue()).toBe('kept-open');
 });
 
 it('a schedule that another person has changed meanwhile is not overwritten', async () => {

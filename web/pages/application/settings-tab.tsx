@@ -52,7 +52,7 @@ function valuesOf(it: Application, fields: readonly FieldSpec[]): Values {
 }
 
 function Editor({ it, fields }: { it: Application; fields: readonly FieldSpec[] }): VNode {
-  const { login, store, router, messages } = useConsole();
+  const { login, store, messages } = useConsole();
   const rank = useRank(it.project_id);
   const act = useAct();
   const [base, setBase] = useState({ values: valuesOf(it, fields), version: it.resource_version });
@@ -74,10 +74,6 @@ function Editor({ it, fields }: { it: Application; fields: readonly FieldSpec[] 
     setBase({ values: next, version: it.resource_version });
     setDraft((now) => changesBetween(next, now));
   }, [it.resource_version]);
-  useEffect(() => {
-    router.protect(isChanged ? () => confirm('The settings have changes that are not saved. Leave them?') : undefined);
-    return () => router.protect(undefined);
-  }, [isChanged]);
 
   const faults = Object.fromEntries(
     fields.flatMap((field) => {

@@ -191,7 +191,7 @@ function DeleteTemplate({ it, onClose }: { readonly it: Template; readonly onClo
   const act = useAct();
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() => call(login, 'DELETE', '/api/v1/templates/{id}', { path: { id: it.id } }));
-    if (isDone) router.go(href(['templates']));
+    if (isDone) router.leave(href(['templates']));
   };
   return (
     <Confirm

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { useConsole } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
@@ -8,6 +8,7 @@ import { Button } from '../../parts/button.tsx';
 import { Diff } from '../../parts/diff.tsx';
 import { Field } from '../../parts/field.tsx';
 import { Form } from '../../parts/form.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import { ReportView, useReport } from './template-report.tsx';
 
 interface TemplateTextProps {
@@ -18,17 +19,14 @@ interface TemplateTextProps {
 
 /** The text of a template, which its author changes. Instances stay as they are. */
 export function TemplateText({ it, content }: TemplateTextProps): VNode {
-  const { login, store, router, messages } = useConsole();
+  const { login, store, messages } = useConsole();
   const act = useAct();
   const [base, setBase] = useState({ content, version: it.resource_version });
   const [draft, setDraft] = useState(content);
   const [isCompared, setCompared] = useState(false);
   const { report, error } = useReport(draft);
   const isChanged = draft !== base.content;
-  useEffect(() => {
-    router.protect(isChanged ? () => confirm('The text has changes that are not saved. Leave them?') : undefined);
-    return () => router.protect(undefined);
-  }, [isChanged]);
+  useUnsaved(isChanged, 'The text has changes that are not saved. Leave them?');
   const save = async (): Promise<void> => {
     const isDone = await act.run(async () => {
       const saved = await store.answer('template', () =>
