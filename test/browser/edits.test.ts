@@ -12,6 +12,7 @@ let world: ApiWorld;
 let owner: Client;
 let browser: TestPage;
 let project: string;
+let server: string;
 /** What the page has asked before it was left, and whether it was stayed on then. */
 let asked: string[];
 let stays: boolean;
@@ -26,7 +27,7 @@ beforeAll(async () => {
     asked.push(dialog.message());
     void (stays ? dialog.dismiss() : dialog.accept());
   });
-  const server = (await owner.post('/servers', { name: 'one' })).data.id;
+  server = (await owner.post('/servers', { name: 'one' })).data.id;
   project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
   await signIn(browser.page, world.url, { email: 'owner@example.test', password });
 });
@@ -264,6 +265,88 @@ it('what was entered in settings or in a dialog is not lost by a link or by the 
   await page.evaluate('history.back()');
   await until('it was asked', async () => asked.length === 3, { timeoutMs: 5000 });
   expect(await name.inputValue()).toBe('kept-open');
+});
+
+describe('what another person has stored meanwhile is not overwritten, and is taken by Discard', () => {
+  const meanwhile = /changed meanwhile|has changed the text meanwhile/;
+
+  it('of the text of a template, also while that is read', async () => {
+    const { page } = browser;
+    const content = (image: string): string =>
+      `apiVersion: setpoint/v1\nkind: Template\napplications:\n  - {name: web, image_url: ${image}}\n`;
+    const { id } = (await owner.post('/templates', { name: 'notes', content: content('notes:1') })).data;
+    await open(`templates/${id}`, 'notes');
+    const held = Promise.withResolvers<void>();
+    await page.route(`**/api/v1/templates/${id}`, async (route) => {
+      if (route.request().method() === 'GET') await held.promise;
+      await route.continue();
+    });
+    const theirs = { display_name: 'Theirs', content: content('notes:2') };
+    expect((await owner.put(`/templates/${id}`, theirs)).status).toBe(200);
+    await page.getByRole('heading', { name: 'Theirs', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'Text', exact: true }).click();
+    const text = page.getByLabel('Text', { exact: true });
+    await text.fill(content('notes:3'));
+    const save = page.getByRole('button', { name: 'Save', exact: true });
+    await save.click();
+    await page.getByRole('alert').waitFor();
+    held.resolve();
+    await page.getByText(meanwhile).waitFor();
+    await page.unroute(`**/api/v1/templates/${id}`);
+    await page.getByRole('button', { name: 'Discard', exact: true }).click();
+    expect(await text.inputValue()).toBe(theirs.content);
+    await text.fill(content('notes:4'));
+    await save.click();
+    await save.and(page.locator('[aria-disabled=true]')).waitFor();
+    expect((await owner.get(`/templates/${id}`)).data.content).toBe(content('notes:4'));
+  });
+
+  it('of what the tenant keeps', async () => {
+    const { page } = browser;
+    const { id } = (await owner.post('/settings/ssh-keys', { name: 'deploy', generate: 'ed25519' })).data;
+    await open('settings/ssh-keys', 'Settings');
+    await page.getByRole('button', { name: 'Actions of deploy' }).click();
+    await page.getByRole('menuitem', { name: 'Change', exact: true }).click();
+    const drawer = page.getByRole('dialog', { name: 'Change deploy' });
+    const description = drawer.getByLabel('Description');
+    await description.fill('mine');
+    expect((await owner.put(`/settings/ssh-keys/${id}`, { description: 'theirs' })).status).toBe(200);
+    await drawer.getByText(meanwhile).waitFor();
+    await drawer.getByRole('button', { name: 'Save', exact: true }).click();
+    await drawer.getByRole('alert').waitFor();
+    await drawer.getByRole('button', { name: 'Discard', exact: true }).click();
+    expect(await description.inputValue()).toBe('theirs');
+    await description.fill('both');
+    await drawer.getByRole('button', { name: 'Save', exact: true }).click();
+    await drawer.waitFor({ state: 'detached' });
+    expect((await owner.get(`/settings/ssh-keys/${id}`)).data.description).toBe('both');
+  });
+
+  it.each([
+    ['of the settings of a server', () => [`servers/${server}/settings`, `/servers/${server}`, 'one'] as const],
+    ['of the settings of the tenant', () => ['settings', '/settings', 'Settings'] as const],
+  ])('%s', async (_, place) => {
+    const { page } = browser;
+    const [address, path, heading] = place();
+    const isTenant = path === '/settings';
+    await open(address, heading);
+    const field = page.getByLabel(isTenant ? 'Registries that images may come from' : 'Days that logs are kept');
+    await field.fill(isTenant ? 'ghcr.io' : '20');
+    const theirs = isTenant ? { server_terminals: 'superadmins' } : { labels: { by: 'them' } };
+    expect((await owner.put(path, theirs)).status).toBe(200);
+    const bar = page.getByRole('region', { name: 'Unsaved changes' });
+    await bar.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText(meanwhile).waitFor();
+    await bar.getByText('1 changed').waitFor();
+    await bar.getByRole('button', { name: 'Discard', exact: true }).click();
+    await bar.waitFor({ state: 'detached' });
+    await field.fill(isTenant ? 'quay.io' : '30');
+    await bar.getByRole('button', { name: 'Save', exact: true }).click();
+    await bar.waitFor({ state: 'detached' });
+    const mine = isTenant ? { registries: ['quay.io'] } : { log_retention_days: 30 };
+    expect((await owner.get(path)).data).toMatchObject({ ...theirs, ...mine });
+    if (isTenant) await owner.put(path, { registries: [] });
+  });
 });
 
 it('a schedule that another person has changed meanwhile is not overwritten', async () => {
