@@ -16,7 +16,8 @@ export interface Collection<K extends Kind = Kind> {
 
 export type Reading = { state: 'reading' } | { state: 'ready' } | { state: 'failed'; message: string };
 
-function whole<K extends Kind>(kind: K, read: (login: Login) => Promise<ObjectOf<K>[]>): Collection<K> {
+/** All objects of a kind. */
+export function whole<K extends Kind>(kind: K, read: (login: Login) => Promise<ObjectOf<K>[]>): Collection<K> {
   return { name: kind, read: async (login) => ({ kind, objects: await read(login), covers: () => true }) };
 }
 

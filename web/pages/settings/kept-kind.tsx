@@ -1,8 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { useConsole } from '../../frame/context.ts';
+import type { Login } from '../../api.ts';
+import { whole } from '../../frame/collections.ts';
+import { useConsole, useList } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
-import { useRead } from '../../frame/use-read.ts';
 import type { Kind, ObjectOf } from '../../model.ts';
 import { byName } from '../../model.ts';
 import { Button } from '../../parts/button.tsx';
@@ -43,7 +44,7 @@ export interface KeptKindProps<K extends KeptKind> {
   readonly secrets: readonly string[];
   readonly columns: readonly Column<ObjectOf<K>>[];
   readonly start: Values;
-  readonly list: () => Promise<ObjectOf<K>[]>;
+  readonly list: (login: Login) => Promise<ObjectOf<K>[]>;
   readonly create: (body: Values) => Promise<ObjectOf<K>>;
   readonly update: (id: string, body: Values, version: string) => Promise<ObjectOf<K>>;
   readonly remove: (id: string) => Promise<unknown>;
@@ -62,13 +63,12 @@ export interface KeptKindProps<K extends KeptKind> {
 /** A list of what the tenant keeps for all projects, with forms to add and change one. */
 export function KeptKindList<K extends KeptKind>(props: KeptKindProps<K>): VNode {
   const { kind, word, title, about, command, columns, list, whyKept, verbs, children } = props;
-  const { store, me } = useConsole();
+  const { collections, me } = useConsole();
   const [open, setOpen] = useState<{ edit?: ObjectOf<K>; remove?: ObjectOf<K> } | 'new'>();
-  const read = useRead(async () => {
-    await store.take(async () => ({ kind, objects: await list(), covers: () => true }));
-    return true;
-  }, [kind]);
-  const objects = byName(store.all(kind).values());
+  const all = whole(kind, list);
+  const read = useList(all, kind);
+  const { reading } = read;
+  const objects = byName(read.objects);
   const isAdmin = me.value?.role !== 'user';
   const why = isAdmin ? undefined : 'This needs an admin of the tenant';
   const add = (
@@ -102,10 +102,12 @@ export function KeptKindList<K extends KeptKind>(props: KeptKindProps<K>): VNode
         {objects.length > 0 && <p class="quiet">{about}</p>}
         {objects.length > 0 && add}
       </div>
-      {read.error !== undefined && <ErrorBox error={read.error} onRetry={read.again} />}
+      {reading.state === 'failed' && (
+        <ErrorBox error={{ message: reading.message }} onRetry={() => collections.retry(all)} />
+      )}
       {children}
-      {read.data === undefined && read.error === undefined && <Skeleton label={`Reading ${title.toLowerCase()}`} />}
-      {read.data !== undefined && (
+      {reading.state === 'reading' && <Skeleton label={`Reading ${title.toLowerCase()}`} />}
+      {reading.state === 'ready' && (
         <Table
           label={title}
           rows={objects}
