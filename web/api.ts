@@ -32,7 +32,8 @@ export class Refused extends Error {
 /** The session of the console. It is kept as long as the browser's tab, and sent in a header, never as a cookie. */
 export interface Login {
   readonly tenant: string;
-  readonly token: string;
+  /** Another one once the same user has signed in again. */
+  token: string;
   readonly email: string;
 }
 

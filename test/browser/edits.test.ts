@@ -435,3 +435,43 @@ it('a volume is taken from what was shown, and from nothing that mounts it since
   expect(bodies).toEqual([{ workload_id: first }]);
   expect((await owner.get(`/volumes/${volume}`)).data.bindings).toMatchObject([{ workload_id: second }]);
 });
+
+describe('when the session ends', () => {
+  const cover = () => browser.page.getByRole('dialog', { name: 'Sign in' });
+  const endSession = async (): Promise<void> => {
+    const sessions: { id: string; current: boolean }[] = (await owner.get('/auth/sessions')).data;
+    for (const { id, current } of sessions) if (!current) await owner.delete(`/auth/sessions/${id}`);
+    await cover().getByText('The session has ended').waitFor();
+    expect(await browser.page.evaluate('sessionStorage.length')).toBe(0);
+  };
+
+  it('what was entered is kept for the same user, and for no other one', async () => {
+    const { page } = browser;
+    const id = await application('overnight', { env: { A: '1' } });
+    await open(`projects/${project}/production/applications/${id}/environment`, 'overnight');
+    await page.getByLabel('Name of the new variable').fill('B');
+    await page.getByLabel('Value of the new variable').fill('2');
+    await endSession();
+    await cover().getByLabel('Password').fill(password);
+    await cover().getByRole('button', { name: 'Sign in', exact: true }).click();
+    await cover().waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+    expect((await owner.get(`/applications/${id}/env`)).data.env).toEqual({ A: '1', B: '2' });
+    // it follows changes again
+    await owner.patch(`/applications/${id}/env`, { C: '3' });
+    await page.getByLabel('Value of C', { exact: true }).waitFor();
+
+    await page.getByLabel('Name of the new variable').fill('D');
+    await endSession();
+    const email = 'stranger@example.test';
+    await world.user('user', email);
+    await cover().getByLabel('E-mail').fill(email);
+    await cover().getByLabel('Password').fill(password);
+    await cover().getByRole('button', { name: 'Sign in', exact: true }).click();
+    await cover().waitFor({ state: 'detached' });
+    await page.getByRole('heading', { name: 'overnight', level: 1 }).waitFor({ state: 'detached' });
+    expect(asked).toEqual([]);
+  });
+});
