@@ -50,6 +50,26 @@ export function storeLogin(login: Login | undefined): void {
   else sessionStorage.setItem(key, JSON.stringify(login));
 }
 
+/** What goes on once the user of a login has signed in again. */
+const waiting = new WeakMap<Login, Set<() => void>>();
+
+/** Calls `then` once the user, whose session has ended, has signed in again. Returns how that is waited for no more. */
+export function onceRenewed(login: Login, then: () => void): () => void {
+  const all = waiting.get(login) ?? new Set();
+  waiting.set(login, all.add(then));
+  return () => {
+    all.delete(then);
+  };
+}
+
+/** Goes on with the token of another session of the same user. */
+export function renewLogin(login: Login, token: string): void {
+  login.token = token;
+  const all = waiting.get(login) ?? [];
+  waiting.delete(login);
+  for (const then of all) then();
+}
+
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type MethodName = Uppercase<Method>;
 /** The paths that have an operation of this method. */

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { call, Refused, storedLogin, storeLogin } from '../api.ts';
+import { call, Refused, renewLogin, storedLogin, storeLogin } from '../api.ts';
 import type { Login } from '../api.ts';
 import type { User } from '../model.ts';
 import { SignIn } from '../pages/sign-in/sign-in.tsx';
@@ -55,7 +55,7 @@ function SignedIn({ login, router, change }: SignedInProps): VNode {
       change(next);
       return;
     }
-    login.token = next.token;
+    renewLogin(login, next.token);
     storeLogin(login);
     it.watch.renew();
   };
