@@ -32,7 +32,8 @@ export class Refused extends Error {
 /** The session of the console. It is kept as long as the browser's tab, and sent in a header, never as a cookie. */
 export interface Login {
   readonly tenant: string;
-  readonly token: string;
+  /** Another one once the same user has signed in again. */
+  token: string;
   readonly email: string;
 }
 
@@ -47,6 +48,26 @@ export function storedLogin(): Login | undefined {
 export function storeLogin(login: Login | undefined): void {
   if (login === undefined) sessionStorage.removeItem(key);
   else sessionStorage.setItem(key, JSON.stringify(login));
+}
+
+/** What goes on once the user of a login has signed in again. */
+const waiting = new WeakMap<Login, Set<() => void>>();
+
+/** Calls `then` once the user, whose session has ended, has signed in again. Returns how that is waited for no more. */
+export function onceRenewed(login: Login, then: () => void): () => void {
+  const all = waiting.get(login) ?? new Set();
+  waiting.set(login, all.add(then));
+  return () => {
+    all.delete(then);
+  };
+}
+
+/** Goes on with the token of another session of the same user. */
+export function renewLogin(login: Login, token: string): void {
+  login.token = token;
+  const all = waiting.get(login) ?? [];
+  waiting.delete(login);
+  for (const then of all) then();
 }
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';

@@ -110,14 +110,15 @@ function joinedAfter(start: Revision, { principal, view }: StreamContext, { proj
 }
 
 /**
- * Whether the reader joined or left a project. Its objects did not change, but must be shown or hidden; the reader
- * finds them by reading the lists again.
+ * Whether the reader joined or left a project, or has another role in it. Its objects did not change, but must be shown
+ * or hidden, or masked otherwise; the reader finds them by reading the lists again.
  */
 function movesReader({ principal, view, tenant }: StreamContext, query: WatchQuery, change: ObjectChange): boolean {
   if (change.part !== 'desired' || change.tenant !== tenant) return false;
-  if (change.before !== undefined && change.after !== undefined) return false;
-  const member = change.after ?? change.before;
+  const { before, after } = change;
+  const member = after ?? before;
   if (!isKind(member, 'member')) return false;
+  if (isKind(before, 'member') && isKind(after, 'member') && before.desired.role === after.desired.role) return false;
   const { project_id, user_id } = member.desired;
   if (user_id !== principal.user.meta.id || (query.projectId ?? project_id) !== project_id) return false;
   return !isTenantWide(asOfNow(principal, view)) && view.get('project', project_id) !== undefined;

@@ -132,10 +132,15 @@ describe('SEC-48: watch', () => {
     await owner.post(`/projects/${project}/members`, { user_id: user.id, role: 'viewer' });
     expect(await frames.next('gap')).toMatchObject({ dropped: 1 });
     const during = await anApplication('during');
+    await expectNotified(frames, user);
+    expect(frames.all.filter(({ type }) => type === 'gap')).toHaveLength(1);
+    // another role shows other things of the same objects
+    await owner.put(member(user), { role: 'member' });
+    await frames.next('gap');
     await owner.put(member(user), { role: 'member' });
     await expectNotified(frames, user);
     expect(frames.all.filter(({ kind }) => kind === 'application').map(({ id }) => id)).toEqual([during]);
-    expect(frames.all.filter(({ type }) => type === 'gap')).toHaveLength(1);
+    expect(frames.all.filter(({ type }) => type === 'gap')).toHaveLength(2);
 
     await owner.delete(member(user));
     await frames.next('gap');

@@ -12,6 +12,10 @@ let world: ApiWorld;
 let owner: Client;
 let browser: TestPage;
 let project: string;
+let server: string;
+/** What the page has asked before it was left, and whether it was stayed on then. */
+let asked: string[];
+let stays: boolean;
 
 beforeAll(async () => {
   world = await startApi({ config: { rateLimit: unlimited, heavyRateLimit: unlimited } });
@@ -19,9 +23,11 @@ beforeAll(async () => {
   browser.page.setDefaultTimeout(5_000);
   // the first page makes the bundle, as other servers do beside it
   browser.page.setDefaultNavigationTimeout(30_000);
-  // a test that failed leaves what it entered
-  browser.page.on('dialog', (dialog) => void dialog.accept());
-  const server = (await owner.post('/servers', { name: 'one' })).data.id;
+  browser.page.on('dialog', (dialog) => {
+    asked.push(dialog.message());
+    void (stays ? dialog.dismiss() : dialog.accept());
+  });
+  server = (await owner.post('/servers', { name: 'one' })).data.id;
   project = (await owner.post('/projects', { name: 'shop', default_server_id: server })).data.id;
   await signIn(browser.page, world.url, { email: 'owner@example.test', password });
 });
@@ -32,6 +38,9 @@ afterAll(async () => {
 });
 
 beforeEach(({ onTestFailed }) => {
+  asked = [];
+  // a test that failed leaves what it entered
+  stays = false;
   onTestFailed(async () => console.error((await browser.page.locator('body').innerText()).slice(0, 2000)));
 });
 
@@ -178,6 +187,168 @@ it('a field that is edited as JSON shows what others have stored, and is cleared
   expect((await owner.get(`/applications/${id}`)).data.healthcheck).toBeNull();
 });
 
+it('a settings form sends what was entered alone, whatever others store meanwhile', async () => {
+  const { page } = browser;
+  const id = await application('settled', { replicas: 2 });
+  await open(`projects/${project}/production/applications/${id}/settings`, 'settled');
+  await page.getByLabel('Host name').fill('web');
+  expect((await owner.put(`/applications/${id}`, { replicas: 3 })).status).toBe(200);
+  await until(
+    'the form shows it',
+    async () => (await page.getByLabel('Instances', { exact: true }).inputValue()) === '3',
+    { timeoutMs: 5000 },
+  );
+  const bodies = sent('PUT', `/applications/${id}`);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+  expect(bodies).toEqual([{ host_name: 'web' }]);
+  expect((await owner.get(`/applications/${id}`)).data).toMatchObject({ replicas: 3, host_name: 'web' });
+});
+
+it('the key after g goes to a place, and does nothing to the object that is shown', async () => {
+  const { page } = browser;
+  const id = await application('kept-running');
+  await open(`projects/${project}/production/applications/${id}`, 'kept-running');
+  await page.getByRole('link', { name: 'Logs', exact: true }).last().click();
+  await page.getByRole('log').waitFor();
+  const deployments = sent('POST', '/deploy');
+  await page.keyboard.press('g');
+  await page.keyboard.press('d');
+  await page.getByRole('heading', { name: 'Databases', level: 1 }).waitFor();
+  expect(deployments).toEqual([]);
+  await page.goBack();
+  await page.getByRole('log').waitFor();
+  await page.keyboard.press('e');
+  await page.getByRole('heading', { name: 'No variables' }).waitFor();
+});
+
+it('another role of the reader is taken up by the page that is open', async () => {
+  const id = await application('guarded', { env: { KEY: 'sesame' } });
+  const email = 'reader@example.test';
+  const reader = await world.user('user', email);
+  await owner.post(`/projects/${project}/members`, { user_id: reader.id, role: 'viewer' });
+  const page = await browser.page.context().newPage();
+  page.setDefaultTimeout(5000);
+  await signIn(page, world.url, { email, password });
+  await page.goto(`${world.url}/console#/default/projects/${project}/production/applications/${id}/environment`);
+  await page.getByText('Your role sees the names of variables').waitFor();
+  const isOff = (): Promise<string | null> =>
+    page.getByRole('button', { name: 'Deploy', exact: true }).getAttribute('aria-disabled');
+  await until('a viewer may not deploy', async () => (await isOff()) === 'true', { timeoutMs: 5000 });
+  expect((await owner.put(`/projects/${project}/members/${reader.id}`, { role: 'member' })).status).toBe(200);
+  await until('a member may', async () => (await isOff()) === null, { timeoutMs: 5000 });
+  await page.getByRole('button', { name: 'Show the value of KEY' }).click();
+  expect(await page.getByLabel('Value of KEY', { exact: true }).inputValue()).toBe('sesame');
+  await page.close();
+});
+
+it('what was entered in settings or in a dialog is not lost by a link or by the key that goes back, unasked', async () => {
+  const { page } = browser;
+  const id = await made('/databases', 'orders', { type: 'postgres' });
+  await open(`projects/${project}/production/databases/${id}/settings`, 'orders');
+  const memory = page.getByLabel('Memory', { exact: true });
+  await memory.fill('768m');
+  stays = true;
+  await page.getByRole('link', { name: 'Overview', exact: true }).click();
+  await until('it was asked', async () => asked.length === 1, { timeoutMs: 5000 });
+  expect(await memory.inputValue()).toBe('768m');
+  stays = false;
+  await page.getByRole('link', { name: 'Overview', exact: true }).click();
+  await memory.waitFor({ state: 'detached' });
+  expect(asked).toHaveLength(2);
+
+  await page.goto(`${world.url}/console#/default/volumes`);
+  await page.getByRole('button', { name: 'New volume' }).click();
+  const name = page.getByRole('dialog', { name: 'New volume' }).getByLabel('Name', { exact: true });
+  await name.fill('kept-open');
+  stays = true;
+  await page.evaluate('history.back()');
+  await until('it was asked', async () => asked.length === 3, { timeoutMs: 5000 });
+  expect(await name.inputValue()).toBe('kept-open');
+});
+
+describe('what another person has stored meanwhile is not overwritten, and is taken by Discard', () => {
+  const meanwhile = /changed meanwhile|has changed the text meanwhile/;
+
+  it('of the text of a template, also while that is read', async () => {
+    const { page } = browser;
+    const content = (image: string): string =>
+      `apiVersion: setpoint/v1\nkind: Template\napplications:\n  - {name: web, image_url: ${image}}\n`;
+    const { id } = (await owner.post('/templates', { name: 'notes', content: content('notes:1') })).data;
+    await open(`templates/${id}`, 'notes');
+    const held = Promise.withResolvers<void>();
+    await page.route(`**/api/v1/templates/${id}`, async (route) => {
+      if (route.request().method() === 'GET') await held.promise;
+      await route.continue();
+    });
+    const theirs = { display_name: 'Theirs', content: content('notes:2') };
+    expect((await owner.put(`/templates/${id}`, theirs)).status).toBe(200);
+    await page.getByRole('heading', { name: 'Theirs', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'Text', exact: true }).click();
+    const text = page.getByLabel('Text', { exact: true });
+    await text.fill(content('notes:3'));
+    const save = page.getByRole('button', { name: 'Save', exact: true });
+    await save.click();
+    await page.getByRole('alert').waitFor();
+    held.resolve();
+    await page.getByText(meanwhile).waitFor();
+    await page.unroute(`**/api/v1/templates/${id}`);
+    await page.getByRole('button', { name: 'Discard', exact: true }).click();
+    expect(await text.inputValue()).toBe(theirs.content);
+    await text.fill(content('notes:4'));
+    await save.click();
+    await save.and(page.locator('[aria-disabled=true]')).waitFor();
+    expect((await owner.get(`/templates/${id}`)).data.content).toBe(content('notes:4'));
+  });
+
+  it('of what the tenant keeps', async () => {
+    const { page } = browser;
+    const { id } = (await owner.post('/settings/ssh-keys', { name: 'deploy', generate: 'ed25519' })).data;
+    await open('settings/ssh-keys', 'Settings');
+    await page.getByRole('button', { name: 'Actions of deploy' }).click();
+    await page.getByRole('menuitem', { name: 'Change', exact: true }).click();
+    const drawer = page.getByRole('dialog', { name: 'Change deploy' });
+    const description = drawer.getByLabel('Description');
+    await description.fill('mine');
+    expect((await owner.put(`/settings/ssh-keys/${id}`, { description: 'theirs' })).status).toBe(200);
+    await drawer.getByText(meanwhile).waitFor();
+    await drawer.getByRole('button', { name: 'Save', exact: true }).click();
+    await drawer.getByRole('alert').waitFor();
+    await drawer.getByRole('button', { name: 'Discard', exact: true }).click();
+    expect(await description.inputValue()).toBe('theirs');
+    await description.fill('both');
+    await drawer.getByRole('button', { name: 'Save', exact: true }).click();
+    await drawer.waitFor({ state: 'detached' });
+    expect((await owner.get(`/settings/ssh-keys/${id}`)).data.description).toBe('both');
+  });
+
+  it.each([
+    ['of the settings of a server', () => [`servers/${server}/settings`, `/servers/${server}`, 'one'] as const],
+    ['of the settings of the tenant', () => ['settings', '/settings', 'Settings'] as const],
+  ])('%s', async (_, place) => {
+    const { page } = browser;
+    const [address, path, heading] = place();
+    const isTenant = path === '/settings';
+    await open(address, heading);
+    const field = page.getByLabel(isTenant ? 'Registries that images may come from' : 'Days that logs are kept');
+    await field.fill(isTenant ? 'ghcr.io' : '20');
+    const theirs = isTenant ? { server_terminals: 'superadmins' } : { labels: { by: 'them' } };
+    expect((await owner.put(path, theirs)).status).toBe(200);
+    const bar = page.getByRole('region', { name: 'Unsaved changes' });
+    await bar.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText(meanwhile).waitFor();
+    await bar.getByText('1 changed').waitFor();
+    await bar.getByRole('button', { name: 'Discard', exact: true }).click();
+    await bar.waitFor({ state: 'detached' });
+    await field.fill(isTenant ? 'quay.io' : '30');
+    await bar.getByRole('button', { name: 'Save', exact: true }).click();
+    await bar.waitFor({ state: 'detached' });
+    const mine = isTenant ? { registries: ['quay.io'] } : { log_retention_days: 30 };
+    expect((await owner.get(path)).data).toMatchObject({ ...theirs, ...mine });
+    if (isTenant) await owner.put(path, { registries: [] });
+  });
+});
+
 it('a schedule that another person has changed meanwhile is not overwritten', async () => {
   const { page } = browser;
   const bucket = { provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
@@ -263,4 +434,44 @@ it('a volume is taken from what was shown, and from nothing that mounts it since
   await page.unroute('**/unbind');
   expect(bodies).toEqual([{ workload_id: first }]);
   expect((await owner.get(`/volumes/${volume}`)).data.bindings).toMatchObject([{ workload_id: second }]);
+});
+
+describe('when the session ends', () => {
+  const cover = () => browser.page.getByRole('dialog', { name: 'Sign in' });
+  const endSession = async (): Promise<void> => {
+    const sessions: { id: string; current: boolean }[] = (await owner.get('/auth/sessions')).data;
+    for (const { id, current } of sessions) if (!current) await owner.delete(`/auth/sessions/${id}`);
+    await cover().getByText('The session has ended').waitFor();
+    expect(await browser.page.evaluate('sessionStorage.length')).toBe(0);
+  };
+
+  it('what was entered is kept for the same user, and for no other one', async () => {
+    const { page } = browser;
+    const id = await application('overnight', { env: { A: '1' } });
+    await open(`projects/${project}/production/applications/${id}/environment`, 'overnight');
+    await page.getByLabel('Name of the new variable').fill('B');
+    await page.getByLabel('Value of the new variable').fill('2');
+    await endSession();
+    await cover().getByLabel('Password').fill(password);
+    await cover().getByRole('button', { name: 'Sign in', exact: true }).click();
+    await cover().waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
+    expect((await owner.get(`/applications/${id}/env`)).data.env).toEqual({ A: '1', B: '2' });
+    // it follows changes again
+    await owner.patch(`/applications/${id}/env`, { C: '3' });
+    await page.getByLabel('Value of C', { exact: true }).waitFor();
+
+    await page.getByLabel('Name of the new variable').fill('D');
+    await endSession();
+    const email = 'stranger@example.test';
+    await world.user('user', email);
+    await cover().getByLabel('E-mail').fill(email);
+    await cover().getByLabel('Password').fill(password);
+    await cover().getByRole('button', { name: 'Sign in', exact: true }).click();
+    await cover().waitFor({ state: 'detached' });
+    await page.getByRole('heading', { name: 'overnight', level: 1 }).waitFor({ state: 'detached' });
+    expect(asked).toEqual([]);
+  });
 });

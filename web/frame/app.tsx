@@ -1,14 +1,16 @@
 import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { call, storedLogin, storeLogin } from '../api.ts';
+import { call, Refused, renewLogin, storedLogin, storeLogin } from '../api.ts';
 import type { Login } from '../api.ts';
 import type { User } from '../model.ts';
 import { SignIn } from '../pages/sign-in/sign-in.tsx';
+import { SignInAgain } from '../pages/sign-in/sign-in-again.tsx';
 import { NewPassword } from '../pages/sign-in/new-password.tsx';
 import { Collections } from './collections.ts';
 import { ConsoleContext } from './context.ts';
 import type { Console } from './context.ts';
+import { pauseAfter } from './pause-after.ts';
 import { Rights } from './rights.ts';
 import { Router, tenantIn } from './router.ts';
 import { Shell } from './shell.tsx';
@@ -17,47 +19,69 @@ import { Messages } from './messages.ts';
 import { Watch } from './watch.ts';
 
 export function App(): VNode {
-  const [login, setLogin] = useState(storedLogin);
+  // each login begins anew, also one with the token of the one before
+  const [{ login, count }, setSession] = useState(() => ({ login: storedLogin(), count: 0 }));
   const [why, setWhy] = useState<string>();
   const router = useMemo(() => new Router(), []);
   const change = (next: Login | undefined, reason?: string): void => {
     storeLogin(next);
     setWhy(reason);
-    setLogin(next);
+    setSession({ login: next, count: count + 1 });
   };
   const named = tenantIn(router.hash.value);
   if (login === undefined)
     return <SignIn key={named} done={change} tenant={named ?? 'default'} {...(why !== undefined && { why })} />;
-  return (
-    <SignedIn
-      key={login.token}
-      login={login}
-      router={router}
-      end={(reason) => change(undefined, reason)}
-      renew={() => change({ ...login })}
-    />
-  );
+  return <SignedIn key={count} login={login} router={router} change={change} />;
 }
 
 interface SignedInProps {
   readonly login: Login;
   readonly router: Router;
-  readonly end: (reason?: string) => void;
-  /** Starts again with the same login, after a request that was refused has become allowed. */
-  readonly renew: () => void;
+  /** Begins anew with a login, or without one; `reason` is shown where one signs in. */
+  readonly change: (next: Login | undefined, reason?: string) => void;
 }
 
-function SignedIn({ login, router, end, renew }: SignedInProps): VNode {
-  const it = useConsoleOf(login, router, end);
+function SignedIn({ login, router, change }: SignedInProps): VNode {
+  const it = useConsoleOf(login, router, (reason) => change(undefined, reason));
   const { state } = it.watch.connection.value;
   useEffect(() => {
-    if (state === 'ended') end('The session has ended: sign in again.');
+    if (state !== 'ended') return;
+    storeLogin(undefined);
+    // nothing has been shown yet
+    if (it.me.peek() === undefined) it.end(`${ended}: sign in again.`);
   }, [state]);
+  const goOn = async (next: Login): Promise<void> => {
+    if (!(await isSameReader(next, login, it.me.peek()))) {
+      change(next);
+      return;
+    }
+    renewLogin(login, next.token);
+    storeLogin(login);
+    it.watch.renew();
+  };
   return (
     <ConsoleContext.Provider value={it}>
-      {state === 'reset' ? <NewPassword login={login} done={renew} /> : <Shell />}
+      {state === 'reset' ? <NewPassword login={login} done={() => change({ ...login })} /> : <Shell />}
+      {state === 'ended' && (
+        <SignInAgain login={login} why={`${ended}: sign in again. What you entered is kept.`} done={goOn} />
+      )}
     </ConsoleContext.Provider>
   );
+}
+
+const ended = 'The session has ended';
+
+/** Whether a login is of the account before, with the rights that it had in the tenant. @throws Error without an answer */
+async function isSameReader(next: Login, { tenant }: Login, before: User | undefined): Promise<boolean> {
+  if (next.tenant !== tenant) return false;
+  try {
+    const user = await call(next, 'GET', '/api/v1/auth/me');
+    return user.id === before?.id && user.role === before.role;
+  } catch (error) {
+    // such as that another password must be chosen first
+    if (error instanceof Refused) return false;
+    throw error;
+  }
 }
 
 /** All that pages use, from this login on until another one. */
@@ -66,10 +90,13 @@ function useConsoleOf(login: Login, router: Router, end: (reason?: string) => vo
     const store = new Store();
     const collections = new Collections(login, store);
     const me = signal<User | undefined>(undefined);
-    const readMe = (): void => {
+    const readMe = (failures = 0): void => {
       call(login, 'GET', '/api/v1/auth/me').then(
         (user) => (me.value = user),
-        () => undefined, // the connection shows whether the server answers
+        (error: unknown) => {
+          const pauseMs = pauseAfter(error, failures);
+          if (pauseMs !== undefined) setTimeout(() => readMe(failures + 1), pauseMs);
+        },
       );
     };
     const rights = new Rights(login, me);
@@ -77,7 +104,7 @@ function useConsoleOf(login: Login, router: Router, end: (reason?: string) => vo
       login,
       () => {
         readMe();
-        rights.forget();
+        rights.askAgain();
         collections.readAll();
       },
       (change) => store.change(change),

@@ -1,8 +1,9 @@
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import { list, messageOf, Refused } from '../api.ts';
+import { list, messageOf } from '../api.ts';
 import type { Login } from '../api.ts';
 import type { Kind, ObjectOf } from '../model.ts';
+import { pauseAfter } from './pause-after.ts';
 import { keptObjects } from './store.ts';
 import type { ListAnswer, Store } from './store.ts';
 
@@ -15,7 +16,8 @@ export interface Collection<K extends Kind = Kind> {
 
 export type Reading = { state: 'reading' } | { state: 'ready' } | { state: 'failed'; message: string };
 
-function whole<K extends Kind>(kind: K, read: (login: Login) => Promise<ObjectOf<K>[]>): Collection<K> {
+/** All objects of a kind. */
+export function whole<K extends Kind>(kind: K, read: (login: Login) => Promise<ObjectOf<K>[]>): Collection<K> {
   return { name: kind, read: async (login) => ({ kind, objects: await read(login), covers: () => true }) };
 }
 
@@ -117,9 +119,6 @@ interface Known {
   timer?: ReturnType<typeof setTimeout>;
 }
 
-const firstRetryMs = 500;
-const maxRetryMs = 15_000;
-
 /** Lists that are read again after a gap; one that was asked for longer ago is read when it is asked for again. */
 const keptLists = 50;
 
@@ -174,27 +173,21 @@ export class Collections {
           reading.value = { state: 'ready' };
         },
         (error: unknown) => {
-          if (reading.peek().state !== 'ready') reading.value = { state: 'failed', message: messageOf(error) };
           // what was read before is still shown, without the changes that were missed
-          else if (mayReturn(error)) this.#readLater(known, error);
+          if (reading.peek().state !== 'ready') reading.value = { state: 'failed', message: messageOf(error) };
+          this.#readLater(known, error);
         },
       );
   }
 
+  /** Reads a list again after a pause, unless it was refused or is not kept any more. */
   #readLater(known: Known, error: unknown): void {
-    const pauseMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(known.failures, 10)) * Math.random();
-    const leastMs = error instanceof Refused ? (error.retryAfter ?? 0) * 1000 : 0;
+    const pauseMs = pauseAfter(error, known.failures);
     known.failures += 1;
-    known.timer = setTimeout(
-      () => {
-        if (this.#readings.get(known.collection.name) === known) this.#read(known);
-      },
-      Math.max(pauseMs, leastMs),
-    );
+    if (pauseMs === undefined) return;
+    clearTimeout(known.timer);
+    known.timer = setTimeout(() => {
+      if (this.#readings.get(known.collection.name) === known) this.#read(known);
+    }, pauseMs);
   }
-}
-
-/** Whether a list that could not be read may be read later: there was no answer, or the server is busy. */
-function mayReturn(error: unknown): boolean {
-  return !(error instanceof Refused) || error.status === 429 || error.status >= 500;
 }

@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { display } from './settings.ts';
 
 interface KeyActions {
@@ -34,11 +34,22 @@ function isCovered(): boolean {
   return document.querySelector('dialog[open]') !== null;
 }
 
-/** Keys that work on every page: Ctrl+K always, single ones unless they are switched off. */
-export function useKeys({ palette, keys, go }: KeyActions): void {
+type PageKeys = Readonly<Record<string, (() => void) | undefined>>;
+
+/** Keys of the page that is shown, by its parts: no two have the same one. */
+const ofPage = new Set<{ readonly current: PageKeys }>();
+
+/**
+ * Keys that work on every page, and those of the page: Ctrl+K always, single ones unless they are switched off. One
+ * listener has them all, so that the key after `g` is never one of the page.
+ */
+export function useKeys(actions: KeyActions): void {
+  const latest = useRef(actions);
+  latest.current = actions;
   useEffect(() => {
-    let leadAt = 0;
+    let leadAt = Number.NEGATIVE_INFINITY;
     const onKey = (event: KeyboardEvent): void => {
+      const { palette, keys, go } = latest.current;
       // a part of the page, such as a log, has taken it
       if (event.defaultPrevented) return;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
@@ -48,31 +59,36 @@ export function useKeys({ palette, keys, go }: KeyActions): void {
       }
       if (!display.peek().keys || event.ctrlKey || event.metaKey || event.altKey) return;
       if (isTyping(event.target) || isCovered()) return;
-      const place = event.timeStamp - leadAt < togetherMs ? places[event.key] : undefined;
-      leadAt = event.key === 'g' ? event.timeStamp : 0;
+      const isSecond = event.timeStamp - leadAt < togetherMs;
+      leadAt = event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY;
+      const place = isSecond ? places[event.key] : undefined;
+      const act = isSecond ? undefined : actOf(event.key);
       if (place !== undefined) go([place.path]);
       else if (event.key === '/') palette();
       else if (event.key === '?') keys();
+      else if (act !== undefined) act();
       else return;
       event.preventDefault();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
-  });
+  }, []);
+}
+
+/** What a key does on the page that is shown; `undefined`: nothing. */
+function actOf(key: string): (() => void) | undefined {
+  for (const { current } of ofPage) if (current[key] !== undefined) return current[key];
+  return undefined;
 }
 
 /** Single keys of one page; `keys`: what each does. */
-export function usePageKeys(keys: Readonly<Record<string, (() => void) | undefined>>): void {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.defaultPrevented || !display.peek().keys || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (isTyping(event.target) || isCovered()) return;
-      const act = keys[event.key];
-      if (act === undefined) return;
-      event.preventDefault();
-      act();
+export function usePageKeys(keys: PageKeys): void {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useLayoutEffect(() => {
+    ofPage.add(latest);
+    return () => {
+      ofPage.delete(latest);
     };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  });
+  }, []);
 }

@@ -83,15 +83,15 @@ export function hrefOf(
 export class Router {
   readonly hash: ReadonlySignal<string>;
   readonly #hash = signal(location.hash);
-  /** Asks the reader before a page with unsaved changes is left; `undefined`: there are none. */
-  #guard: (() => boolean) | undefined;
+  /** Each asks the reader before a page with unsaved changes is left. */
+  readonly #guards = new Set<() => boolean>();
   #leaves = false;
 
   constructor() {
     this.hash = this.#hash;
     addEventListener('hashchange', () => this.#moved());
     addEventListener('beforeunload', (event) => {
-      if (this.#guard !== undefined) event.preventDefault();
+      if (this.#guards.size > 0) event.preventDefault();
     });
   }
 
@@ -111,18 +111,20 @@ export class Router {
     this.#hash.value = location.hash;
   }
 
-  /** While `guard` is set, a page is left only when it agrees. */
-  protect(guard: (() => boolean) | undefined): void {
-    this.#guard = guard;
-  }
+  /** A page is left only when `guard` agrees, until what is returned is called. */
+  readonly protect = (guard: () => boolean): (() => void) => {
+    this.#guards.add(guard);
+    return () => {
+      this.#guards.delete(guard);
+    };
+  };
 
   #moved(): void {
     if (location.hash === this.#hash.peek()) return;
-    if (this.#guard !== undefined && !this.#leaves && !this.#guard()) {
+    if (!this.#leaves && [...this.#guards].some((agrees) => !agrees())) {
       history.replaceState(null, '', this.#hash.peek());
       return;
     }
-    this.#guard = undefined;
     this.#leaves = false;
     this.#hash.value = location.hash;
   }

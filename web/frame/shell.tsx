@@ -14,6 +14,7 @@ import { Palette } from './palette.tsx';
 import { Rail } from './rail.tsx';
 import { pageAt, placeOf } from './router.ts';
 import { Toasts } from '../parts/toasts.tsx';
+import { ProtectContext } from '../parts/use-unsaved.ts';
 
 type Open = 'palette' | 'keys' | 'rail' | undefined;
 
@@ -80,7 +81,9 @@ export function Shell(): VNode {
         </RailDrawer>
       )}
       <main id="main" class="content" tabIndex={-1}>
-        <PageFrame place={place} found={found} />
+        <ProtectContext.Provider value={router.protect}>
+          <PageFrame place={place} found={found} />
+        </ProtectContext.Provider>
       </main>
       <Toasts toasts={messages.shown.value} onClose={(id) => messages.close(id)} />
       {open === 'palette' && <Palette onClose={() => setOpen(undefined)} />}

@@ -1,4 +1,4 @@
-import { openSocket, Refused } from '../api.ts';
+import { onceRenewed, openSocket, Refused } from '../api.ts';
 import type { Login } from '../api.ts';
 import { listenTo, silent } from './silence.ts';
 
@@ -22,12 +22,13 @@ interface StreamOptions {
 const firstRetryMs = 500;
 const maxRetryMs = 15_000;
 const ended = 1000;
+const sessionEnded = 4401;
 /** Codes after which asking again cannot help: no longer allowed, gone, used. */
-const finalCodes: ReadonlySet<number> = new Set([4401, 4403, 4404, 4409]);
+const finalCodes: ReadonlySet<number> = new Set([4403, 4404, 4409]);
 
 /**
  * Follows a stream until the returned function is called. After a lost connection, or when the server restarts, it goes on
- * after the last frame that had a cursor. The watch of the console notices the end of the session.
+ * after the last frame that had a cursor; so it does after the session has ended, once the user has signed in again.
  */
 export function followStream({ login, path, query = {}, onFrame, onEnd, onTrouble }: StreamOptions): () => void {
   let cursor: string | undefined;
@@ -35,7 +36,12 @@ export function followStream({ login, path, query = {}, onFrame, onEnd, onTroubl
   let timer: ReturnType<typeof setTimeout> | undefined;
   let attempts = 0;
   let isOver = false;
+  let stopWaiting: (() => void) | undefined;
 
+  const untilRenewed = (why: string): void => {
+    onTrouble?.(why);
+    stopWaiting = onceRenewed(login, connect);
+  };
   const again = (why: string): void => {
     if (isOver) return;
     onTrouble?.(why);
@@ -45,8 +51,9 @@ export function followStream({ login, path, query = {}, onFrame, onEnd, onTroubl
   const connect = (): void => {
     openSocket(login, path, { ...query, ...(cursor !== undefined && { cursor }) }).then(follow, (error: unknown) => {
       if (isOver) return;
+      if (error instanceof Refused && error.status === 401) untilRenewed(error.message);
       // another answer of the server is final: this reader, or this object
-      if (error instanceof Refused && error.status < 429) onTrouble?.(error.message);
+      else if (error instanceof Refused && error.status < 429) onTrouble?.(error.message);
       else again(error instanceof Error ? error.message : String(error));
     });
   };
@@ -78,7 +85,8 @@ export function followStream({ login, path, query = {}, onFrame, onEnd, onTroubl
       if (code === ended) {
         isOver = true;
         onEnd?.();
-      } else if (finalCodes.has(code))
+      } else if (code === sessionEnded) untilRenewed('The session has ended');
+      else if (finalCodes.has(code))
         onTrouble?.(reason === '' ? 'The stream has ended' : `The stream has ended: ${reason}`);
       else again(reason === '' ? 'The connection is lost' : reason);
     });
@@ -87,6 +95,7 @@ export function followStream({ login, path, query = {}, onFrame, onEnd, onTroubl
   return () => {
     isOver = true;
     clearTimeout(timer);
+    stopWaiting?.();
     socket?.close();
   };
 }

@@ -54,6 +54,14 @@ export class Watch {
     this.#connect();
   }
 
+  /** Begins anew once the user, whose session had ended, has signed in again. */
+  renew(): void {
+    this.#cursor = undefined;
+    this.#attempts = 0;
+    this.#connection.value = { state: 'connecting' };
+    this.#connect();
+  }
+
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Button, IconButton } from './button.tsx';
+import { useUnsaved } from './use-unsaved.ts';
 
 export interface DialogProps {
   readonly title: string;
@@ -8,7 +9,7 @@ export interface DialogProps {
   /** Its buttons. */
   readonly foot?: ComponentChildren;
   readonly onClose: () => void;
-  /** Something was entered: closing asks first. */
+  /** Something was entered: closing asks first, and so does leaving the page. */
   readonly dirty?: boolean | undefined;
   readonly isWide?: boolean | undefined;
 }
@@ -27,6 +28,7 @@ function Modal({ title, children, foot, onClose, dirty = false, look }: DialogPr
   const element = useRef<HTMLDialogElement>(null);
   const [asks, setAsks] = useState(false);
   const heading = useId();
+  useUnsaved(dirty);
   useEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();

@@ -1,8 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { Button } from './button.tsx';
 import { FieldDiff } from './field-diff.tsx';
 import type { FieldChange } from './field-changes.ts';
+import { useUnsaved } from './use-unsaved.ts';
 
 interface SaveBarProps {
   readonly changes: readonly FieldChange[];
@@ -16,16 +17,11 @@ interface SaveBarProps {
   readonly onDiscard: () => void;
 }
 
-/** Stands below a form while something has changed: names it, shows the difference, and warns before leaving. */
+/** Stands below a form while something has changed: names it, shows the difference, and asks before the page is left. */
 export function SaveBar({ changes, effect, busy, why, form, verb = 'Save', onDiscard }: SaveBarProps): VNode | null {
   const [isOpen, setOpen] = useState(false);
   const hasChanges = changes.some(({ isEqual }) => !isEqual);
-  useEffect(() => {
-    if (!hasChanges) return undefined;
-    const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
-    addEventListener('beforeunload', warn);
-    return () => removeEventListener('beforeunload', warn);
-  }, [hasChanges]);
+  useUnsaved(hasChanges);
   if (!hasChanges) return null;
   const names = changes.filter(({ isEqual }) => !isEqual).map(({ path }) => path);
   return (

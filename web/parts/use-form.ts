@@ -99,7 +99,8 @@ function withoutChanged(
   return Object.fromEntries(Object.entries(faults).filter(([name]) => before[name] === after[name]));
 }
 
-function changesBetween(before: Values, after: Values): Values {
+/** The values that are others than before. */
+export function changesBetween(before: Values, after: Values): Values {
   return Object.fromEntries(
     Object.entries(after).filter(([name, value]) => JSON.stringify(before[name]) !== JSON.stringify(value)),
   );

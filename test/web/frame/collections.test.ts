@@ -73,3 +73,26 @@ describe('a list that is read again after changes were missed', () => {
     expect(reads()).toBe(2);
   });
 });
+
+it.each([
+  ['without an answer', new TypeError('no answer'), 2, { state: 'ready' }],
+  ['as the server is busy', new Refused(503, 'busy'), 2, { state: 'ready' }],
+  ['as it may not be read', new Refused(403, 'no'), 1, { state: 'failed', message: 'no' }],
+])('a list whose first reading fails %s says so, and what it is then', async (_, failure, times, then) => {
+  const collections = new Collections(login, new Store());
+  let reads = 0;
+  const projects: Collection<'project'> = {
+    name: 'project',
+    read: () => {
+      reads += 1;
+      if (reads === 1) return Promise.reject(failure);
+      return Promise.resolve({ kind: 'project', objects: [], covers: () => true });
+    },
+  };
+  collections.readAll();
+  collections.reading(projects);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(collections.reading(projects)).toEqual({ state: 'failed', message: failure.message });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([collections.reading(projects), reads]).toEqual([then, times]);
+});

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { hrefOf, matched, pageAt, placeOf, tenantIn } from '../../../web/frame/router.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { hrefOf, matched, pageAt, placeOf, Router, tenantIn } from '../../../web/frame/router.ts';
 import { pages } from '../../../web/pages/pages.ts';
 
 const id = '0b9d4a3c-6a55-4e0f-9c55-1d1f6d1f2a11';
@@ -72,4 +72,53 @@ describe('an address of the console', () => {
 
 it('every page of the console can be loaded', async () => {
   for (const page of pages) expect(await page.load(), page.path).toBeTypeOf('function');
+});
+
+describe('a page', () => {
+  afterEach(() => {
+    vi.unstubAllGlobals();
+  });
+
+  /** A window whose address is `hash`; `go` is what a link does. */
+  function windowAt(hash: string): { router: Router; go: (to: string) => string } {
+    const target = new EventTarget();
+    const location = { hash };
+    vi.stubGlobal('location', location);
+    vi.stubGlobal('addEventListener', target.addEventListener.bind(target));
+    vi.stubGlobal('history', { replaceState: (_: unknown, __: string, to: string) => void (location.hash = to) });
+    const router = new Router();
+    return {
+      router,
+      go(to) {
+        location.hash = to;
+        target.dispatchEvent(new Event('hashchange'));
+        return router.hash.value;
+      },
+    };
+  }
+
+  it('with several forms is left when each of those with changes agrees', () => {
+    const { router, go } = windowAt('#/acme/servers');
+    const asked: string[] = [];
+    const guard = (name: string, agrees: boolean) => (): boolean => {
+      asked.push(name);
+      return agrees;
+    };
+    const drop = router.protect(guard('form', false));
+    // a dialog over the form is opened and closed
+    router.protect(guard('dialog', true))();
+    expect(go('#/acme/logs')).toBe('#/acme/servers');
+    drop();
+    router.protect(guard('other', true));
+    expect(go('#/acme/logs')).toBe('#/acme/logs');
+    expect(asked).toEqual(['form', 'other']);
+  });
+
+  it('is left unasked for what its changes led to', () => {
+    const { router, go } = windowAt('#/acme/servers');
+    router.protect(() => false);
+    router.leave('#/acme/logs');
+    expect(go('#/acme/logs')).toBe('#/acme/logs');
+    expect(go('#/acme/projects')).toBe('#/acme/logs');
+  });
 });

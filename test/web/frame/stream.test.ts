@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { renewLogin } from '../../../web/api.ts';
 import { followStream } from '../../../web/frame/stream.ts';
 import type { Frame } from '../../../web/frame/stream.ts';
 import { onSockets } from './sockets.ts';
@@ -69,6 +70,21 @@ describe('a stream that the console follows', () => {
     first.closedBy(1000, 'completed');
     await vi.advanceTimersByTimeAsync(60_000);
     expect([sockets.all.length, ends(), troubles.at(-1)]).toEqual([1, 1, undefined]);
+  });
+
+  it('goes on once the user, whose session has ended, has signed in again', async () => {
+    const { first, troubles, stop } = await followed();
+    first.closedBy(4401, '');
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([sockets.all.length, troubles.at(-1)]).toEqual([1, 'The session has ended']);
+    renewLogin(login, 'other');
+    await sockets.opened(2);
+    expect(sockets.all[1]?.query.get('cursor')).toBe('a-1');
+    sockets.all[1]?.closedBy(4401, '');
+    stop();
+    renewLogin(login, 'third');
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(sockets.all).toHaveLength(2);
   });
 
   it('says why it will not go on when its reader may no longer read it', async () => {

@@ -28,4 +28,23 @@ describe('the watch of the console', () => {
     expect([changes, watch.connection.value.state]).toEqual([0, 'live']);
     watch.close();
   });
+
+  it('begins anew, with all that changed meanwhile, once the user has signed in again', async () => {
+    let begun = 0;
+    const watch = new Watch(
+      login,
+      () => (begun += 1),
+      () => undefined,
+    );
+    await sockets.opened(1);
+    sockets.all[0]?.send({ type: 'ready', cursor: 'a-1' });
+    sockets.all[0]?.closedBy(4401, '');
+    expect([watch.connection.value.state, begun]).toEqual(['ended', 1]);
+    watch.renew();
+    await sockets.opened(2);
+    expect(sockets.all[1]?.query.get('cursor')).toBeNull();
+    sockets.all[1]?.send({ type: 'ready', cursor: 'a-9' });
+    expect([watch.connection.value.state, begun]).toEqual(['live', 2]);
+    watch.close();
+  });
 });

@@ -17,12 +17,14 @@ export function EnvironmentTab({ it }: TabProps): VNode {
   const version = it.resource_version;
   const read = useRead(
     async () => ({ version, ...(await call(login, 'GET', '/api/v1/applications/{id}/env', { path: { id: it.id } })) }),
-    [it.id, version],
+    // another role sees what this one does not
+    [it.id, version, rank === 'viewer'],
   );
   if (read.error !== undefined && read.data === undefined) return <ErrorBox error={read.error} onRetry={read.again} />;
   if (read.data === undefined) return <Skeleton label="Reading variables" />;
   return (
     <VariablesEditor
+      key={String(read.data.masked)}
       stored={{ variables: read.data.env, version: read.data.version }}
       isMasked={read.data.masked}
       why={read.data.masked ? 'Your role sees the names only' : whyNotVerb('merge_env', it, rank)}

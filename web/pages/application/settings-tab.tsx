@@ -18,6 +18,7 @@ import { SchemaForm } from '../../parts/schema-form.tsx';
 import type { Values } from '../../parts/schema-form.tsx';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
+import { changesBetween } from '../../parts/use-form.ts';
 import { shownPath, useBodyFields } from '../served-fields.ts';
 import type { TabProps } from './tab-props.ts';
 import { GitCredentialChoice, RegistryChoice } from './credential-choice.tsx';
@@ -51,15 +52,13 @@ function valuesOf(it: Application, fields: readonly FieldSpec[]): Values {
 }
 
 function Editor({ it, fields }: { it: Application; fields: readonly FieldSpec[] }): VNode {
-  const { login, store, router, messages } = useConsole();
+  const { login, store, messages } = useConsole();
   const rank = useRank(it.project_id);
   const act = useAct();
   const [base, setBase] = useState({ values: valuesOf(it, fields), version: it.resource_version });
   const [draft, setDraft] = useState<Values>({});
   const values = { ...base.values, ...draft };
-  const changed = Object.fromEntries(
-    Object.entries(draft).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(base.values[name])),
-  );
+  const changed = changesBetween(base.values, draft);
   const isChanged = Object.keys(changed).length > 0;
   const [theirs, setTheirs] = useState<readonly string[]>([]);
   const why = whyNotVerb('update', it, rank);
@@ -73,11 +72,8 @@ function Editor({ it, fields }: { it: Application; fields: readonly FieldSpec[] 
     );
     setTheirs(others);
     setBase({ values: next, version: it.resource_version });
+    setDraft((now) => changesBetween(next, now));
   }, [it.resource_version]);
-  useEffect(() => {
-    router.protect(isChanged ? () => confirm('The settings have changes that are not saved. Leave them?') : undefined);
-    return () => router.protect(undefined);
-  }, [isChanged]);
 
   const faults = Object.fromEntries(
     fields.flatMap((field) => {
@@ -141,7 +137,8 @@ function Editor({ it, fields }: { it: Application; fields: readonly FieldSpec[] 
           values={values}
           onChange={(next) => {
             act.clear();
-            setDraft(next);
+            // the form gives all values: those that were not entered stay as they are stored, whatever comes there
+            setDraft(changesBetween(base.values, next));
           }}
           faults={faults}
           custom={{

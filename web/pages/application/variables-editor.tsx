@@ -45,7 +45,7 @@ export interface ChangedVariables {
 /** Variables as a table and as the text of a `.env` file, with what differs from what is stored. */
 export function VariablesEditor(props: VariablesEditorProps): VNode {
   const { stored, isMasked, why, effect, saved, empty, send } = props;
-  const { router, messages } = useConsole();
+  const { messages } = useConsole();
   const act = useAct();
   const [base, setBase] = useState<StoredVariables>(stored);
   const [draft, setDraft] = useState<Variables>(stored.variables);
@@ -84,10 +84,6 @@ export function VariablesEditor(props: VariablesEditorProps): VNode {
     setConflicts(next.conflicts);
     if (text !== undefined) setText(textOf(next.draft));
   }, [stored.version, isHalfTyped]);
-  useEffect(() => {
-    router.protect(isChanged ? () => confirm('The variables have changes that are not saved. Leave them?') : undefined);
-    return () => router.protect(undefined);
-  }, [isChanged]);
 
   const discard = (): void => {
     setDraft(base.variables);

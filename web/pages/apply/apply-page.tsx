@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allProjects } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -23,6 +23,7 @@ import { shellQuoted } from '../../parts/request-text.ts';
 import { saveAs } from '../../parts/save-as.ts';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import type { PageProps } from '../page.ts';
 import { PlanView } from '../plan/plan-view.tsx';
 import { countsText } from '../plan/plan-words.ts';
@@ -76,7 +77,7 @@ const empty: Draft = { content: '', manager: '', set: '', prunes: false, deploys
 const timeoutMs = 120_000;
 
 function Applying({ project }: { readonly project: Project }): VNode {
-  const { login, router } = useConsole();
+  const { login } = useConsole();
   const rank = useRank(project.id);
   const reading = useAct();
   const [draft, setDraft] = useState<Draft>(empty);
@@ -95,10 +96,7 @@ function Applying({ project }: { readonly project: Project }): VNode {
       ),
   });
   const isDirty = draft.content !== '' && done === undefined;
-  useEffect(() => {
-    router.protect(isDirty ? () => confirm('The text is not applied yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty]);
+  useUnsaved(isDirty, 'The text is not applied yet. Leave it?');
   const set = (change: Partial<Draft>): void => {
     planned.drop();
     reading.clear();

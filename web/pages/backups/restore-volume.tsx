@@ -35,7 +35,7 @@ export function RestoreVolume({ backup, onClose }: DialogProps): VNode {
         call(login, 'POST', '/api/v1/backups/volume/{id}/restore', { path: { id: backup.id } }),
       ));
     });
-    if (isDone) router.go(href(['restores', id]));
+    if (isDone) router.leave(href(['restores', id]));
   };
   return (
     <Confirm
@@ -106,7 +106,7 @@ export function CloneVolume({ backup, onClose }: DialogProps): VNode {
         call(login, 'POST', '/api/v1/backups/volume/{id}/clone', { path: { id: backup.id }, body }),
       ));
     });
-    if (isDone) router.go(href(['restores', id]));
+    if (isDone) router.leave(href(['restores', id]));
   };
   const faultOf = (field: string): string | undefined =>
     act.error?.details?.find((one) => one.field === field)?.message;

@@ -17,6 +17,7 @@ import { Radios, TextInput } from '../../parts/inputs.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { shellQuoted } from '../../parts/request-text.ts';
 import { bytesText } from '../../parts/units.ts';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import { engineName } from './engine-name.ts';
 import { whyNoImport } from './import-draft.ts';
 import type { DumpSource, ImportDraft } from './import-draft.ts';
@@ -53,7 +54,7 @@ interface Sending {
 }
 
 function Importing({ it, dump }: { readonly it: Database; readonly dump: string }): VNode {
-  const { login, store, router } = useConsole();
+  const { login, store } = useConsole();
   const rank = useRank(it.project_id);
   const act = useAct();
   const stop = useRef<AbortController | undefined>(undefined);
@@ -65,12 +66,7 @@ function Importing({ it, dump }: { readonly it: Database; readonly dump: string 
     act.clear();
     setDraft({ ...draft, ...change });
   };
-  useEffect(() => {
-    router.protect(
-      sending === undefined ? undefined : () => confirm('The file is still being sent. Stop that and leave?'),
-    );
-    return () => router.protect(undefined);
-  }, [sending === undefined]);
+  useUnsaved(sending !== undefined, 'The file is still being sent. Stop that and leave?');
   // what nobody looks at any more is not sent on
   useEffect(() => () => stop.current?.abort(), []);
   const send = async ({ source, file, address, path }: ImportDraft): Promise<Restore> => {

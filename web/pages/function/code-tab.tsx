@@ -15,6 +15,7 @@ import { Notice } from '../../parts/notice.tsx';
 import { shellQuoted } from '../../parts/request-text.ts';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import { shownPath } from '../served-fields.ts';
 import { dependenciesHelp, runtimes } from './runtimes.ts';
 import type { Fn, FnDetail, TabProps } from './tab-props.ts';
@@ -53,7 +54,7 @@ function changesBetween(base: Draft, draft: Draft): { code?: string; dependencie
 }
 
 function Editor({ it, stored }: { readonly it: Fn; readonly stored: FnDetail }): VNode {
-  const { login, store, router, messages } = useConsole();
+  const { login, store, messages } = useConsole();
   const rank = useRank(it.project_id);
   const act = useAct();
   const [base, setBase] = useState({ ...draftOf(stored), version: stored.resource_version });
@@ -63,10 +64,7 @@ function Editor({ it, stored }: { readonly it: Fn; readonly stored: FnDetail }):
   const changes = changesBetween(base, draft);
   const isChanged = Object.keys(changes).length > 0;
   const theirs = Object.keys(changesBetween(base, draftOf(stored)));
-  useEffect(() => {
-    router.protect(isChanged ? () => confirm('The code has changes that are not saved. Leave them?') : undefined);
-    return () => router.protect(undefined);
-  }, [isChanged]);
+  useUnsaved(isChanged, 'The code has changes that are not saved. Leave them?');
   // other settings may change meanwhile: only another code is a conflict
   useEffect(() => {
     if (stored.resource_version === base.version || (isChanged && theirs.length > 0)) return;

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -14,6 +14,7 @@ import { Form } from '../../parts/form.tsx';
 import { Checkbox } from '../../parts/inputs.tsx';
 import { Page } from '../../parts/page.tsx';
 import { ShowAs } from '../../parts/show-as.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import { parsed } from '../application/env-text.ts';
 import type { PageProps } from '../page.ts';
 import { shownPath } from '../served-fields.ts';
@@ -52,10 +53,7 @@ export function NewApplicationPage({ params, query }: PageProps): VNode {
   const env = parsed(draft.env);
   const faults = faultsOf(act.error?.details, env.faults[0]);
   const isDirty = hasContent(draft);
-  useEffect(() => {
-    router.protect(isDirty && !act.busy ? () => confirm('The application is not created yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty, act.busy]);
+  useUnsaved(isDirty && !act.busy, 'The application is not created yet. Leave it?');
 
   const body = bodyOf({ ...draft, server }, projectId, env.variables);
   const create = async (): Promise<void> => {

@@ -1,5 +1,4 @@
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -21,6 +20,7 @@ import type { CustomControl, Values } from '../../parts/schema-form.tsx';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { useForm } from '../../parts/use-form.ts';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import type { BodyOf } from '../body-of.ts';
 import { parametersIn, versionsIn } from '../database/engine-words.ts';
 import { newDatabaseLayout } from '../database/form-layout.ts';
@@ -109,10 +109,7 @@ function Creation({ projectId, projectName, hasDefaultServer, environmentId, fie
     Object.entries({ ...form.values, server_id: server }).filter(([, value]) => value !== undefined && value !== ''),
   );
   const isDirty = Object.keys(form.changed).some((name) => name !== 'environment_id');
-  useEffect(() => {
-    router.protect(isDirty && !form.busy ? () => confirm('The database is not created yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty, form.busy]);
+  useUnsaved(isDirty && !form.busy, 'The database is not created yet. Leave it?');
   const why =
     whyBelow(rank, 'member') ?? (server === undefined && !hasDefaultServer ? 'Choose a server first' : undefined);
   const custom = useControls({ fields, type, environments, servers, server, hasDefaultServer });

@@ -1,5 +1,4 @@
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -22,6 +21,7 @@ import type { FormLayout, Values } from '../../parts/schema-form.tsx';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { useForm } from '../../parts/use-form.ts';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import type { BodyOf } from '../body-of.ts';
 import { newFunctionLayout } from '../function/form-layout.ts';
 import { dependenciesHelp, isRuntime, isStarter, runtimes } from '../function/runtimes.ts';
@@ -109,10 +109,7 @@ function Creation({ project, environmentId, fields }: CreationProps): VNode {
     ),
   );
   const isDirty = Object.keys(form.changed).some((name) => name !== 'environment_id');
-  useEffect(() => {
-    router.protect(isDirty && !form.busy ? () => confirm('The function is not created yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty, form.busy]);
+  useUnsaved(isDirty && !form.busy, 'The function is not created yet. Leave it?');
   const why = whyBelow(rank, 'member') ?? (server === undefined && !hasDefault ? 'Choose a server first' : undefined);
   const change = (next: Values): void => {
     const { runtime: chosen, code } = next;

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
@@ -11,6 +11,7 @@ import { Form } from '../../parts/form.tsx';
 import { Checkbox, Radios, TextInput } from '../../parts/inputs.tsx';
 import { Page } from '../../parts/page.tsx';
 import { ShowAs } from '../../parts/show-as.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import type { PageProps } from '../page.ts';
 import { shownPath } from '../served-fields.ts';
 import { ReportView, useReport } from '../template/template-report.tsx';
@@ -47,10 +48,7 @@ export function NewTemplatePage({ query }: PageProps): VNode {
   const [content, setContent] = useState('');
   const { report, error } = useReport(content);
   const isDirty = content.trim() !== '';
-  useEffect(() => {
-    router.protect(isDirty && !act.busy ? () => confirm('The template is not created yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty, act.busy]);
+  useUnsaved(isDirty && !act.busy, 'The template is not created yet. Leave it?');
   const create = async (): Promise<void> => {
     await act.run(async () => {
       const made = await store.answer('template', () =>

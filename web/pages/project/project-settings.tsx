@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { projectVerbs } from '#rules/project.ts';
 import { whyNot } from '#rules/verb-table.ts';
 import { call } from '../../api.ts';
@@ -74,7 +74,7 @@ const fields: readonly { readonly name: keyof Names; readonly label: string; rea
 ];
 
 function Names({ project }: { project: Project }): VNode {
-  const { login, store, router, messages } = useConsole();
+  const { login, store, messages } = useConsole();
   const rank = useRank(project.id);
   const act = useAct();
   const [draft, setDraft] = useState<Partial<Names>>({});
@@ -86,10 +86,6 @@ function Names({ project }: { project: Project }): VNode {
   ) as Partial<Names>; // fields of the draft
   const isChanged = Object.keys(changed).length > 0;
   const why = whyNot(projectVerbs, 'update', project) ?? whyBelow(rank, 'admin');
-  useEffect(() => {
-    router.protect(isChanged ? () => confirm('The settings have changes that are not saved. Leave them?') : undefined);
-    return () => router.protect(undefined);
-  }, [isChanged]);
   const save = async (): Promise<void> => {
     const { name, display_name: title, description } = changed;
     const isDone = await act.run(() =>
@@ -167,7 +163,7 @@ function Deletion({ project }: { project: Project }): VNode {
     const isDone = await act.run(() =>
       store.answer('project', () => call(login, 'DELETE', '/api/v1/projects/{id}', { path: { id: project.id } })),
     );
-    if (isDone) router.go(href(['projects', project.id]));
+    if (isDone) router.leave(href(['projects', project.id]));
   };
   return (
     <Card

@@ -23,7 +23,7 @@ export function NewProject({ onClose }: { onClose: () => void }): VNode {
           body: { name: name.trim(), ...(title.trim() !== '' && { display_name: title.trim() }) },
         }),
       );
-      router.go(href(['projects', made.id]));
+      router.leave(href(['projects', made.id]));
     });
   };
   return (

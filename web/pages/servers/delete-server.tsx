@@ -36,7 +36,7 @@ export function DeleteServer({ server, onClose }: { readonly server: Server; rea
         }),
       ),
     );
-    if (isDone) router.go(href(['servers']));
+    if (isDone) router.leave(href(['servers']));
   };
   return (
     <Confirm

@@ -11,6 +11,7 @@ import { Field } from '../../parts/field.tsx';
 import { Form } from '../../parts/form.tsx';
 import { fieldChanges } from '../../parts/field-changes.ts';
 import { TextInput } from '../../parts/inputs.tsx';
+import { Notice } from '../../parts/notice.tsx';
 import { SaveBar } from '../../parts/save-bar.tsx';
 import { SchemaForm } from '../../parts/schema-form.tsx';
 import type { Values } from '../../parts/schema-form.tsx';
@@ -46,25 +47,31 @@ function Settings({ server, fields }: { readonly server: WholeServer; readonly f
   const { login, store, messages } = useConsole();
   const custom = useServerControls();
   const shown = fields.filter(({ name }) => name in server);
-  const [version, setVersion] = useState(server.resource_version);
-  const start = valuesOf(server, shown);
+  const [base, setBase] = useState(server);
+  const start = valuesOf(base, shown);
   const form = useForm(shown, start, async (changed) => {
     // the fields are those of the schema of this body
     const body = changed as BodyOf<'updateServer'>;
     const saved = await store.answer('server', () =>
-      call(login, 'PUT', '/api/v1/servers/{id}', { path: { id: server.id }, body, ifMatch: version }),
+      call(login, 'PUT', '/api/v1/servers/{id}', { path: { id: server.id }, body, ifMatch: base.resource_version }),
     );
     messages.say(`${server.name} is saved`);
     take({ ...server, ...saved });
   });
   const take = (now: WholeServer): void => {
-    setVersion(now.resource_version);
+    setBase(now);
     form.reset(valuesOf(now, shown));
   };
-  const isBehind = server.resource_version !== version && Object.keys(form.changed).length === 0;
-  if (isBehind) take(server);
+  const isChanged = Object.keys(form.changed).length > 0;
+  const isBehind = server.resource_version !== base.resource_version && !form.busy;
+  if (isBehind && !isChanged) take(server);
   return (
     <>
+      {isBehind && isChanged && (
+        <Notice shape="warn">
+          <p>It was changed meanwhile. “Discard” takes what is stored; saving is refused until then.</p>
+        </Notice>
+      )}
       <Form label={`Settings of ${server.name}`} id={formId} error={form.error} onSubmit={form.submit}>
         <SchemaForm
           fields={shown}

@@ -94,7 +94,7 @@ export function ServersPage({ query }: PageProps): VNode {
           )}
         </>
       )}
-      {isNew && <NewServer onClose={() => router.go(at({ new: undefined }))} />}
+      {isNew && <NewServer onClose={() => router.leave(at({ new: undefined }))} />}
     </Page>
   );
 }

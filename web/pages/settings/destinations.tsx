@@ -68,8 +68,8 @@ export function Destinations(): VNode {
           cell: ({ last_probe_at: at }) => (at === null ? 'not yet' : <Time at={at} />),
         },
       ]}
-      list={() =>
-        list(login, '/api/v1/settings/backup-destinations', mostKept).then((all) => all.filter(destinationRow))
+      list={(reader) =>
+        list(reader, '/api/v1/settings/backup-destinations', mostKept).then((all) => all.filter(destinationRow))
       }
       create={(body) =>
         // the fields are those of the schema of this body

@@ -82,7 +82,9 @@ export function GitCredentials(): VNode {
           ),
         },
       ]}
-      list={() => list(login, '/api/v1/settings/git-credentials', mostKept).then((all) => all.filter(gitCredentialRow))}
+      list={(reader) =>
+        list(reader, '/api/v1/settings/git-credentials', mostKept).then((all) => all.filter(gitCredentialRow))
+      }
       create={(body) =>
         // the fields are those of the schema of this body
         call(login, 'POST', '/api/v1/settings/git-credentials', { body: body as BodyOf<'createGitCredential'> })

@@ -1,8 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { useConsole } from '../../frame/context.ts';
+import type { Login } from '../../api.ts';
+import { whole } from '../../frame/collections.ts';
+import { useConsole, useList } from '../../frame/context.ts';
 import { useAct } from '../../frame/use-act.ts';
-import { useRead } from '../../frame/use-read.ts';
 import type { Kind, ObjectOf } from '../../model.ts';
 import { byName } from '../../model.ts';
 import { Button } from '../../parts/button.tsx';
@@ -12,6 +13,7 @@ import { EmptyState } from '../../parts/empty-state.tsx';
 import { ErrorBox } from '../../parts/error-box.tsx';
 import { Form } from '../../parts/form.tsx';
 import { Menu } from '../../parts/menu.tsx';
+import { Notice } from '../../parts/notice.tsx';
 import { shellQuoted } from '../../parts/request-text.ts';
 import { SchemaForm } from '../../parts/schema-form.tsx';
 import type { FormLayout, Values } from '../../parts/schema-form.tsx';
@@ -20,7 +22,7 @@ import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { Table } from '../../parts/table.tsx';
 import type { Column } from '../../parts/table.tsx';
-import { useForm } from '../../parts/use-form.ts';
+import { changesBetween, useForm } from '../../parts/use-form.ts';
 import { AllowedProjects } from '../servers/allowed-projects.tsx';
 import { shownPath, useBodyFields } from '../served-fields.ts';
 
@@ -42,7 +44,7 @@ export interface KeptKindProps<K extends KeptKind> {
   readonly secrets: readonly string[];
   readonly columns: readonly Column<ObjectOf<K>>[];
   readonly start: Values;
-  readonly list: () => Promise<ObjectOf<K>[]>;
+  readonly list: (login: Login) => Promise<ObjectOf<K>[]>;
   readonly create: (body: Values) => Promise<ObjectOf<K>>;
   readonly update: (id: string, body: Values, version: string) => Promise<ObjectOf<K>>;
   readonly remove: (id: string) => Promise<unknown>;
@@ -61,13 +63,12 @@ export interface KeptKindProps<K extends KeptKind> {
 /** A list of what the tenant keeps for all projects, with forms to add and change one. */
 export function KeptKindList<K extends KeptKind>(props: KeptKindProps<K>): VNode {
   const { kind, word, title, about, command, columns, list, whyKept, verbs, children } = props;
-  const { store, me } = useConsole();
+  const { collections, me } = useConsole();
   const [open, setOpen] = useState<{ edit?: ObjectOf<K>; remove?: ObjectOf<K> } | 'new'>();
-  const read = useRead(async () => {
-    await store.take(async () => ({ kind, objects: await list(), covers: () => true }));
-    return true;
-  }, [kind]);
-  const objects = byName(store.all(kind).values());
+  const all = whole(kind, list);
+  const read = useList(all, kind);
+  const { reading } = read;
+  const objects = byName(read.objects);
   const isAdmin = me.value?.role !== 'user';
   const why = isAdmin ? undefined : 'This needs an admin of the tenant';
   const add = (
@@ -101,10 +102,12 @@ export function KeptKindList<K extends KeptKind>(props: KeptKindProps<K>): VNode
         {objects.length > 0 && <p class="quiet">{about}</p>}
         {objects.length > 0 && add}
       </div>
-      {read.error !== undefined && <ErrorBox error={read.error} onRetry={read.again} />}
+      {reading.state === 'failed' && (
+        <ErrorBox error={{ message: reading.message }} onRetry={() => collections.retry(all)} />
+      )}
       {children}
-      {read.data === undefined && read.error === undefined && <Skeleton label={`Reading ${title.toLowerCase()}`} />}
-      {read.data !== undefined && (
+      {reading.state === 'reading' && <Skeleton label={`Reading ${title.toLowerCase()}`} />}
+      {reading.state === 'ready' && (
         <Table
           label={title}
           rows={objects}
@@ -149,6 +152,24 @@ function Entry<K extends KeptKind>(props: OpenProps<K>): VNode {
   );
 }
 
+/** What the form of an object began with, in its values, and what is stored by now. */
+function useBase<K extends KeptKind>(
+  kind: K,
+  object: ObjectOf<K> | undefined,
+  start: Values,
+  valuesOf: (held: Values) => Values,
+): { values: Values; stored: Values; isBehind: boolean; version: string; take: () => void } {
+  const { store } = useConsole();
+  const [base, setBase] = useState(object);
+  const now = object === undefined ? undefined : (store.get(kind, object.id) ?? object);
+  const values = valuesOf({ ...(base ?? start) });
+  const stored = valuesOf({ ...(now ?? start) });
+  const isBehind = Object.keys(changesBetween(values, stored)).length > 0;
+  // what the form does not show may have another version
+  const version = (isBehind ? base : now)?.resource_version ?? '';
+  return { values, stored, isBehind, version, take: () => setBase(now) };
+}
+
 function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields: readonly FieldSpec[] }): VNode {
   const {
     kind,
@@ -169,23 +190,30 @@ function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields
   const [shown, setShown] = useState<ObjectOf<K>>();
   const isNew = object === undefined;
   const fields = isNew ? props.fields : props.fields.filter(({ name }) => !fixed.includes(name));
-  const held: Values = isNew ? start : { ...object };
-  const initial = Object.fromEntries(
-    fields.filter(({ name }) => !secrets.includes(name)).map(({ name }) => [name, held[name]]),
+  const base = useBase(kind, object, start, (held) =>
+    Object.fromEntries(fields.filter(({ name }) => !secrets.includes(name)).map(({ name }) => [name, held[name]])),
   );
   // a secret that is set already need not be entered again
   const checked = isNew
     ? fields
     : fields.map((field) => (secrets.includes(field.name) ? { ...field, isRequired: false } : field));
-  const form = useForm(checked, initial, async (changed) => {
+  const form = useForm(checked, base.values, async (changed) => {
     const body = isNew ? { ...start, ...changed } : changed;
     const saved = await store.answer(kind, () =>
-      object === undefined ? create(body) : update(object.id, body, object.resource_version),
+      object === undefined ? create(body) : update(object.id, body, base.version),
     );
     messages.say(`${saved.name} is saved`);
     if (isNew && made?.(saved) !== undefined && made(saved) !== null) setShown(saved);
     else onClose();
   });
+  const isChanged = Object.keys(form.changed).length > 0;
+  const take = (): void => {
+    base.take();
+    form.reset(base.stored);
+  };
+  const isBehind = base.isBehind && !form.busy;
+  if (isBehind && !isChanged) take();
+  const title = isNew ? `Add ${word}` : `Change ${object.name}`;
   const id = `entry-${kind}`;
   const { name } = form.values;
   if (shown !== undefined)
@@ -196,9 +224,9 @@ function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields
     );
   return (
     <Drawer
-      title={isNew ? `Add ${word}` : `Change ${object.name}`}
+      title={title}
       onClose={onClose}
-      dirty={Object.keys(form.changed).length > 0}
+      dirty={isChanged}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
@@ -207,14 +235,22 @@ function FilledEntry<K extends KeptKind>(props: OpenProps<K> & { readonly fields
             type="submit"
             form={id}
             busy={form.busy}
-            why={!isNew && Object.keys(form.changed).length === 0 ? 'Nothing is changed' : undefined}
+            why={isNew || isChanged ? undefined : 'Nothing is changed'}
           >
             {isNew ? 'Add' : 'Save'}
           </Button>
         </>
       }
     >
-      <Form label={isNew ? `Add ${word}` : `Change ${object.name}`} id={id} error={form.error} onSubmit={form.submit}>
+      {isBehind && isChanged && (
+        <Notice shape="warn">
+          <p>It was changed meanwhile. “Discard” takes what is stored; saving is refused until then.</p>
+          <Button isSmall onClick={take}>
+            Discard
+          </Button>
+        </Notice>
+      )}
+      <Form label={title} id={id} error={form.error} onSubmit={form.submit}>
         <SchemaForm
           fields={fields}
           layout={layout}

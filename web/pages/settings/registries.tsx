@@ -69,7 +69,7 @@ export function Registries(): VNode {
           ),
         },
       ]}
-      list={() => list(login, '/api/v1/settings/registries', mostKept).then((all) => all.filter(registryRow))}
+      list={(reader) => list(reader, '/api/v1/settings/registries', mostKept).then((all) => all.filter(registryRow))}
       create={(body) =>
         // the fields are those of the schema of this body
         call(login, 'POST', '/api/v1/settings/registries', { body: body as BodyOf<'createRegistry'> })

@@ -69,7 +69,7 @@ export function SshKeys(): VNode {
           ),
         },
       ]}
-      list={() => list(login, '/api/v1/settings/ssh-keys', mostKept)}
+      list={(reader) => list(reader, '/api/v1/settings/ssh-keys', mostKept)}
       create={(body) =>
         // the fields are those of the schema of this body
         call(login, 'POST', '/api/v1/settings/ssh-keys', { body: body as BodyOf<'createSshKey'> })

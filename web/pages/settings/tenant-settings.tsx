@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { components } from '../../api-types.d.ts';
-import { call } from '../../api.ts';
+import { call, Refused } from '../../api.ts';
 import { useConsole } from '../../frame/context.ts';
 import { useRead } from '../../frame/use-read.ts';
 import type { BodyOf } from '../body-of.ts';
@@ -54,11 +54,11 @@ export function TenantSettings(): VNode {
   const { login } = useConsole();
   const settings = useRead(() => call(login, 'GET', '/api/v1/settings'), []);
   const fields = useBodyFields('put', '/api/v1/settings');
-  const error = settings.error ?? fields.error;
+  const error = (settings.data === undefined ? settings.error : undefined) ?? fields.error;
   if (error !== undefined) return <ErrorBox error={error} onRetry={settings.again} />;
   if (settings.data === undefined || fields.data === undefined)
     return <Skeleton lines={8} label="Reading the settings" />;
-  return <Entry start={settings.data} fields={fields.data} />;
+  return <Entry stored={settings.data} again={settings.again} fields={fields.data} />;
 }
 
 function valuesOf(settings: Settings, fields: readonly FieldSpec[]): Values {
@@ -66,23 +66,47 @@ function valuesOf(settings: Settings, fields: readonly FieldSpec[]): Values {
   return Object.fromEntries(fields.map(({ name }) => [name, all[name]]));
 }
 
-function Entry({ start, fields }: { readonly start: Settings; readonly fields: readonly FieldSpec[] }): VNode {
+interface EntryProps {
+  /** As they were read last. */
+  readonly stored: Settings;
+  readonly again: () => void;
+  readonly fields: readonly FieldSpec[];
+}
+
+function Entry({ stored, again, fields }: EntryProps): VNode {
   const { login, me, messages } = useConsole();
-  const [now, setNow] = useState(start);
-  const form = useForm(fields, valuesOf(start, fields), async (changed) => {
+  const [base, setBase] = useState(stored);
+  const [read, setRead] = useState(stored);
+  const form = useForm(fields, valuesOf(base, fields), async (changed) => {
     // the fields are those of the schema of this body
     const body = changed as BodyOf<'updateSettings'>;
-    const saved = await call(login, 'PUT', '/api/v1/settings', { body, ifMatch: now.resource_version });
-    setNow(saved);
-    form.reset(valuesOf(saved, fields));
+    const saved = await call(login, 'PUT', '/api/v1/settings', { body, ifMatch: base.resource_version }).catch(
+      (error: unknown) => {
+        // the watch does not send them
+        if (error instanceof Refused && error.status === 409) again();
+        throw error;
+      },
+    );
+    take(saved);
     messages.say('The settings are saved');
   });
+  const take = (now: Settings): void => {
+    setBase(now);
+    setRead(stored);
+    form.reset(valuesOf(now, fields));
+  };
+  const isBehind = stored !== read;
   const why = me.value?.role === 'superadmin' ? undefined : 'Only a superadmin of the tenant may change these';
   return (
     <>
       {why !== undefined && (
         <Notice shape="info">
           <p>{why}.</p>
+        </Notice>
+      )}
+      {isBehind && (
+        <Notice shape="warn">
+          <p>They were changed meanwhile. “Discard” takes what is stored; saving is refused until then.</p>
         </Notice>
       )}
       <Form label="Settings of the tenant" id={formId} error={form.error} onSubmit={form.submit}>
@@ -96,11 +120,11 @@ function Entry({ start, fields }: { readonly start: Settings; readonly fields: r
       </Form>
       <SaveBar
         form={formId}
-        changes={fieldChanges(valuesOf(now, fields), form.values)}
+        changes={fieldChanges(valuesOf(base, fields), form.values)}
         busy={form.busy}
         why={why}
         effect="holds from the next request on"
-        onDiscard={() => form.reset(valuesOf(now, fields))}
+        onDiscard={() => take(isBehind ? stored : base)}
       />
     </>
   );

@@ -10,7 +10,7 @@ interface FirstUserProps {
   readonly tenant: string;
   /** The server printed a token that the first user must have. */
   readonly needsToken: boolean;
-  readonly done: (login: Login) => void;
+  readonly done: (login: Login) => void | Promise<void>;
 }
 
 /** Makes the first user of an installation, who then adds a server and an application. */
@@ -29,7 +29,7 @@ export function FirstUser({ tenant, needsToken, done }: FirstUserProps): VNode {
         },
       });
       location.hash = hrefOf(tenant, ['welcome']);
-      done({ tenant, token, email });
+      await done({ tenant, token, email });
     });
   return (
     <Entry title="Set up Setpoint" attempt={attempt} verb="Create the account" onSubmit={(form) => void submit(form)}>

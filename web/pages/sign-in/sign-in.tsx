@@ -12,33 +12,36 @@ type Way = 'password' | 'code';
 type Setup = Data<Operation<'GET', '/api/v1/auth/setup-status'>>;
 
 interface SignInProps {
-  readonly done: (login: Login) => void;
+  readonly done: (login: Login) => void | Promise<void>;
   /** The tenant that the address names. */
   readonly tenant: string;
+  /** Who was signed in before. */
+  readonly email?: string;
   /** Why the session before ended. */
   readonly why?: string;
 }
 
 /** Where one signs in; on an installation without users, where the first one is made. */
-export function SignIn({ done, tenant, why }: SignInProps): VNode {
+export function SignIn(props: SignInProps): VNode {
+  const { done, tenant } = props;
   const [setup, setSetup] = useState<Setup>();
   useEffect(() => {
     call({ tenant }, 'GET', '/api/v1/auth/setup-status').then(setSetup, () => undefined); // the form says what is wrong
   }, [tenant]);
   if (setup?.setup_complete === false)
     return <FirstUser tenant={tenant} needsToken={setup.setup_token_required} done={done} />;
-  return <SignInForm done={done} tenant={tenant} {...(why !== undefined && { why })} />;
+  return <SignInForm {...props} />;
 }
 
 function SignInForm(props: SignInProps): VNode {
   const [tenant, setTenant] = useState(props.tenant);
+  const [email, setEmail] = useState(props.email ?? '');
   const [way, setWay] = useState<Way>('password');
   const [isSent, setSent] = useState(false);
   const [needsSecond, setNeedsSecond] = useState(false);
   const attempt = useAttempt(props.why);
 
   const submit = (form: FormData): Promise<void> => {
-    const email = textOf(form, 'email');
     const second = needsSecond && { totp: textOf(form, 'totp') };
     return attempt.run(
       async () => {
@@ -55,7 +58,7 @@ function SignInForm(props: SignInProps): VNode {
             : await call({ tenant }, 'POST', '/api/v1/auth/login', {
                 body: { email, password: textOf(form, 'password'), ...second },
               });
-        props.done({ tenant, token, email });
+        await props.done({ tenant, token, email });
       },
       (refusal) => {
         if (refusal.reason !== 'totp_required' || needsSecond) return false;
@@ -84,9 +87,23 @@ function SignInForm(props: SignInProps): VNode {
       }
     >
       <TextField label="Tenant" name="tenant" value={tenant} onInput={setTenant} autocomplete="organization" />
-      <TextField label="E-mail" name="email" type="email" autocomplete="username" autofocus />
+      <TextField
+        label="E-mail"
+        name="email"
+        type="email"
+        value={email}
+        onInput={setEmail}
+        autocomplete="username"
+        autofocus={props.email === undefined}
+      />
       {way === 'password' && (
-        <TextField label="Password" name="password" type="password" autocomplete="current-password" />
+        <TextField
+          label="Password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          autofocus={props.email !== undefined}
+        />
       )}
       {way === 'code' && isSent && (
         <>

@@ -1,5 +1,4 @@
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allProjects, allServers } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -20,6 +19,7 @@ import type { Values } from '../../parts/schema-form.tsx';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
 import { useForm } from '../../parts/use-form.ts';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import type { BodyOf } from '../body-of.ts';
 import type { PageProps } from '../page.ts';
 import { shownPath, useBodyFields } from '../served-fields.ts';
@@ -91,10 +91,7 @@ function Creation({ project, fields }: { readonly project: Project; readonly fie
     Object.entries(form.values).filter(([, value]) => value !== undefined && value !== '' && value !== null),
   );
   const isDirty = Object.keys(form.changed).length > 0;
-  useEffect(() => {
-    router.protect(isDirty && !form.busy ? () => confirm('The sync is not created yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty, form.busy]);
+  useUnsaved(isDirty && !form.busy, 'The sync is not created yet. Leave it?');
   const below = whyBelow(rank, 'admin');
   const why = below ?? (!hasDefault && body['server_id'] === undefined ? 'Choose a server first' : undefined);
   return (

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { templateInstanceVerbs } from '#rules/template-instance.ts';
 import { whyNot } from '#rules/verb-table.ts';
 import { call } from '../../api.ts';
@@ -21,6 +21,7 @@ import { shellQuoted } from '../../parts/request-text.ts';
 import { labelOf } from '../../parts/schema-fields.ts';
 import { ShowAs } from '../../parts/show-as.tsx';
 import { Skeleton } from '../../parts/skeleton.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import { PlanView } from '../plan/plan-view.tsx';
 import { usePlan } from '../plan/use-plan.ts';
 import { shownPath } from '../served-fields.ts';
@@ -118,10 +119,7 @@ function Editor({ it, choice, declared }: EditorProps): VNode {
       ),
   });
   const isDirty = Object.keys(variables).length > 0;
-  useEffect(() => {
-    router.protect(isDirty && !planned.doing.busy ? () => confirm('Nothing is changed yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty, planned.doing.busy]);
+  useUnsaved(isDirty && !planned.doing.busy, 'Nothing is changed yet. Leave it?');
   const below = whyNot(templateInstanceVerbs, 'upgrade', it) ?? whyBelow(rank, 'admin');
   const why = below ?? (source === 'other' && template === undefined ? 'Choose a template first' : undefined);
   const refusal = planned.planning.error;

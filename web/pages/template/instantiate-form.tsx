@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { allProjects, allServers, environmentsOf } from '../../frame/collections.ts';
 import { useConsole, useHref, useList } from '../../frame/context.ts';
@@ -15,6 +15,7 @@ import { TextInput } from '../../parts/inputs.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { shellQuoted } from '../../parts/request-text.ts';
 import { ShowAs } from '../../parts/show-as.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import { shownPath } from '../served-fields.ts';
 import { makesText, Waves } from './template-report.tsx';
 import type { Report } from './template-report.tsx';
@@ -53,11 +54,8 @@ export function InstantiateForm({ template, report, projectId: given }: Instanti
     ...(name.trim() !== '' && { name: name.trim() }),
     variables,
   };
-  const isDirty = name !== '' || Object.keys(variables).length > 0;
-  useEffect(() => {
-    router.protect(isDirty && !act.busy ? () => confirm('Nothing was made yet. Leave it?') : undefined);
-    return () => router.protect(undefined);
-  }, [isDirty, act.busy]);
+  const isDirty = name.length + Object.keys(variables).length > 0;
+  useUnsaved(isDirty && !act.busy, 'Nothing was made yet. Leave it?');
   const make = async (): Promise<void> => {
     await act.run(async () => {
       const made = await store.answer('template_instance', () =>

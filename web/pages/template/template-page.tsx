@@ -27,6 +27,7 @@ import { makesText, ReportView, Variables, Waves } from './template-report.tsx';
 import type { Report } from './template-report.tsx';
 import { TemplateText } from './template-text.tsx';
 import { useTextOf } from './use-text-of.ts';
+import type { TextOf } from './use-text-of.ts';
 
 type Template = ObjectOf<'template'>;
 
@@ -110,7 +111,7 @@ function Found({ it, tab, query }: FoundProps): VNode {
       {text.data === undefined ? (
         text.error === undefined && <Skeleton label="Reading the template" />
       ) : (
-        <Tab it={it} tab={tab} query={query} content={text.data.content} report={text.data.report} />
+        <Tab it={it} tab={tab} query={query} text={text.data} />
       )}
       {asks && <DeleteTemplate it={it} onClose={() => setAsks(false)} />}
     </Page>
@@ -118,18 +119,18 @@ function Found({ it, tab, query }: FoundProps): VNode {
 }
 
 interface TabProps extends FoundProps {
-  readonly content: string;
-  readonly report: Report;
+  readonly text: TextOf;
 }
 
-function Tab({ it, tab, query, content, report }: TabProps): VNode {
+function Tab({ it, tab, query, text }: TabProps): VNode {
+  const { report } = text;
   switch (tab) {
     case 'use':
       return (
         <InstantiateForm key={it.id} template={it} report={report} projectId={query.get('project') ?? undefined} />
       );
     case 'text':
-      return <TemplateText key={it.id} it={it} content={content} />;
+      return <TemplateText key={it.id} it={it} stored={text} />;
     case 'instances':
       return <Instances it={it} />;
     default:
@@ -191,7 +192,7 @@ function DeleteTemplate({ it, onClose }: { readonly it: Template; readonly onClo
   const act = useAct();
   const remove = async (): Promise<void> => {
     const isDone = await act.run(() => call(login, 'DELETE', '/api/v1/templates/{id}', { path: { id: it.id } }));
-    if (isDone) router.go(href(['templates']));
+    if (isDone) router.leave(href(['templates']));
   };
   return (
     <Confirm

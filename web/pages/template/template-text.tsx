@@ -8,27 +8,41 @@ import { Button } from '../../parts/button.tsx';
 import { Diff } from '../../parts/diff.tsx';
 import { Field } from '../../parts/field.tsx';
 import { Form } from '../../parts/form.tsx';
+import { Notice } from '../../parts/notice.tsx';
+import { useUnsaved } from '../../parts/use-unsaved.ts';
 import { ReportView, useReport } from './template-report.tsx';
+import type { TextOf } from './use-text-of.ts';
 
 interface TemplateTextProps {
   readonly it: ObjectOf<'template'>;
-  /** As it is stored. */
-  readonly content: string;
+  /** As it was read last. */
+  readonly stored: TextOf;
 }
 
 /** The text of a template, which its author changes. Instances stay as they are. */
-export function TemplateText({ it, content }: TemplateTextProps): VNode {
-  const { login, store, router, messages } = useConsole();
+export function TemplateText({ it, stored }: TemplateTextProps): VNode {
+  const { login, store, messages } = useConsole();
   const act = useAct();
-  const [base, setBase] = useState({ content, version: it.resource_version });
-  const [draft, setDraft] = useState(content);
+  /** What the draft is a change of; `read`: the last answer that it takes into account. */
+  const [base, setBase] = useState({ content: stored.content, version: stored.version, read: stored });
+  const [draft, setDraft] = useState(stored.content);
   const [isCompared, setCompared] = useState(false);
   const { report, error } = useReport(draft);
   const isChanged = draft !== base.content;
+  const take = (now: TextOf): void => setBase({ content: now.content, version: now.version, read: now });
+  const isTheirs = stored !== base.read && stored.content !== base.content && stored.content !== draft;
+  useUnsaved(isChanged, 'The text has changes that are not saved. Leave them?');
+  // another field may have changed: only another text is a conflict
   useEffect(() => {
-    router.protect(isChanged ? () => confirm('The text has changes that are not saved. Leave them?') : undefined);
-    return () => router.protect(undefined);
-  }, [isChanged]);
+    if (stored === base.read || (isChanged && isTheirs)) return;
+    take(stored);
+    if (!isChanged) setDraft(stored.content);
+  }, [stored]);
+  const discard = (): void => {
+    if (isTheirs) take(stored);
+    setDraft(isTheirs ? stored.content : base.content);
+    act.clear();
+  };
   const save = async (): Promise<void> => {
     const isDone = await act.run(async () => {
       const saved = await store.answer('template', () =>
@@ -38,7 +52,7 @@ export function TemplateText({ it, content }: TemplateTextProps): VNode {
           ifMatch: base.version,
         }),
       );
-      setBase({ content: draft, version: saved.resource_version });
+      setBase({ content: draft, version: saved.resource_version, read: stored });
     });
     if (isDone) messages.say(`${it.name} is saved; its instances stay as they are`);
   };
@@ -64,11 +78,18 @@ export function TemplateText({ it, content }: TemplateTextProps): VNode {
             <Button pressed={isCompared} onClick={() => setCompared(!isCompared)}>
               Difference
             </Button>
-            <Button onClick={() => setDraft(base.content)}>Discard</Button>
+            <Button onClick={discard}>Discard</Button>
           </>
         )
       }
     >
+      {isChanged && isTheirs && (
+        <Notice shape="warn">
+          <p>
+            Somebody else has changed the text meanwhile. “Discard” takes what is stored; saving is refused until then.
+          </p>
+        </Notice>
+      )}
       <Field label="Text">
         {(control) => (
           <textarea

@@ -1,0 +1,36 @@
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Login } from '../../api.ts';
+import { SignIn } from './sign-in.tsx';
+
+interface SignInAgainProps {
+  readonly login: Login;
+  readonly why: string;
+  readonly done: (login: Login) => Promise<void>;
+}
+
+/** Where one signs in after the session has ended: over the page, which it covers and which keeps what was entered. */
+export function SignInAgain({ login, why, done }: SignInAgainProps): VNode {
+  const element = useRef<HTMLDialogElement>(null);
+  const [title] = useState(document.title);
+  useEffect(() => {
+    const before = document.activeElement;
+    element.current?.showModal();
+    return () => {
+      document.title = title;
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      class="entry-cover"
+      aria-label="Sign in"
+      onCancel={(event) => event.preventDefault()}
+      // a browser closes it all the same when one insists
+      onClose={() => element.current?.showModal()}
+    >
+      <SignIn tenant={login.tenant} email={login.email} why={why} done={done} />
+    </dialog>
+  );
+}
