@@ -81,6 +81,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
     kind: 'sync',
     // looks wait for git hosts
     concurrency: 16,
+    shareOf: ({ desired }) => desired.project_id,
     reads: ['server', 'git_credential', 'git_webhook', 'webhook_delivery', ...declaredKinds],
     children: declaredKinds,
     notifies: ['sync_failed', 'sync_waiting', 'sync_recovered'],

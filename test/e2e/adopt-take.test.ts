@@ -140,42 +140,46 @@ describe('a container that was made by docker run', () => {
     },
   );
 
-  it('is taken over with its volume by the steps that the command prints, with all that it wrote before its stop', async () => {
-    const [name, rows] = [`files-${tag}`, `rows-${tag}`];
-    const port = await freePort();
-    volumes.push(rows);
-    await run(name, port, '--volume', `${rows}:/data`, http);
-    const write = (text: string) =>
-      docker('exec', '--user', '0', name, '/bin/sh', '-c', `echo ${text} > /data/table; echo old > /data/old`);
-    await write('first');
-    const looked = await setpoint(...place());
-    expect(looked.out).toMatch(new RegExp(`^application +${name} +${name} +with_a_stop +volume_copied$`, 'm'));
-    expect(looked.out).not.toContain('PROJECT');
+  it(
+    'is taken over with its volume by the steps that the command prints, with all that it wrote before its stop',
+    { tags: [longTag] },
+    async () => {
+      const [name, rows] = [`files-${tag}`, `rows-${tag}`];
+      const port = await freePort();
+      volumes.push(rows);
+      await run(name, port, '--volume', `${rows}:/data`, http);
+      const write = (text: string) =>
+        docker('exec', '--user', '0', name, '/bin/sh', '-c', `echo ${text} > /data/table; echo old > /data/old`);
+      await write('first');
+      const looked = await setpoint(...place());
+      expect(looked.out).toMatch(new RegExp(`^application +${name} +${name} +with_a_stop +volume_copied$`, 'm'));
+      expect(looked.out).not.toContain('PROJECT');
 
-    const { out } = await setpoint(...place(), '--take', name, '--deploy');
-    const { id, deployment } = madeIn(out, name);
-    const [, step = ''] = /^ {2}1\. On the server: (.*): its data is copied then, and/m.exec(out) ?? [];
-    expect(step).toBe(`docker update --restart no ${name} && docker stop ${name}`);
-    await town.until('it waits for the copy', async () => {
-      const { conditions } = await town.client.object('GET', `/api/v1/deployments/${deployment}`);
-      return conditions?.some(({ reason }) => reason === 'WaitingForVolume');
-    });
-    expect(await instancesOf(id)).toEqual([]);
-    await write('last');
-    for (const line of step.split(' && ')) await docker(...line.split(' ').slice(1));
-    await town.deployment(deployment, 'succeeded', 120_000);
+      const { out } = await setpoint(...place(), '--take', name, '--deploy');
+      const { id, deployment } = madeIn(out, name);
+      const [, step = ''] = /^ {2}1\. On the server: (.*): its data is copied then, and/m.exec(out) ?? [];
+      expect(step).toBe(`docker update --restart no ${name} && docker stop ${name}`);
+      await town.until('it waits for the copy', async () => {
+        const { conditions } = await town.client.object('GET', `/api/v1/deployments/${deployment}`);
+        return conditions?.some(({ reason }) => reason === 'WaitingForVolume');
+      });
+      expect(await instancesOf(id)).toEqual([]);
+      await write('last');
+      for (const line of step.split(' && ')) await docker(...line.split(' ').slice(1));
+      await town.deployment(deployment, 'succeeded', 120_000);
 
-    const [instance = ''] = await instancesOf(id);
-    const read = (container: string, file: string) => docker('exec', container, '/bin/cat', `/data/${file}`);
-    expect([await read(instance, 'table'), await read(instance, 'old')]).toEqual(['last', 'old']);
-    expect(await (await fetch(`http://127.0.0.1:${port}/env/TOKEN`)).text()).toBe(secret);
-    // the old one is the way back
-    await docker('exec', '--user', '0', instance, '/bin/sh', '-c', 'echo new > /data/table');
-    await docker('start', name);
-    expect(await read(name, 'table')).toBe('last');
-    await docker('stop', '--time', '1', name);
-    const again = await setpoint(...place());
-    expect(again.out).toMatch(new RegExp(`^volume +${rows} +${rows} +no +name_taken$`, 'm'));
-    for (const [where, text] of await whereASecretCouldBe()) expect(text.includes(secret), where).toBe(false);
-  });
+      const [instance = ''] = await instancesOf(id);
+      const read = (container: string, file: string) => docker('exec', container, '/bin/cat', `/data/${file}`);
+      expect([await read(instance, 'table'), await read(instance, 'old')]).toEqual(['last', 'old']);
+      expect(await (await fetch(`http://127.0.0.1:${port}/env/TOKEN`)).text()).toBe(secret);
+      // the old one is the way back
+      await docker('exec', '--user', '0', instance, '/bin/sh', '-c', 'echo new > /data/table');
+      await docker('start', name);
+      expect(await read(name, 'table')).toBe('last');
+      await docker('stop', '--time', '1', name);
+      const again = await setpoint(...place());
+      expect(again.out).toMatch(new RegExp(`^volume +${rows} +${rows} +no +name_taken$`, 'm'));
+      for (const [where, text] of await whereASecretCouldBe()) expect(text.includes(secret), where).toBe(false);
+    },
+  );
 });

@@ -77,21 +77,25 @@ it('workloads of an environment reach each other by name, and those of another o
   expect(await asked(copy, `http://${address}:8080/`)).toBeUndefined();
 });
 
-it('applications whose names make the same DNS name do not answer for each other, and a rename changes none', async () => {
-  const [one, other] = [
-    await running({ name: 'Two words' }),
-    await running({ name: 'two-words', env: { IS: 'other' } }),
-  ];
-  expect([one['host_name'], other['host_name']]).toEqual(['two-words', 'two-words-2']);
-  for (let n = 0; n < 5; n += 1) {
-    expect((await asked(other, 'http://two-words:8080/'))?.env['IS']).toBeUndefined();
-    expect((await asked(one, 'http://two-words-2:8080/'))?.env['IS']).toBe('other');
-  }
-  const before = await instancesOf(one.id);
-  const renamed = await town.client.object('PUT', `/api/v1/applications/${one.id}`, { name: 'renamed' });
-  expect(renamed).toMatchObject({ name: 'renamed', host_name: 'two-words' });
-  expect(await instancesOf(one.id)).toEqual(before);
-});
+it(
+  'applications whose names make the same DNS name do not answer for each other, and a rename changes none',
+  { tags: [longTag] },
+  async () => {
+    const [one, other] = [
+      await running({ name: 'Two words' }),
+      await running({ name: 'two-words', env: { IS: 'other' } }),
+    ];
+    expect([one['host_name'], other['host_name']]).toEqual(['two-words', 'two-words-2']);
+    for (let n = 0; n < 5; n += 1) {
+      expect((await asked(other, 'http://two-words:8080/'))?.env['IS']).toBeUndefined();
+      expect((await asked(one, 'http://two-words-2:8080/'))?.env['IS']).toBe('other');
+    }
+    const before = await instancesOf(one.id);
+    const renamed = await town.client.object('PUT', `/api/v1/applications/${one.id}`, { name: 'renamed' });
+    expect(renamed).toMatchObject({ name: 'renamed', host_name: 'two-words' });
+    expect(await instancesOf(one.id)).toEqual(before);
+  },
+);
 
 it('a value reaches the process byte for byte, whatever it has', { tags: [longTag] }, async () => {
   const all = Array.from({ length: 0x17f }, (_, code) => String.fromCodePoint(code + 1)).join('');

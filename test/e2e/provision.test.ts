@@ -314,7 +314,7 @@ describe('on a good line', beside, () => {
       await active(id, machine);
     });
 
-    it('another host key, until an admin trusts it', async () => {
+    it('another host key, until an admin trusts it', { tags: [longTag] }, async () => {
       await using machine = await startMachine();
       const body = { name: aName(), ipAddress: '127.0.0.1', port: machine.port };
       const { id } = await client.object('POST', '/api/v1/servers', body);

@@ -20,6 +20,7 @@ export function VariablesTab({ it }: TabProps): VNode {
   const isMasked = read.data.masked;
   return (
     <VariablesEditor
+      key={String(isMasked)}
       stored={{ variables: read.data.env, version: read.data.resource_version }}
       isMasked={isMasked}
       why={isMasked ? 'Your role sees the names only' : whyNotFunctionVerb('update', it, rank)}
