@@ -171,6 +171,7 @@ class Exchange implements Disposable {
     return this.#waiting((done, fail) => {
       const request = this.#request;
       let sent = 0;
+      let isUnasked = false;
       const more = (): void => {
         while (part !== undefined && sent < part.body.length) {
           if (request.destroyed) return;
@@ -188,6 +189,8 @@ class Exchange implements Disposable {
         this.#heard();
         response.on('error', () => undefined); // a reader sees that it was destroyed
         const { statusCode = 0 } = response;
+        // a service that refuses a body which it has not asked for reads that as the next request of the connection
+        if (isUnasked && statusCode >= 300) request.shouldKeepAlive = false;
         if (part !== undefined && sent < part.body.length && statusCode < 300)
           fail(new RequestFailed('passing', `${this.#host} answered before it had the whole part`));
         else done(response);
@@ -204,8 +207,14 @@ class Exchange implements Disposable {
         cancel();
         more();
       };
-      const cancel = this.#clock.timer(continueMs, begin);
-      request.once('continue', begin);
+      const cancel = this.#clock.timer(continueMs, () => {
+        isUnasked = true;
+        begin();
+      });
+      request.once('continue', () => {
+        isUnasked = false;
+        begin();
+      });
       request.once('response', cancel);
       request.once('close', cancel);
     });

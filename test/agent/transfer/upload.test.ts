@@ -1,5 +1,8 @@
 import fc from 'fast-check';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { upload } from '../../../agent/transfer/upload.ts';
@@ -221,4 +224,45 @@ test('an upload that is cancelled before it begins sends nothing', async () => {
   await expect(upload(source, options(), AbortSignal.abort(new Error('cancelled')))).rejects.toThrow('cancelled');
   expect(source.destroyed).toBe(true);
   expect(server.requests).toBe(0);
+});
+
+test('a refusal of a body that was sent unasked leaves its connection to no other request', async () => {
+  const seen: string[] = [];
+  /** As services that read no body which they refused before they asked for it: its bytes are the next request to them. */
+  const service = createServer((socket) => {
+    let text = '';
+    let isRefused = false;
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      if (isRefused) {
+        seen.push('400');
+        socket.end('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n');
+        return;
+      }
+      text += chunk.toString('latin1');
+      const [head = '', body] = text.split('\r\n\r\n');
+      if (body === undefined) return;
+      const size = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+      if (body.length < size) return;
+      text = '';
+      const digest = createHash('md5').update(body, 'latin1').digest('hex');
+      isRefused = /expect: 100-continue/i.test(head) && seen.length < 2;
+      seen.push(seen.length < 2 ? '403' : '200');
+      socket.write(
+        seen.at(-1) === '403'
+          ? 'HTTP/1.1 403 Forbidden\r\ncontent-length: 34\r\n\r\n<Error><Code>Denied</Code></Error>'
+          : `HTTP/1.1 200 OK\r\netag: "${digest}"\r\ncontent-length: 0\r\n\r\n`,
+      );
+    });
+  });
+  await once(service.listen(0, '127.0.0.1'), 'listening');
+  const { port } = service.address() as AddressInfo; // it listens at a port
+  try {
+    const addresses: UploadOptions['addresses'] = async (numbers) =>
+      numbers.map((number) => `http://127.0.0.1:${port}/part/${number}`);
+    const sent = await upload(pieces([Buffer.alloc(100, 'x')]), options({ addresses }), signal);
+    expect([sent.bytes, seen]).toEqual([100, ['403', '403', '200']]);
+  } finally {
+    service.close();
+  }
 });
