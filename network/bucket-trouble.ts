@@ -121,6 +121,11 @@ const passing: ReadonlySet<Told> = new Set([
   'provider_trouble',
 ] as const);
 
+/** Whether that code is of a bucket that gave no answer, or none of its own, which may pass by itself. */
+export function isWithoutAnswer(code: string): boolean {
+  return (passing as ReadonlySet<string>).has(code);
+}
+
 /** What the words of a cause are made of. */
 interface Words extends Said {
   host: string;

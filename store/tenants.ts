@@ -116,6 +116,12 @@ export function deletingTenants(mirror: Pick<Mirror, 'keysUnder'>): string[] {
     .map(({ key }) => key.slice(prefix.length));
 }
 
+/** When the deletion of a tenant was requested; `undefined`: it was not, or there is no such tenant. */
+export function deletionRequestedAt(mirror: Pick<Mirror, 'key'>, name: string): string | undefined {
+  const record = mirror.key(keys.tenant(name));
+  return record === undefined ? undefined : Stored.parse(JSON.parse(record.value)).deletion_requested_at;
+}
+
 /** A tenant is open without a deletion request, whatever else its record holds. No schema: it runs at every request. */
 function isOpenRecord(value: string): boolean {
   const record: unknown = JSON.parse(value);

@@ -1,5 +1,6 @@
 import { endpointOf } from '../../store/backup-endpoint.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
+import { isWithoutAnswer } from '../../network/bucket-trouble.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import type { Unsealer } from '../../store/seal.ts';
@@ -25,17 +26,34 @@ export function bucketPlace(
   return { ...at, ...keys, bucket, prefix, ca, storageClass, allowed: settingsOf(view).backup_endpoints };
 }
 
+/** What a bucket is asked for: to take or show something, or to let go what it has. */
+export type Asking = 'use' | 'removal';
+
 /**
- * Where and as whom a bucket is asked for a backup or an archive. A destination that is `unreachable` is not asked: its
- * probes decide for all.
+ * Whether a bucket is asked while its probes fail. One that answers is asked to remove things, whatever its probes find:
+ * a full one takes nothing again before something has gone.
+ */
+export function isAsked({ observed }: Destination, asking: Asking): boolean {
+  if (observed?.phase !== 'unreachable') return true;
+  return asking === 'removal' && observed.trouble !== undefined && !isWithoutAnswer(observed.trouble.code);
+}
+
+/**
+ * Where and as whom a bucket is asked for a backup or an archive. The probes of a destination decide for all whether it
+ * is, see {@link isAsked}.
  *
  * @throws BucketTrouble
  */
-export function placeToAsk(it: Destination | undefined, view: TenantView, secrets: KeyOpener): BucketPlace {
+export function placeToAsk(
+  it: Destination | undefined,
+  view: TenantView,
+  secrets: KeyOpener,
+  asking: Asking,
+): BucketPlace {
   if (it === undefined)
     throw new BucketTrouble({ code: 'destination_gone', message: 'Its destination was deleted', isPassing: false });
-  const { phase, trouble } = it.observed ?? {};
-  if (phase === 'unreachable')
+  const { trouble } = it.observed ?? {};
+  if (!isAsked(it, asking))
     throw new BucketTrouble({
       code: trouble?.code ?? 'unreachable',
       message: trouble?.message ?? 'Its bucket cannot be used',

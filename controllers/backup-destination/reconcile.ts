@@ -28,7 +28,8 @@ const forgottenMs = 7 * 24 * 60 * 60_000;
 
 /**
  * Probes each bucket that backups go to: after each change, every hour, and sooner while it cannot be used. The
- * condition `Reachable` is the circuit breaker of the destination: while it is false, nothing but probes is sent there.
+ * condition `Reachable` is the circuit breaker of the destination: while it is false, nothing is sent there but probes,
+ * and removals where the bucket answers.
  */
 export function backupDestinationController({
   secrets,

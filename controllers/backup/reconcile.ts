@@ -11,7 +11,8 @@ import type { BucketPlace } from '../../network/bucket.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isReadable } from '../../store/recovery-window.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
-import { placeToAsk } from '../backup-destination/place.ts';
+import { isAsked, placeToAsk } from '../backup-destination/place.ts';
+import type { Asking } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
 import { isRemovalGivenUp } from '../backup-destination/removal.ts';
 import { servingInstance } from '../database/world.ts';
@@ -184,7 +185,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     const { backup } = world;
     const before = observedOf(backup);
     const at = ctx.clock.now().toISOString();
-    const place = placeToAsk(world.destination, ctx.view, secrets);
+    const place = placeToAsk(world.destination, ctx.view, secrets, askingOf(step));
     const { object, manifest } = backupKeys(backup);
     const { signal } = ctx;
     switch (step.do) {
@@ -278,8 +279,9 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
   /** The bucket did not do what it was asked: what may pass is tried again for an hour. */
   function troubled(world: World, { code, message, isPassing }: BucketTrouble, ctx: Context): Outcome {
     const now = goesOnOrEnded(world);
-    const because = closed(world) ?? (`its bucket to answer. ${message}` as const);
-    if (hasBackupEnded(now.phase)) return { now, because, again: tidyMs };
+    const hasEnded = hasBackupEnded(now.phase);
+    const because = closed(world, hasEnded ? 'removal' : 'use') ?? (`its bucket to answer. ${message}` as const);
+    if (hasEnded) return { now, because, again: tidyMs };
     const isPatient = isPassing && ctx.since('bucket', true) < patience.bucketMs;
     if (isPatient) return { now, because, again: retryMs };
     return { now: { ...now, phase: 'failed', error: { code, message }, finished_at: ctx.clock.now().toISOString() } };
@@ -298,7 +300,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
     // no user has asked for the removal of a lost backup: what its bucket has again can be taken up
     if (observedOf(backup).lost !== undefined && isByItself(backup)) return true;
     try {
-      const place = placeToAsk(world.destination, ctx.view, secrets);
+      const place = placeToAsk(world.destination, ctx.view, secrets, 'removal');
       const { object, manifest } = backupKeys(backup);
       if (id !== undefined) await bucket.abort(place, { key: object, id }, ctx.signal);
       await bucket.remove(place, [manifest, object], ctx.signal);
@@ -310,9 +312,12 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
   }
 }
 
+const removing: readonly AtBucket['do'][] = ['expire', 'tidy'];
+const askingOf = ({ do: what }: AtBucket): Asking => (removing.includes(what) ? 'removal' : 'use');
+
 /** What a backup waits for whose bucket is not asked, as its probes fail; `undefined`: it is asked. */
-function closed({ destination }: World): Because | undefined {
-  if (destination?.observed?.phase !== 'unreachable') return undefined;
+function closed({ destination }: World, asking: Asking): Because | undefined {
+  if (destination === undefined || isAsked(destination, asking)) return undefined;
   return `destination ${destination.desired.name} to be reachable`;
 }
 
@@ -476,7 +481,10 @@ function deleting(world: World, { clock }: Context): Verdict<'backup'> {
   return {
     observed: now,
     conditions: [{ type: 'Ready', status: 'false', reason: 'Deleting', message }],
-    next: { again: isNew ? retryMs : tidyMs, because: closed(world) ?? 'its bucket to remove what it has of it' },
+    next: {
+      again: isNew ? retryMs : tidyMs,
+      because: closed(world, 'removal') ?? 'its bucket to remove what it has of it',
+    },
   };
 }
 

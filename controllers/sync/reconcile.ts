@@ -80,7 +80,7 @@ export function syncController({ agents, apply }: { agents: AgentCalls; apply: A
     name: 'sync',
     kind: 'sync',
     // looks wait for git hosts
-    concurrency: 16,
+    concurrency: 48,
     shareOf: ({ desired }) => desired.project_id,
     reads: ['server', 'git_credential', 'git_webhook', 'webhook_delivery', ...declaredKinds],
     children: declaredKinds,

@@ -6,8 +6,9 @@ import { keys, parseKey } from '../../store/keys.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { limits as storeLimits } from '../../store/store.ts';
 import type { Guard, KeyRange } from '../../store/store.ts';
-import { deletingTenants } from '../../store/tenants.ts';
+import { deletingTenants, deletionRequestedAt } from '../../store/tenants.ts';
 import { uuidv5 } from '../../store/uuid.ts';
+import { removalPatience } from '../backup-destination/removal.ts';
 import { aborted } from '../runtime/aborted.ts';
 import { limits } from '../runtime/limits.ts';
 import type { Term } from '../runtime/leader.ts';
@@ -46,22 +47,37 @@ export const tenantDeletion: Background = {
   },
 };
 
+/** Folders that a line of the log names. */
+const mostFoldersLogged = 100;
+
 /** One pass over one tenant, which has been deleting for `lastedMs`; the next pass repeats what failed. */
 async function advance(tenant: string, lastedMs: number, term: Term, deps: BackgroundDeps): Promise<void> {
-  const { mirror, log } = deps;
+  const { mirror, clock, log } = deps;
   try {
     const { agentPatienceMs, bucketPatienceMs } = limits.tenants;
-    const overdue = { agents: lastedMs >= agentPatienceMs, buckets: lastedMs >= bucketPatienceMs };
+    // leaders change within a day: it is counted from the request, and each leader tries for some time
+    const requestedMs = clock.now().getTime() - Date.parse(deletionRequestedAt(mirror, tenant) ?? '');
+    const overdue = {
+      agents: lastedMs >= agentPatienceMs,
+      buckets: requestedMs >= bucketPatienceMs && lastedMs >= removalPatience.triedMs,
+    };
     const { request, givenUp, left } = plan(mirror.tenant(tenant), overdue);
-    for (const { desired } of givenUp) {
-      const { name: destination, bucket, path_prefix } = desired;
-      const folder = `${tenant}/`;
+    for (const { destination, folders } of givenUp) {
+      const { name, bucket, path_prefix } = destination.desired;
       log.warn(
-        { tenant, destination, bucket, path_prefix, folder },
-        'A bucket did not let the backups of a deleted tenant be removed in time: what it has below this folder stays there until it is removed by hand',
+        {
+          tenant,
+          destination: name,
+          bucket,
+          path_prefix,
+          folders: folders.slice(0, mostFoldersLogged),
+          count: folders.length,
+        },
+        'A bucket did not let the backups of a deleted tenant be removed in time: what it has in these folders stays there until it is removed by hand',
       );
     }
-    for (const it of request) await requestDelete(it, term, deps, { isAudited: givenUp.some((one) => one === it) });
+    const audited = new Set<ReadonlyResource>(givenUp.map(({ destination }) => destination));
+    for (const it of request) await requestDelete(it, term, deps, { isAudited: audited.has(it) });
     if (left === 0) await removeRest(tenant, term, deps);
   } catch (error) {
     if (term.signal.aborted) return;

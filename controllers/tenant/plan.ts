@@ -16,8 +16,8 @@ export interface Overdue {
 export interface Plan {
   /** Objects whose deletion is to be requested now. */
   request: ReadonlyResource[];
-  /** Destinations among them whose bucket still has something of the tenant, which stays there. */
-  givenUp: Destination[];
+  /** Destinations among them whose bucket still has something of the tenant, which stays there in these folders of it. */
+  givenUp: { destination: Destination; folders: string[] }[];
   /** Objects that are left in all. */
   left: number;
 }
@@ -53,8 +53,21 @@ export function plan(view: TenantView, overdue: Overdue): Plan {
     if (isDeleting(server)) continue;
     if (others === 0 || isAway(server) || overdue.agents) request.push(server);
   }
-  const givenUp = hasBackups ? request.filter((it) => isKind(it, 'backup_destination')) : [];
+  const givenUp = request
+    .filter((it) => isKind(it, 'backup_destination'))
+    .map((destination) => ({ destination, folders: foldersAt(destination, view) }))
+    .filter(({ folders }) => folders.length > 0);
   return { request, givenUp, left };
+}
+
+/** Folders of the bucket of a destination that have something of the tenant; none where nothing is left there. */
+function foldersAt({ meta: { id, tenant } }: Destination, view: TenantView): string[] {
+  const backups = view.by('backup', 'destination', id);
+  const archives = view.by('wal_archive', 'destination', id);
+  const own = backups.some(({ desired }) => desired.found === undefined) || archives.length > 0 ? [`${tenant}/`] : [];
+  // taken up from another installation
+  const found = backups.flatMap(({ desired }) => (desired.found === undefined ? [] : [`${desired.found.folder}/`]));
+  return [...own, ...found];
 }
 
 function isOwned({ meta }: ReadonlyResource): boolean {

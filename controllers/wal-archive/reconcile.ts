@@ -132,7 +132,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
       const first = firstNeeded(world) ?? '';
       const last = seen.last_segment ?? first;
       const at = ctx.clock.now().toISOString();
-      const place = placeToAsk(world.destination, ctx.view, secrets);
+      const place = placeToAsk(world.destination, ctx.view, secrets, 'use');
       if (seen.system_identifier !== undefined)
         await bucket.put(place, archiveManifestKey(world.archive), manifestOf(world.archive, seen), ctx.signal);
       const names = await namesFrom(world, first, place, ctx);
@@ -168,7 +168,7 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
   /** Removes files of the log before a segment, or all; resolves with whether none is left. */
   async function removeSome(world: World, before: string | undefined, ctx: Context): Promise<boolean> {
     const { archive } = world;
-    const place = placeToAsk(world.destination, ctx.view, secrets);
+    const place = placeToAsk(world.destination, ctx.view, secrets, 'removal');
     const end = before === undefined ? undefined : logKey(archive, before);
     for (let page = 0; page < mostPages; page += 1) {
       const { keys, more } = await bucket.list(place, logFolder(archive), undefined, ctx.signal);

@@ -99,8 +99,15 @@ async function asked(rig: Rig, { backup = {}, database = {}, without, also }: As
     database: (phase: ObservedOf<'database'>['phase']) => observe('database', id('orders'), { phase }),
     volume: (phase: ObservedOf<'volume'>['phase']) => observe('volume', id('notes'), { phase }),
     server: (phase: ObservedOf<'server'>['phase']) => observe('server', id('server'), { phase }),
-    destination: (phase: 'reachable' | 'unreachable') =>
-      observe('backup_destination', id('store'), { phase, probed_at: now, failures: 0, is_clock_off: false }),
+    /** `code`: of the trouble that its probes find. */
+    destination: (phase: 'reachable' | 'unreachable', code?: string) =>
+      observe('backup_destination', id('store'), {
+        phase,
+        probed_at: now,
+        failures: 0,
+        is_clock_off: false,
+        ...(code !== undefined && { trouble: { code, message: 'In trouble' } }),
+      }),
     instance: (ready: boolean) => observe('assignment', id('instance'), reported({ phase: 'running', ready })),
     report: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', taskId, reported(report)),
     /** All bytes were sent. */
@@ -896,6 +903,20 @@ test('a bucket whose probes fail is asked nothing, and at once what waits once i
   expect(it.condition('Reconciling')?.[2]).toBe('destination store to be reachable');
   await it.destination('reachable');
   expect([it.own(), [...bucket.objects.keys()]]).toEqual([undefined, []]);
+});
+
+test.each([
+  ['answers', 'no_space', 0],
+  ['gives no answer', 'timeout', 2],
+])('a bucket whose probes fail, and that %s, is asked to remove what is deleted: %s', async (_, code, left) => {
+  const bucket = new MemoryBucket();
+  await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+  const it = await completed(rig);
+  expect(bucket.objects.size).toBe(2);
+  await it.destination('unreachable', code);
+  await it.remove('backup', id('first'));
+  await it.pass(hour);
+  expect([bucket.objects.size, it.own() === undefined]).toEqual([left, left === 0]);
 });
 
 test('what was sent waits for a bucket whose probes fail, and is given up after an hour with what they say', async () => {

@@ -201,6 +201,8 @@ describe('backups of the tenant', () => {
     const unit = rig.repo.begin();
     unit.create('settings', settingsId, { backup_endpoints: ['10.0.0.7:9000'], budgets: {} });
     unit.create('backup_destination', id('store'), desiredState('backup_destination', { name: 'store', bucket: 'b' }));
+    // nothing of the tenant is in its bucket
+    unit.create('backup_destination', id('spare'), desiredState('backup_destination', { name: 'spare', bucket: 'c' }));
     unit.create('server', id('near'), desiredState('server', { agent_public_key: 'key' }));
     const at = { environment_id: id('env'), server_id: id('near') };
     const of = { project_id: project, destination_id: id('store'), place: at };
