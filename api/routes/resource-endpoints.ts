@@ -88,6 +88,8 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
     /** What the answer shows of other objects, where the unit changes these, too. */
     seen?: (ctx: RequestContext, unit: Unit, changed: ReadonlyResource<K>) => S;
     body: z.ZodType<B> & Pick<z.ZodObject, 'shape'>;
+    /** What a GET of the object answers, where that is more than the answer of a list. */
+    detail?: Pick<z.ZodObject, 'shape'>;
     /** Counts against the smaller of the two rate limits. */
     heavy?: true;
     change?: (draft: DesiredOf<K>, body: B, ctx: RequestContext) => void;
@@ -98,14 +100,14 @@ export function updateEndpoint<K extends NamedKind, A, S extends Seen, M, B exte
     ) => Promise<void>;
   },
 ) {
-  const { body: schema, heavy, change, check, seen } = options;
+  const { body: schema, detail = resource.answer, heavy, change, check, seen } = options;
   return defineEndpoint({
     ...at,
     method: 'PUT',
     ...(heavy === true && { heavy }),
     on: [resource.kind, lastParam(at.path)],
     body: schema,
-    readOnly: readOnlyFields(resource.answer, schema),
+    readOnly: readOnlyFields(detail, schema),
     response: resource.answer,
     settle: resource.settle,
     handle: async (ctx, { it, body }) => {

@@ -11,8 +11,8 @@ interface Placed {
 const mostProjects = 20;
 
 /**
- * The project and the environment of each of these, as `shop / staging`: a name is that of one object in its environment
- * alone. The environments are read of projects that have two objects of one name.
+ * The project and the environment of each of these objects of one kind, as `shop / staging`: a name is that of one of them in
+ * its environment alone. The environments are read of projects that have two of one name; of further ones, ids stand there.
  */
 export function usePlaceNames<T extends Placed>(objects: readonly T[]): (it: Omit<Placed, 'name'>) => string {
   const { store, collections } = useConsole();
@@ -23,8 +23,7 @@ export function usePlaceNames<T extends Placed>(objects: readonly T[]): (it: Omi
   for (const it of objects) count.set(keyOf(it), (count.get(keyOf(it)) ?? 0) + 1);
   const unclear = new Set(objects.filter((it) => (count.get(keyOf(it)) ?? 0) > 1).map((it) => it.project_id));
   for (const id of [...unclear].slice(0, mostProjects)) collections.reading(environmentsOf(id));
-  return (it) =>
-    [names.get(it.project_id), store.get('environment', it.environment_id)?.name]
-      .filter((part) => part !== undefined)
-      .join(' / ');
+  const environmentName = ({ project_id: project, environment_id: id }: Omit<Placed, 'name'>): string | undefined =>
+    store.get('environment', id)?.name ?? (unclear.has(project) ? id.slice(0, 8) : undefined);
+  return (it) => [names.get(it.project_id), environmentName(it)].filter((part) => part !== undefined).join(' / ');
 }

@@ -62,6 +62,7 @@ export const updateFunction = updateEndpoint(
   },
   {
     body: FunctionUpdate,
+    detail: FunctionDetail,
     change(draft, body, ctx) {
       // the id of the object that the path names
       applyFunctionFields(ctx, draft, body, ctx.params.get('id') ?? '');

@@ -40,13 +40,20 @@ export function DeploymentsTab({ it }: TabProps): VNode {
   const [older, setOlder] = useState<readonly Deployment[]>([]);
   const [next, setNext] = useState<string | null>();
   const newest = useDeployments(it);
+  // more of them were made since than the console keeps: what is between is asked for anew
+  const isCut = (newest.at(-1)?.number ?? 0) > (older[0]?.number ?? Infinity) + 1;
+  const further = isCut ? [] : older;
   const known = new Set(newest.map(({ id }) => id));
-  const all = [...newest, ...older.filter(({ id }) => !known.has(id))];
+  const all = [...newest, ...further.filter(({ id }) => !known.has(id))];
   const readMore = (): Promise<boolean> =>
     more.run(async () => {
-      const query = { sort: '-number', limit: pageSize, ...(typeof next === 'string' && { cursor: next }) } as const;
+      const query = {
+        sort: '-number',
+        limit: pageSize,
+        ...(typeof next === 'string' && !isCut && { cursor: next }),
+      } as const;
       const found = await page(login, '/api/v1/applications/{appId}/deployments', { path: { appId: it.id }, query });
-      setOlder([...older, ...found.items]);
+      setOlder([...further, ...found.items]);
       setNext(found.meta.next_cursor);
     });
   const cancel = (one: Deployment): Promise<boolean> =>
@@ -132,7 +139,7 @@ export function DeploymentsTab({ it }: TabProps): VNode {
         ]}
       />
       {more.error !== undefined && <ErrorBox error={more.error} />}
-      {next !== null && newest.length >= newestDeployments && (
+      {(isCut || next !== null) && newest.length >= newestDeployments && (
         <div>
           <Button busy={more.busy} onClick={() => void readMore()}>
             Older ones

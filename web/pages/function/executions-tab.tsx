@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { call } from '../../api.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
 import { labelOfFunctionVerb } from '../../frame/function-verbs.ts';
@@ -40,23 +40,24 @@ export function ExecutionsTab({ it, query }: TabProps): VNode {
       path: { id: it.id },
       query: { limit: pageSize, ...(status !== '' && { status }), ...(cursor !== undefined && { cursor }) },
     });
-  const read = useRead(() => ask(), [it.id, status, it.last_run_at, it.status]);
-  useEffect(() => {
+  // while older ones are shown, the list stands still until it is read again: nothing is missing within it
+  const live = useRef('');
+  if (older.length === 0) live.current = `${it.last_run_at} ${it.status}`;
+  const read = useRead(() => ask(), [it.id, status, live.current]);
+  const begin = (): void => {
     setOlder([]);
     setHasMore(true);
-  }, [it.id, status]);
+  };
+  useEffect(begin, [it.id, status]);
   const newest = read.data ?? [];
-  // calls that newer ones have pushed out of the first page stay
-  useEffect(() => {
-    setOlder((now) => (now.length === 0 ? now : joined(newest, now)));
-  }, [read.data]);
-  const rows = joined(newest, older);
+  const rows = [...newest, ...older];
   const last = rows.at(-1);
   const readMore = async (): Promise<void> => {
     if (last === undefined) return;
     await more.run(async () => {
       const next = await ask(last.id);
-      setOlder((now) => joined(now, next));
+      // it may have begun anew meanwhile
+      setOlder((now) => (now === older ? [...older, ...next] : now));
       setHasMore(next.length === pageSize);
     });
   };
@@ -64,7 +65,13 @@ export function ExecutionsTab({ it, query }: TabProps): VNode {
     <Card
       title="Executions"
       actions={
-        <Button icon="refresh" onClick={read.again}>
+        <Button
+          icon="refresh"
+          onClick={() => {
+            begin();
+            read.again();
+          }}
+        >
           Read again
         </Button>
       }
@@ -234,10 +241,4 @@ function Details({ of: one, onClose }: { readonly of: Execution; readonly onClos
       </section>
     </Drawer>
   );
-}
-
-/** Those, and after them the ones of `older` that are not among them. */
-function joined(newer: readonly Execution[], older: readonly Execution[]): readonly Execution[] {
-  const ids = new Set(newer.map(({ id }) => id));
-  return [...newer, ...older.filter(({ id }) => !ids.has(id))];
 }

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call, page } from '../../api.ts';
 import { partsOfObject } from '../../frame/object-links.ts';
 import { useConsole, useHref } from '../../frame/context.ts';
@@ -23,14 +23,22 @@ import { Time } from '../../parts/time.tsx';
 const pageSize = 100;
 const shapes = { info: 'info', warning: 'warn', error: 'bad' } as const;
 
+/** Notifications without a gap, newest first, and where further ones begin; `null`: there is none. */
+interface List {
+  readonly items: readonly Notification[];
+  readonly next: string | null;
+}
+
 /** What the control plane told the reader, newest first; several can be marked as read at once. */
 export function NotificationsPage({ query }: PageProps): VNode {
   const { login, router } = useConsole();
   const href = useHref();
   const act = useAct();
   const onlyUnread = query.get('unread') === 'true';
-  const [items, setItems] = useState<readonly Notification[]>();
-  const [next, setNext] = useState<string | null>();
+  const [list, setList] = useState<List>();
+  const { items, next = null } = list ?? {};
+  const filter = useRef(onlyUnread);
+  filter.current = onlyUnread;
   const [unread, setUnread] = useState(0);
   const [error, setError] = useState<Refusal>();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
@@ -48,9 +56,9 @@ export function NotificationsPage({ query }: PageProps): VNode {
       paced(() =>
         ask().then(
           (found) => {
-            const isAll = found.items.length < pageSize;
-            setItems((now) => withNewest(isAll ? [] : now, found.items));
-            setNext((now) => (isAll || now === undefined ? found.meta.next_cursor : now));
+            // one of the former filter
+            if (filter.current !== onlyUnread) return;
+            setList((now) => withNewest(now, { items: found.items, next: found.meta.next_cursor }));
             setUnread(found.meta.unread ?? 0);
             setError(undefined);
           },
@@ -60,8 +68,7 @@ export function NotificationsPage({ query }: PageProps): VNode {
     [login, onlyUnread],
   );
   useEffect(() => {
-    setItems(undefined);
-    setNext(undefined);
+    setList(undefined);
     return followStream({
       login,
       path: '/ws/notifications',
@@ -75,15 +82,21 @@ export function NotificationsPage({ query }: PageProps): VNode {
       setSelected(new Set());
       // those of further pages are not read again
       const isMarked = (id: string): boolean => 'all' in body || body.ids.includes(id);
-      setItems((now) => now?.map((one) => (isMarked(one.id) ? { ...one, read: true } : one)));
+      setList(
+        (now) => now && { ...now, items: now.items.map((one) => (isMarked(one.id) ? { ...one, read: true } : one)) },
+      );
       read();
     }
   };
   const more = async (): Promise<void> => {
     await act.run(async () => {
       const found = await ask(next ?? undefined);
-      setItems((now) => [...(now ?? []), ...found.items]);
-      setNext(found.meta.next_cursor);
+      // it may have begun anew meanwhile
+      setList((now) =>
+        now === undefined || now.next !== next
+          ? now
+          : { items: [...now.items, ...found.items], next: found.meta.next_cursor },
+      );
     });
   };
   return (
@@ -148,7 +161,7 @@ export function NotificationsPage({ query }: PageProps): VNode {
           ]}
         />
       )}
-      {typeof next === 'string' && (
+      {next !== null && (
         <span>
           <Button busy={act.busy} onClick={() => void more()}>
             Show older ones
@@ -171,9 +184,10 @@ function Title({ of }: { readonly of: Notification }): VNode {
   );
 }
 
-/** The newest page in place of what was known of its time, with what is older than it. */
-function withNewest(known: readonly Notification[] = [], newest: readonly Notification[]): readonly Notification[] {
-  const last = newest.at(-1)?.created_at ?? '';
-  const ids = new Set(newest.map(({ id }) => id));
-  return [...newest, ...known.filter(({ id, created_at: at }) => at <= last && !ids.has(id))];
+/** The newest page in place of what was known of its time, with what is older; by itself where it does not meet that. */
+function withNewest(known: List | undefined, newest: List): List {
+  const ids = new Set(newest.items.map(({ id }) => id));
+  const met = known?.items.findLastIndex(({ id }) => ids.has(id)) ?? -1;
+  if (known === undefined || met < 0 || newest.next === null) return newest;
+  return { items: [...newest.items, ...known.items.slice(met + 1)], next: known.next };
 }
