@@ -854,6 +854,17 @@ class Pass {
     this.#steps.push({ ...step, ...effectsOfDeletion(kind), waits_for: waitsFor });
   }
 
+  /** Whether the instance of that id is `it`, or would wait for it, also by way of others. `seen`: ids that were asked. */
+  #waitsFor(id: string | undefined, it: ReadonlyResource<'template_instance'>, seen = new Set<string>()): boolean {
+    if (id === it.meta.id) return true;
+    const instance = id === undefined || seen.has(id) ? undefined : this.#ctx.view.get('template_instance', id);
+    if (!isStaying(instance)) return false;
+    seen.add(instance.meta.id);
+    return usedOutside(this.#ctx.view, instance).some(({ users }) =>
+      users.some(({ desired }) => this.#waitsFor(desired.template_instance_id, it, seen)),
+    );
+  }
+
   /**
    * What has to be gone before an object is deleted; `null`: nothing. What goes by the same pass is no reason to refuse, and
    * is waited for where data would be taken from it. @throws ApiError CONFLICT for what stays
@@ -870,7 +881,10 @@ class Pass {
     }
     if (isOfKind(it, 'template_instance')) {
       const used = usedOutside(view, it);
-      const staying = used.map((one) => ({ ...one, users: one.users.filter(stays) }));
+      // of two that wait for each other neither would ever go
+      const keeps = (one: (typeof used)[number]['users'][number]): boolean =>
+        stays(one) || this.#waitsFor(one.desired.template_instance_id, it);
+      const staying = used.map((one) => ({ ...one, users: one.users.filter(keeps) }));
       requireUnusedOutside(
         view,
         it,

@@ -312,6 +312,54 @@ describe('what is declared', () => {
     expect(await waits()).toMatchObject({ 'template_instances.own': null, 'databases.db': null });
   });
 
+  it('is no template instance that waits for one that waits for it, as neither would ever go', async () => {
+    const at = await place();
+    const content =
+      'apiVersion: setpoint/v1\nkind: Template\ndatabases: [{name: db, type: redis}]\napplications: [{name: web, image_url: "web:1"}]';
+    await owner.post('/templates', { name: 'pair', content });
+    const names = ['left', 'right'];
+    const both = names.map((name) => object('TemplateInstance', name, 'template: pair')).join('\n---\n');
+    expect((await at.apply(both, { set: 'all' })).status).toBe(200);
+    const unit = world.repo.begin(); // as their controller makes them
+    const webs: string[] = [];
+    for (const name of names) {
+      const id = await idOf('template-instances', at, name);
+      for (const child of (await world.repo.get('template_instance', id))!.desired.children)
+        if (child.kind === 'database') unit.create('database', child.id, child.desired as DesiredOf<'database'>);
+        else {
+          unit.create('application', child.id, child.desired as DesiredOf<'application'>);
+          webs.push(child.id);
+        }
+    }
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    const [left, right] = webs;
+    const refer = async (web: string, references: string[]) => {
+      await world.repo.change('application', web, (draft) => void (draft.config.references = references));
+      await world.settled();
+    };
+    await refer(left!, ['${databases.right-db.url}']);
+    await refer(right!, ['${databases.left-db.url}']);
+    const rest = object('Environment', 'staging', 'type: staging');
+    const prune = { set: 'all', prune: true, force: names.map((name) => `template_instances.${name}`) };
+    const refused = await at.apply(rest, prune);
+    expect([refused.status, refused.body.error?.message]).toEqual([
+      409,
+      expect.stringContaining(
+        'template instance left would be deleted with: database left-db (application right-web). ',
+      ),
+    ]);
+    await refer(left!, []);
+    const { data } = await at.apply(rest, prune);
+    expect(data.steps).toContainEqual(expect.objectContaining({ key: 'template_instances.right', waits_for: null }));
+    expect(data.steps).toContainEqual(
+      expect.objectContaining({
+        key: 'template_instances.left',
+        waits_for: 'What uses it to be gone: apply again then',
+      }),
+    );
+  });
+
   it('is one object by whatever names it is declared', async () => {
     const at = await place();
     const db = object('Database', 'db', 'type: redis');
