@@ -117,6 +117,42 @@ describe('what is declared', () => {
     }
   });
 
+  it.each([
+    ['another one gives its name back', 'store', 0],
+    ['they had exchanged their names', 'shop', 0],
+    ['it is more than one transaction', 'shop', 40],
+  ])('is reached by its own name again where %s in the same text, whichever comes first', async (_, other, others) => {
+    const volumes = Array.from({ length: others }, (_one, n) =>
+      ['apiVersion: setpoint/v1', 'kind: Volume', `metadata: {name: data-${n}}`].join('\n'),
+    );
+    const app = (name: string, ...more: string[]): string => object('Application', name, 'image_url: web:1', ...more);
+    for (const isFirst of [true, false]) {
+      const at = await place();
+      const apply = (web: string, ...rest: string[]) =>
+        at.apply([...volumes, ...(isFirst ? [web, ...rest] : [...rest, web])].join('\n---\n'));
+      const before = await apply(app('web', `host_name: ${other}`), app('shop', 'host_name: web'));
+      expect([before.status, before.body.error?.message]).toEqual([200, undefined]);
+      // what gives the name back is made after what it refers to
+      const now = [
+        app('web'),
+        app('shop', 'env: {API: "${applications.api.url}"}'),
+        app('api', 'exposed_port: 80'),
+      ] as const;
+      const { data, body } = await apply(...now);
+      expect(body.error?.message).toBeUndefined();
+      expect(actions(data)).toMatchObject({
+        'applications.web': 'update',
+        'applications.shop': 'update',
+        'applications.api': 'create',
+      });
+      const shown = (await owner.get(`/applications?projectId=${at.project}`)).data;
+      expect(
+        Object.fromEntries(shown.map((it: { name: string; host_name: string }) => [it.name, it.host_name])),
+      ).toEqual({ web: 'web', shop: 'shop', api: 'api' });
+      expect((await apply(...now)).data.changes).toBe(false);
+    }
+  });
+
   it('is made although its applications mount more volumes than fit into one transaction', async () => {
     const at = await place();
     const names = Array.from({ length: 24 }, (_, n) => `data-${n}`);
