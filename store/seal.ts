@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import { committed } from './commit-failure.ts';
 import { changeKeyFile, createKeyFile, keyFileVersion, readKeyFile } from './key-file.ts';
 import type { KeySet } from './key-file.ts';
@@ -41,7 +41,8 @@ export interface Resealer {
   needsReseal(value: SealedValue): boolean;
   /**
    * The JSON of a record with every sealed value in it, at any depth, sealed with the primary key for the same place;
-   * `undefined` if all already are. @throws Error if one does not open.
+   * `undefined` if all already are. Copies of one value stay equal, in whichever records they are. @throws Error if one
+   * does not open.
    */
   resealRecord(tenant: string, json: string): string | undefined;
   /** Makes a new primary key and keeps the older ones. Other processes read the file again when it has changed. */
@@ -179,7 +180,7 @@ class Keyring implements Sealer, Unsealer, Resealer, Transplanter {
     const record: unknown = JSON.parse(json, (_, value: unknown) => {
       if (!isSealed(value) || !this.needsReseal(value)) return value;
       renewed++;
-      return { ...value, ...this.#seal(this.#unseal(value, tenant), tenant, value.for) };
+      return { ...value, ...this.#seal(this.#unseal(value, tenant), tenant, value.for, value) };
     });
     return renewed === 0 ? undefined : JSON.stringify(record);
   }
@@ -192,10 +193,12 @@ class Keyring implements Sealer, Unsealer, Resealer, Transplanter {
     this.#version = keyFileVersion(this.#path);
   }
 
-  #seal(plain: string, tenant: string, place: string): SealedValue {
+  /** `former`: the value of an older key that is sealed anew. */
+  #seal(plain: string, tenant: string, place: string, former?: SealedValue): SealedValue {
     const { primary } = this.#current();
-    const nonce = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', this.#key(primary), nonce).setAAD(boundTo(tenant, place));
+    const key = this.#key(primary);
+    const nonce = former === undefined ? randomBytes(nonceBytes) : nonceAfter(former, key);
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(boundTo(tenant, place));
     const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
     return { $sealed: `${primary}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`, for: place };
   }
@@ -242,6 +245,14 @@ const nonceBytes = 12;
 
 function boundTo(tenant: string, place: string): Buffer {
   return Buffer.from(`${tenant}/${place}`);
+}
+
+/**
+ * The nonce with which a key seals what an older one sealed. Each value has its own, as if it were random. Copies of one
+ * share it, and these have one text and one place: what is sealed with it is always the same.
+ */
+function nonceAfter({ $sealed }: SealedValue, key: Buffer): Buffer {
+  return createHmac('sha256', key).update(`reseal ${$sealed}`).digest().subarray(0, nonceBytes);
 }
 
 function newKeyId(): string {

@@ -14,6 +14,7 @@ import { textKeyOf } from '../../store/declared/text-key.ts';
 import { foldName } from '../../store/fold-name.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
+import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { grants } from '../../store/grants.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -54,7 +55,7 @@ import { declarationsAfter, formerOf, otherManager } from './declarations.ts';
 import type { Applied, Manager } from './declarations.ts';
 import { declaredWords, kindOfWord } from './objects.ts';
 import type { DeclaredObject, DeclaredOf } from './objects.ts';
-import { keyFor, keyOf } from './read.ts';
+import { isReferredTo, keyFor, keyOf } from './read.ts';
 
 export interface Applying extends Manager {
   project: ReadonlyResource<'project'>;
@@ -169,6 +170,13 @@ class Pass {
   readonly #movedFrom = new Map<string, string>();
   /** Ids of what is deleted, as nothing declares it any more. */
   readonly #going = new Set<string>();
+  /** What was applied, or is being. */
+  readonly #begun = new Set<DeclaredObject>();
+  /** By the applications that get a host name which another one of the text gives back. */
+  readonly #givers = new Map<
+    DeclaredObject,
+    { live: ReadonlyResource<'application'>; giver: DeclaredOf<'Application'> }
+  >();
   readonly #changedDatabases: Parameters<typeof requireUnpooled>[1][] = [];
 
   constructor(ctx: RequestContext, asked: Applying) {
@@ -195,15 +203,9 @@ class Pass {
 
   /** @throws ApiError */
   async run(unitFor: () => Promise<Unit>): Promise<void> {
-    const { objects, project, prune } = this.#asked;
-    for (const it of objects) {
-      const { project: named } = it.spec;
-      if (named !== undefined && foldName(named) !== foldName(project.desired.name))
-        throw badRequest(`${this.#keyOf(it)} is of project ${named}, and it is applied to ${project.desired.name}`);
-      const unit = await unitFor();
-      await this.#apply(unit, it);
-      this.#coming.show(unit);
-    }
+    const { objects, prune } = this.#asked;
+    this.#findGivers();
+    for (const it of objects) if (!this.#begun.has(it)) await this.#applyInTurn(await unitFor(), it);
     const forgotten = prune ? this.#forgotten() : [];
     for (const it of forgotten) if (this.#othersOf(it).length === 0) this.#going.add(it.meta.id);
     for (const it of forgotten) {
@@ -214,6 +216,58 @@ class Pass {
     // what refers to a pooler may be changed by the same set
     for (const one of this.#changedDatabases) requireUnpooled(this.#ctx.view, one);
     this.#requireFound();
+  }
+
+  /** Applies an object. What gives back the host name that it gets, and what that refers to, comes before, in the same unit. */
+  async #applyInTurn(unit: Unit, it: DeclaredObject): Promise<void> {
+    const { project, objects } = this.#asked;
+    this.#begun.add(it);
+    const { project: named } = it.spec;
+    if (named !== undefined && foldName(named) !== foldName(project.desired.name))
+      throw badRequest(`${this.#keyOf(it)} is of project ${named}, and it is applied to ${project.desired.name}`);
+    const given = this.#givers.get(it);
+    if (given !== undefined) {
+      const { live, giver } = given;
+      const before = new Set<DeclaredObject>([giver]);
+      for (const one of before)
+        if (one.kind === 'Application') for (const other of objects) if (isReferredTo(other, one)) before.add(other);
+      const { host_name: _given, ...desired } = live.desired;
+      // of two that exchange their names each finds the other one's free
+      await this.#coming.showing({ ...live, desired }, async () => {
+        for (const one of objects) if (before.has(one) && !this.#begun.has(one)) await this.#applyInTurn(unit, one);
+      });
+    }
+    await this.#apply(unit, it);
+    this.#coming.show(unit);
+  }
+
+  /** Finds the applications that give their host name to another one of the text. */
+  #findGivers(): void {
+    const { view } = this.#ctx;
+    const changing = this.#asked.objects.flatMap((it) => {
+      if (it.kind !== 'Application') return [];
+      const { name, moved_from: former } = it.metadata;
+      const environment = this.#findEnvironment(it.spec);
+      const all = environment === undefined ? [] : view.by('application', 'environment', environment.meta.id);
+      const live = found(all, name) ?? (former === undefined ? undefined : found(all, former));
+      if (live === undefined) return [];
+      const { host_name: after = this.#wasDeclared(live, 'host_name') ? slugOf(name) : live.desired.host_name } =
+        it.spec;
+      return after === live.desired.host_name ? [] : [{ it, live, after }];
+    });
+    for (const { it, live, after } of changing) {
+      const giver = changing.find(
+        ({ live: { desired } }) =>
+          desired.host_name === after && desired.environment_id === live.desired.environment_id,
+      );
+      // others may refer to its new name, and come after it
+      if (giver !== undefined && it.metadata.moved_from === undefined) this.#givers.set(it, { live, giver: giver.it });
+    }
+  }
+
+  /** Whether the manager declared a field when it applied the object last. */
+  #wasDeclared({ desired }: Live, field: string): boolean {
+    return formerOf(desired.declarations, this.#asked)?.fields?.includes(field) === true;
   }
 
   async #apply(unit: Unit, it: DeclaredObject): Promise<void> {
@@ -748,15 +802,22 @@ class Pass {
   }
 
   /** The environment that an object is declared for, by default the usual one. */
-  #environmentOf({ environment: name }: { environment?: string | undefined }): ReadonlyResource<'environment'> {
-    const { project } = this.#asked;
-    const all = this.#ctx.view.by('environment', 'project', project.meta.id);
-    const it = name === undefined ? all.find(({ meta }) => meta.id === this.#usualId()) : found(all, name);
+  #environmentOf(spec: { environment?: string | undefined }): ReadonlyResource<'environment'> {
+    const it = this.#findEnvironment(spec);
     if (it === undefined)
       throw badRequest(
-        `Project ${project.desired.name} has no environment ${name ?? 'by default'}: declare it, or name another one`,
+        `Project ${this.#asked.project.desired.name} has no environment ${spec.environment ?? 'by default'}: declare it, or name another one`,
       );
     return it;
+  }
+
+  #findEnvironment({
+    environment: name,
+  }: {
+    environment?: string | undefined;
+  }): ReadonlyResource<'environment'> | undefined {
+    const all = this.#ctx.view.by('environment', 'project', this.#asked.project.meta.id);
+    return name === undefined ? all.find(({ meta }) => meta.id === this.#usualId()) : found(all, name);
   }
 
   /** Where an object is, or where it is to be made: by default on the default server of the project. */
@@ -854,6 +915,17 @@ class Pass {
     this.#steps.push({ ...step, ...effectsOfDeletion(kind), waits_for: waitsFor });
   }
 
+  /** Whether the instance of that id is `it`, or would wait for it, also by way of others. `seen`: ids that were asked. */
+  #waitsFor(id: string | undefined, it: ReadonlyResource<'template_instance'>, seen = new Set<string>()): boolean {
+    if (id === it.meta.id) return true;
+    const instance = id === undefined || seen.has(id) ? undefined : this.#ctx.view.get('template_instance', id);
+    if (!isStaying(instance)) return false;
+    seen.add(instance.meta.id);
+    return usedOutside(this.#ctx.view, instance).some(({ users }) =>
+      users.some(({ desired }) => this.#waitsFor(desired.template_instance_id, it, seen)),
+    );
+  }
+
   /**
    * What has to be gone before an object is deleted; `null`: nothing. What goes by the same pass is no reason to refuse, and
    * is waited for where data would be taken from it. @throws ApiError CONFLICT for what stays
@@ -870,7 +942,10 @@ class Pass {
     }
     if (isOfKind(it, 'template_instance')) {
       const used = usedOutside(view, it);
-      const staying = used.map((one) => ({ ...one, users: one.users.filter(stays) }));
+      // of two that wait for each other neither would ever go
+      const keeps = (one: (typeof used)[number]['users'][number]): boolean =>
+        stays(one) || this.#waitsFor(one.desired.template_instance_id, it);
+      const staying = used.map((one) => ({ ...one, users: one.users.filter(keeps) }));
       requireUnusedOutside(
         view,
         it,

@@ -34,6 +34,16 @@ export class ComingView {
     for (const { it } of unit.changes().objects) this.#coming.set(`${it.meta.kind} ${it.meta.id}`, it);
   }
 
+  /** Shows an object so, while a task runs that does not write it. */
+  async showing(it: ReadonlyResource, task: () => Promise<void>): Promise<void> {
+    const key = `${it.meta.kind} ${it.meta.id}`;
+    const shown = this.#coming.get(key);
+    this.#coming.set(key, it);
+    await task();
+    if (shown === undefined) this.#coming.delete(key);
+    else this.#coming.set(key, shown);
+  }
+
   #known<K extends KindName>(kind: K, id: string): ReadonlyResource<K> | undefined {
     const it = this.#coming.get(`${kind} ${id}`);
     return it !== undefined && isOf(it, kind) ? it : undefined;

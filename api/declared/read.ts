@@ -11,7 +11,7 @@ import { foldName } from '../../store/fold-name.ts';
 import { badRequest } from '../ground/api-error.ts';
 import { valueOf } from '../templates/plain.ts';
 import { declaredSchemas, declaredWords, kindOfWord, maxObjects } from './objects.ts';
-import type { DeclaredObject, DeclaredWord } from './objects.ts';
+import type { DeclaredObject, DeclaredOf, DeclaredWord } from './objects.ts';
 
 /**
  * The objects that a text declares, in the order in which they are made: YAML or JSON, documents with `---` between them, each of
@@ -212,14 +212,19 @@ function orderOf(objects: readonly DeclaredObject[]): DeclaredObject[] {
   const add = (it: DeclaredObject): void => {
     if (ordered.includes(it) || open.has(it)) return;
     open.add(it);
-    if (it.kind === 'Application')
-      for (const other of objects) if (other.kind === 'Application' && refersTo(it, other.metadata.name)) add(other);
+    if (it.kind === 'Application') for (const other of objects) if (isReferredTo(other, it)) add(other);
     ordered.push(it);
   };
   for (const word of declaredWords) for (const it of objects) if (it.kind === word) add(it);
   return ordered;
 }
 
-function refersTo({ spec }: Extract<DeclaredObject, { kind: 'Application' }>, name: string): boolean {
-  return Object.values(spec.env ?? {}).some((value) => value.includes(`\${applications.${name}.`));
+/** Whether it is an application, and variables of the other one refer to it. */
+export function isReferredTo(
+  { kind, metadata: { name } }: DeclaredObject,
+  { spec }: DeclaredOf<'Application'>,
+): boolean {
+  return (
+    kind === 'Application' && Object.values(spec.env ?? {}).some((value) => value.includes(`\${applications.${name}.`))
+  );
 }

@@ -117,6 +117,42 @@ describe('what is declared', () => {
     }
   });
 
+  it.each([
+    ['another one gives its name back', 'store', 0],
+    ['they had exchanged their names', 'shop', 0],
+    ['it is more than one transaction', 'shop', 40],
+  ])('is reached by its own name again where %s in the same text, whichever comes first', async (_, other, others) => {
+    const volumes = Array.from({ length: others }, (_one, n) =>
+      ['apiVersion: setpoint/v1', 'kind: Volume', `metadata: {name: data-${n}}`].join('\n'),
+    );
+    const app = (name: string, ...more: string[]): string => object('Application', name, 'image_url: web:1', ...more);
+    for (const isFirst of [true, false]) {
+      const at = await place();
+      const apply = (web: string, ...rest: string[]) =>
+        at.apply([...volumes, ...(isFirst ? [web, ...rest] : [...rest, web])].join('\n---\n'));
+      const before = await apply(app('web', `host_name: ${other}`), app('shop', 'host_name: web'));
+      expect([before.status, before.body.error?.message]).toEqual([200, undefined]);
+      // what gives the name back is made after what it refers to
+      const now = [
+        app('web'),
+        app('shop', 'env: {API: "${applications.api.url}"}'),
+        app('api', 'exposed_port: 80'),
+      ] as const;
+      const { data, body } = await apply(...now);
+      expect(body.error?.message).toBeUndefined();
+      expect(actions(data)).toMatchObject({
+        'applications.web': 'update',
+        'applications.shop': 'update',
+        'applications.api': 'create',
+      });
+      const shown = (await owner.get(`/applications?projectId=${at.project}`)).data;
+      expect(
+        Object.fromEntries(shown.map((it: { name: string; host_name: string }) => [it.name, it.host_name])),
+      ).toEqual({ web: 'web', shop: 'shop', api: 'api' });
+      expect((await apply(...now)).data.changes).toBe(false);
+    }
+  });
+
   it('is made although its applications mount more volumes than fit into one transaction', async () => {
     const at = await place();
     const names = Array.from({ length: 24 }, (_, n) => `data-${n}`);
@@ -310,6 +346,54 @@ describe('what is declared', () => {
     expect(await next.commit()).toMatchObject({ committed: true });
     await world.settled();
     expect(await waits()).toMatchObject({ 'template_instances.own': null, 'databases.db': null });
+  });
+
+  it('is no template instance that waits for one that waits for it, as neither would ever go', async () => {
+    const at = await place();
+    const content =
+      'apiVersion: setpoint/v1\nkind: Template\ndatabases: [{name: db, type: redis}]\napplications: [{name: web, image_url: "web:1"}]';
+    await owner.post('/templates', { name: 'pair', content });
+    const names = ['left', 'right'];
+    const both = names.map((name) => object('TemplateInstance', name, 'template: pair')).join('\n---\n');
+    expect((await at.apply(both, { set: 'all' })).status).toBe(200);
+    const unit = world.repo.begin(); // as their controller makes them
+    const webs: string[] = [];
+    for (const name of names) {
+      const id = await idOf('template-instances', at, name);
+      for (const child of (await world.repo.get('template_instance', id))!.desired.children)
+        if (child.kind === 'database') unit.create('database', child.id, child.desired as DesiredOf<'database'>);
+        else {
+          unit.create('application', child.id, child.desired as DesiredOf<'application'>);
+          webs.push(child.id);
+        }
+    }
+    expect(await unit.commit()).toMatchObject({ committed: true });
+    await world.settled();
+    const [left, right] = webs;
+    const refer = async (web: string, references: string[]) => {
+      await world.repo.change('application', web, (draft) => void (draft.config.references = references));
+      await world.settled();
+    };
+    await refer(left!, ['${databases.right-db.url}']);
+    await refer(right!, ['${databases.left-db.url}']);
+    const rest = object('Environment', 'staging', 'type: staging');
+    const prune = { set: 'all', prune: true, force: names.map((name) => `template_instances.${name}`) };
+    const refused = await at.apply(rest, prune);
+    expect([refused.status, refused.body.error?.message]).toEqual([
+      409,
+      expect.stringContaining(
+        'template instance left would be deleted with: database left-db (application right-web). ',
+      ),
+    ]);
+    await refer(left!, []);
+    const { data } = await at.apply(rest, prune);
+    expect(data.steps).toContainEqual(expect.objectContaining({ key: 'template_instances.right', waits_for: null }));
+    expect(data.steps).toContainEqual(
+      expect.objectContaining({
+        key: 'template_instances.left',
+        waits_for: 'What uses it to be gone: apply again then',
+      }),
+    );
   });
 
   it('is one object by whatever names it is declared', async () => {

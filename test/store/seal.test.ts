@@ -273,6 +273,26 @@ describe('a rotation', () => {
     expect(ring.resealRecord('acme', JSON.stringify(renewed))).toBeUndefined();
   });
 
+  it('leaves equal what was equal, and nothing else', async () => {
+    const ring = await openKeyring({ path, store });
+    const one = ring.seal('one', place);
+    const values = [one, one, ring.seal('one', place), ring.seal('two', place)];
+    await ring.addKey();
+    // each in a record of its own, as an application and its deployments
+    const renewed = values.map(
+      (value) => JSON.parse(ring.resealRecord('acme', JSON.stringify({ value })) ?? '') as { value: typeof one },
+    );
+    const texts = renewed.map(({ value }) => value.$sealed);
+    expect(texts[1]).toBe(texts[0]);
+    const nonces = texts.map((text) => text.split('.')[1]);
+    expect([new Set(texts).size, new Set(nonces).size]).toEqual([3, 3]);
+    expect(renewed.map(({ value }) => ring.unseal(value, place))).toEqual(['one', 'one', 'one', 'two']);
+    // nor has another key the same nonce for it
+    await ring.addKey();
+    const next = JSON.parse(ring.resealRecord('acme', JSON.stringify(renewed[0])) ?? '') as { value: typeof one };
+    expect(nonces).not.toContain(next.value.$sealed.split('.')[1]);
+  });
+
   it('fails on a value that does not open rather than dropping it', async () => {
     const ring = await openKeyring({ path, store });
     const record = JSON.stringify({ desired: { token: ring.seal('one', place) } });

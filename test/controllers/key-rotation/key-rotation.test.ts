@@ -6,6 +6,7 @@ import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { ensureSigningKeys, openSigningKeys } from '../../../api/auth/signing-keys.ts';
 import { systemRandom } from '../../../api/ground/random.ts';
+import { applicationSeen } from '../../../api/resources/application.ts';
 import { servicesOf } from '../../../controllers/rollout/services.ts';
 import { instanceDesired } from '../../../controllers/application/instance.ts';
 import { clusterKey } from '../../../controllers/gateway/cluster-key.ts';
@@ -136,6 +137,40 @@ test('the keys of the installation and answers that are kept are sealed anew, to
   const after = openSigningKeys(await ensureSigningKeys(signing), ring);
   expect(after.current.kid).toBe(before.current.kid);
   expect(after.current.key.equals(before.current.key)).toBe(true);
+  await remove();
+});
+
+test('what a deployment has of the source of its application equals that also once both are sealed anew', async () => {
+  const { rig, ring, remove } = await withSecret();
+  await using _ = rig;
+  const compose_file = ring.seal('services: {web: {image: web}}', {
+    tenant,
+    kind: 'application',
+    id: id('composed'),
+    path: 'source.compose_file',
+  });
+  const source = { type: 'compose' as const, compose_file };
+  const app = anApplication({ environment_id: id('env'), name: 'composed', source });
+  const deployment = aDeployment(app);
+  const unit = rig.repo.begin();
+  unit.create('deployment', deployment.meta.id, deployment.desired);
+  unit.create('application', app.meta.id, { ...app.desired, deployment_id: deployment.meta.id });
+  await unit.commit();
+  const seen = async () => {
+    await rig.rest();
+    const it = (await rig.repo.get('application', app.meta.id))!;
+    const deployed = (await rig.repo.get('deployment', deployment.meta.id))!;
+    const { is_source_deployed: isDeployed } = applicationSeen(it, rig.mirror.tenant(tenant));
+    return { sources: [it.desired.source, deployed.desired.source], isDeployed };
+  };
+  const before = await seen();
+  expect(before.isDeployed).toBe(true);
+  await ring.addKey();
+  expect(await rotate(ring, termOf(), deps(rig))).toEqual({ resealed: 4, contended: 0, unreadable: 0 });
+  const { sources, isDeployed } = await seen();
+  expect(sources[0]).not.toEqual(before.sources[0]);
+  expect(sources[1]).toEqual(sources[0]);
+  expect(isDeployed).toBe(true);
   await remove();
 });
 
