@@ -76,6 +76,9 @@ function addVerb(parent: Command, verb: Verb): void {
     .addOption(flag('--context <name>', 'a login that is kept: see `setpoint context list`'));
   if (verb.inProject) command.addOption(flag('--project <name>', 'only within this project'));
   for (const option of verb.options) command.addOption(option);
+  const { errorCode: code } = verb;
+  // what is wrong with the command line ends the process before the action
+  if (code !== undefined) command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : code));
   command.action(async () => {
     errorCode = verb.errorCode ?? 1;
     const options = command.opts<Given>();
