@@ -82,7 +82,9 @@ function addVerb(parent: Command, verb: Verb): void {
   command.action(async () => {
     errorCode = verb.errorCode ?? 1;
     const options = command.opts<Given>();
-    const signal = verb.endsWithReader === true ? AbortSignal.any([stopSignal(), unread.signal]) : stopSignal();
+    const { endsWithReader: ends = false } = verb;
+    const isEnded = typeof ends === 'function' ? ends(command.args) : ends;
+    const signal = isEnded ? AbortSignal.any([stopSignal(), unread.signal]) : stopSignal();
     const connection = await loadConnection(withoutOthers(command, options));
     await verb.run(createClient(connection, signal), command.args, options, signal);
   });
