@@ -452,9 +452,13 @@ describe('when the session ends', () => {
     await page.getByLabel('Name of the new variable').fill('B');
     await page.getByLabel('Value of the new variable').fill('2');
     await endSession();
+    const whenClosed = `document.querySelector('dialog.entry-cover').close();
+      document.querySelector('#main').checkVisibility({ visibilityProperty: true })`;
+    expect(await page.evaluate(whenClosed)).toBe(false);
     await cover().getByLabel('Password').fill(password);
     await cover().getByRole('button', { name: 'Sign in', exact: true }).click();
     await cover().waitFor({ state: 'detached' });
+    await page.locator(':focus').and(page.getByLabel('Value of the new variable')).waitFor();
     await page.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });
