@@ -455,6 +455,11 @@ describe('when the session ends', () => {
     const whenClosed = `document.querySelector('dialog.entry-cover').close();
       document.querySelector('#main').checkVisibility({ visibilityProperty: true })`;
     expect(await page.evaluate(whenClosed)).toBe(false);
+    // busy at that moment
+    const error = { code: 'SERVICE_UNAVAILABLE', message: 'The store has no leader', details: [] };
+    await page.route('**/auth/me', (route) => route.fulfill({ status: 503, json: { success: false, error } }), {
+      times: 1,
+    });
     await cover().getByLabel('Password').fill(password);
     await cover().getByRole('button', { name: 'Sign in', exact: true }).click();
     await cover().waitFor({ state: 'detached' });
