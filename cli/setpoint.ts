@@ -76,10 +76,15 @@ function addVerb(parent: Command, verb: Verb): void {
     .addOption(flag('--context <name>', 'a login that is kept: see `setpoint context list`'));
   if (verb.inProject) command.addOption(flag('--project <name>', 'only within this project'));
   for (const option of verb.options) command.addOption(option);
+  const { errorCode: code } = verb;
+  // what is wrong with the command line ends the process before the action
+  if (code !== undefined) command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : code));
   command.action(async () => {
     errorCode = verb.errorCode ?? 1;
     const options = command.opts<Given>();
-    const signal = verb.endsWithReader === true ? AbortSignal.any([stopSignal(), unread.signal]) : stopSignal();
+    const { endsWithReader: ends = false } = verb;
+    const isEnded = typeof ends === 'function' ? ends(command.args) : ends;
+    const signal = isEnded ? AbortSignal.any([stopSignal(), unread.signal]) : stopSignal();
     const connection = await loadConnection(withoutOthers(command, options));
     await verb.run(createClient(connection, signal), command.args, options, signal);
   });

@@ -30,8 +30,11 @@ export interface Verb {
   options: readonly Option[];
   /** Whether `--project` restricts the names of objects to a project. */
   inProject: boolean;
-  /** It prints until its signal aborts, as what it follows has no end of its own, or ends with what is printed. */
-  endsWithReader?: true;
+  /**
+   * It prints until its signal aborts, as what it follows has no end of its own, or ends with what is printed. A function
+   * says with which arguments.
+   */
+  endsWithReader?: true | ((args: readonly string[]) => boolean);
   /** The exit code of an error, if 1 says something else. */
   errorCode?: number;
   run(client: Client, args: readonly string[], options: object, signal: AbortSignal): Promise<void>;
@@ -615,6 +618,7 @@ export const verbs: readonly Verb[] = [
       }
   >({
     use: 'db <action> <database> [values...]',
+    endsWithReader: ([action]) => action === 'shell' || action === 'logs',
     text: 'start, stop, restart; credentials: how clients log in; connect: an address of this machine that leads to it; rotate-password: another password; parameters [NAME=VALUE…]: of its engine; import: a dump that was made elsewhere; logs: what it wrote; shell: its own client, logged in; archive, unarchive: whether it can be brought to any instant; window: to which ones',
     options: [
       new Option('--tail <number>', 'logs: how many lines, by default 200').argParser(lineCount),

@@ -109,7 +109,11 @@ function joined(socket: WebSocket, toShell: boolean, signal: AbortSignal): Dispo
     ending.use(endsInput(socket));
   };
   const resized = (): void => socket.send(JSON.stringify({ type: 'resize', ...sizeHere() }));
-  const leave = (): void => socket.close();
+  const leave = (): void => {
+    // the other side closes, too, and that is not read while it is paused
+    socket.resume();
+    socket.close();
+  };
   if (isTerminal) stdin.setRawMode(true);
   stdin.on('data', type);
   stdin.once('end', over);

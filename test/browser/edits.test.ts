@@ -452,9 +452,18 @@ describe('when the session ends', () => {
     await page.getByLabel('Name of the new variable').fill('B');
     await page.getByLabel('Value of the new variable').fill('2');
     await endSession();
+    const whenClosed = `document.querySelector('dialog.entry-cover').close();
+      document.querySelector('#main').checkVisibility({ visibilityProperty: true })`;
+    expect(await page.evaluate(whenClosed)).toBe(false);
+    // busy at that moment
+    const error = { code: 'SERVICE_UNAVAILABLE', message: 'The store has no leader', details: [] };
+    await page.route('**/auth/me', (route) => route.fulfill({ status: 503, json: { success: false, error } }), {
+      times: 1,
+    });
     await cover().getByLabel('Password').fill(password);
     await cover().getByRole('button', { name: 'Sign in', exact: true }).click();
     await cover().waitFor({ state: 'detached' });
+    await page.locator(':focus').and(page.getByLabel('Value of the new variable')).waitFor();
     await page.getByRole('button', { name: 'Add', exact: true }).click();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' });

@@ -88,6 +88,10 @@ it('what a file declares is compared, applied as one plan and exported, and an i
   const compared = await run(['diff', '-f', '-', ...at], text('web:1'));
   expect(compared).toMatchObject({ code: 1, out: 'create application web\n' });
   expect((await run(['diff', '-f', '/none', ...at])).code).toBe(2);
+  // a wrong use is no change, either
+  expect((await run(['diff', ...at])).code).toBe(2);
+  expect((await run(['diff', '--nothing-such', '-f', '-', ...at])).code).toBe(2);
+  expect((await run(['diff', '--help'])).code).toBe(0);
   expect(await run(['apply', '-f', '-', ...at], text('web:1'))).toMatchObject({
     code: 0,
     out: 'create application web\n',

@@ -62,3 +62,18 @@ it('a command whose output nothing reads any more is cancelled', async () => {
   });
   expect(plane.came().at(-1)).toBe('POST /api/v1/runs/r/cancel');
 });
+
+it('a terminal whose output nothing reads any more is left, also that of a client of a database', async () => {
+  await using plane = await Answering.start(
+    {
+      'GET /api/v1/databases': () => [{ id: 'd', name: 'cache' }],
+      'POST /api/v1/databases/d/terminal': () => ({ sessionId: 't' }),
+    },
+    (socket) => {
+      const output = Buffer.from('a line\n'.repeat(20_000));
+      const writing = setInterval(() => socket.send(output), 20);
+      socket.on('close', () => clearInterval(writing));
+    },
+  );
+  expect(await unread(plane, 'db', 'shell', 'cache')).toMatchObject({ code: 1, out: 'a line\n' });
+}, 15_000);

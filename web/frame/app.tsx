@@ -71,16 +71,26 @@ function SignedIn({ login, router, change }: SignedInProps): VNode {
 
 const ended = 'The session has ended';
 
-/** Whether a login is of the account before, with the rights that it had in the tenant. @throws Error without an answer */
+/** How often a control plane that is busy is asked whose a login is. */
+const maxAsks = 4;
+
+/**
+ * Whether a login is of the account before, with the rights that it had in the tenant. @throws Refused while the control
+ * plane is busy; Error without an answer
+ */
 async function isSameReader(next: Login, { tenant }: Login, before: User | undefined): Promise<boolean> {
   if (next.tenant !== tenant) return false;
-  try {
-    const user = await call(next, 'GET', '/api/v1/auth/me');
-    return user.id === before?.id && user.role === before.role;
-  } catch (error) {
-    // such as that another password must be chosen first
-    if (error instanceof Refused) return false;
-    throw error;
+  for (let failures = 0; ; failures += 1) {
+    try {
+      const user = await call(next, 'GET', '/api/v1/auth/me');
+      return user.id === before?.id && user.role === before.role;
+    } catch (error) {
+      const pauseMs = pauseAfter(error, failures);
+      // such as that another password must be chosen first
+      if (pauseMs === undefined) return false;
+      if (!(error instanceof Refused) || failures + 1 === maxAsks) throw error;
+      await new Promise((resolve) => void setTimeout(resolve, pauseMs));
+    }
   }
 }
 

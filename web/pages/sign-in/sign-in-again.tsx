@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Login } from '../../api.ts';
 import { SignIn } from './sign-in.tsx';
 
@@ -13,12 +13,16 @@ interface SignInAgainProps {
 export function SignInAgain({ login, why, done }: SignInAgainProps): VNode {
   const element = useRef<HTMLDialogElement>(null);
   const [title] = useState(document.title);
-  useEffect(() => {
+  // before the browser takes the focus from the page, which is hidden
+  useLayoutEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
     return () => {
       document.title = title;
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      // once the page is shown again
+      queueMicrotask(() => {
+        if (before instanceof HTMLElement && before.isConnected) before.focus();
+      });
     };
   }, []);
   return (
