@@ -99,7 +99,7 @@ function excludedFrom(layer: string): string[] {
 }
 
 /** Layers whose files share the modules of a process: no file leaves anything behind in them. */
-const shared = ['unit', 'api', apiOnEtcd, apiOnEtcdToo, 'sim'];
+const shared = ['unit', 'api', apiOnEtcd, apiOnEtcdToo, 'sim', 'programs'];
 
 /** What the files of a layer load first. */
 const setup: Readonly<Record<string, string[]>> = {

@@ -16665,6 +16665,8 @@ export interface operations {
                      * @enum {string}
                      */
                     status?: "running" | "stopped" | "deploying" | "failed" | "error" | "deleting";
+                    /** @description Read-only: it may be sent back, and changes nothing */
+                    masked?: unknown;
                 };
             };
         };

@@ -101,8 +101,8 @@ describe('a replicated application under load', () => {
     ],
     ['a scale to 5', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 5 })],
     ['a scale to 2', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 2 })],
-    ['a scale to 3', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 3 })],
-    ['a rollback', [], async () => newestAfter(() => town.client.request('POST', `${base()}/rollback`, {}))],
+    ['a scale to 3', [longTag], async () => town.client.request('POST', `${base()}/scale`, { replicas: 3 })],
+    ['a rollback', [longTag], async () => newestAfter(() => town.client.request('POST', `${base()}/rollback`, {}))],
     [
       'a killed agent',
       [longTag],
