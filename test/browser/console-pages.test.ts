@@ -223,6 +223,8 @@ describe('a person at the console', () => {
     await page.getByText('Its deployments, logs and variables').waitFor();
     await page.getByRole('button', { name: 'Delete going' }).click();
     await page.getByRole('heading', { name: /Application going was deleted/ }).waitFor();
+    // what the page still asked for is not there: that is no complaint about the next one
+    await page.goto('about:blank');
   });
 
   it('sees that the application that was made first runs', async () => {

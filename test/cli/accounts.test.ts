@@ -5,6 +5,7 @@ import { freePort, Program } from '../harness/program.ts';
 import { startSmtpServer } from '../harness/smtp-server.ts';
 import type { SmtpTestServer } from '../harness/smtp-server.ts';
 import { longTag } from '../layer-report.ts';
+import { until } from '../harness/until.ts';
 
 // each command is a process
 vi.setConfig({ testTimeout: 120_000 });
@@ -53,8 +54,12 @@ it('the first user presents the token that the server wrote to its log', async (
   const refused = await register();
   expect(refused.code).toBe(1);
   expect(refused.err).toContain('The setup token is needed that the server printed when it started');
-  const log = await server.log();
-  const [, token = ''] = /"setupToken":"([^"]+)"/.exec(log) ?? [];
+  // it answers before it has written that
+  const [log, token] = await until('the server has told the token', async () => {
+    const told = await server.log();
+    const [, found] = /"setupToken":"([^"]+)"/.exec(told) ?? [];
+    return found !== undefined && ([told, found] as const);
+  });
   expect((await register('--setup-token', token)).code).toBe(0);
   await server.restart();
   await server.ready(url);
