@@ -40,6 +40,8 @@ const DevConfig = z.object({
   logLevel: z.string().default('warn'),
   takeOverPorts: z.union([z.boolean(), z.stringbool()]).default(false),
   examplePort: z.coerce.number().int().min(1).max(65_535).optional(),
+  ingressImage: z.string().optional(),
+  localImages: z.string().default(''),
 });
 
 const Account = z.object({ email: z.string(), password: z.string() });
@@ -61,7 +63,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
   const setupToken = randomBytes(24).toString('base64url');
   const config = parseConfig(ServerConfig, {
     listen: dev.listen,
-    ...defined({ publicUrl: dev.publicUrl, allowPlainHttp: dev.allowPlainHttp }),
+    ...defined({ publicUrl: dev.publicUrl, allowPlainHttp: dev.allowPlainHttp, ingressImage: dev.ingressImage }),
     // only who has this token can be the first user, also where others on the network reach it
     setupToken,
     data: join(data, 'server'),
@@ -88,7 +90,7 @@ export async function runDev(options: unknown, signal: AbortSignal): Promise<voi
     gitFileRoots: join(data, 'examples'),
     gitLoopback: true,
     takeOverPorts: dev.takeOverPorts,
-    localImages: baseImageTag,
+    localImages: `${baseImageTag},${dev.localImages}`,
     ...(joinToken === undefined ? {} : { token: joinToken }),
   });
   await using agent = await startLocalAgent(agentConfig, agentLogs(dev.logLevel, destination));

@@ -33,6 +33,8 @@ program
   .addOption(flag('--data <dir>', 'where everything is kept (data)'))
   .addOption(flag('--example-port <port>', 'port of the example application (8080)'))
   .addOption(flag('--take-over-ports', 'take ports from agents that left rules and do not run here any more'))
+  .addOption(flag('--ingress-image <image>', 'image of the proxy (docker.io/library/caddy:2.11-alpine)'))
+  .addOption(flag('--local-images <list>', 'images of this machine that every project may use without a registry'))
   .addOption(flag('--log-level <level>', 'level of dev.log in the data directory (warn)'))
   .action(async (options: unknown) => (await import('./dev.ts')).runDev(options, stopSignal()));
 

@@ -1,10 +1,14 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createClient } from '../../cli/client.ts';
 import { CommandLine } from '../harness/command-line.ts';
 import type { Running } from '../harness/command-line.ts';
 import { instancesOf, removeEverythingOf } from '../harness/engine.ts';
 import { freePort } from '../harness/program.ts';
+import { ensureCaddyImage } from '../harness/test-image.ts';
+import { until } from '../harness/until.ts';
 
 interface Listed {
   id: string;
@@ -22,6 +26,22 @@ describe('setpoint dev', () => {
 
   const list = async (kind: string): Promise<Listed[]> => JSON.parse((await cli.run(['get', kind, '-o', 'json'])).out);
   const answer = async () => (await fetch(example)).json();
+
+  /** The server gets a proxy from an image of this machine; it answers with no application for that host. */
+  async function expectProxy(account: string): Promise<void> {
+    const tenant = { server: url, tenant: 'default' };
+    const credentials: unknown = JSON.parse(await readFile(account, 'utf8'));
+    const login = await createClient(tenant).request('POST', '/api/v1/auth/login', credentials);
+    const client = createClient({ ...tenant, ...z.object({ token: z.string() }).parse(login) });
+    const [http, https] = [await freePort(), await freePort()];
+    const ingress = { http_port: http, https_port: https };
+    await client.object('PUT', `/api/v1/servers/${servers[0]}`, { ingress });
+    await until('the proxy runs', async () => {
+      const { conditions } = await client.object('GET', `/api/v1/servers/${servers[0]}`);
+      return conditions?.some(({ type, status }) => type === 'IngressReady' && status === 'true') === true;
+    });
+    expect((await fetch(`http://127.0.0.1:${http}/`)).status).toBe(404);
+  }
 
   beforeAll(async () => {
     cli = await CommandLine.open();
@@ -88,7 +108,8 @@ describe('setpoint dev', () => {
     );
     await writeFile(account, kept);
 
-    running = cli.start(argv);
+    const caddy = await ensureCaddyImage();
+    running = cli.start([...argv, '--ingress-image', caddy, '--local-images', 'setpoint-test/*']);
     await running.prints('Stop with Ctrl-C');
     expect(running.out()).toContain('application hello unchanged\n');
     expect(running.out()).not.toContain('First user');
@@ -96,6 +117,7 @@ describe('setpoint dev', () => {
     expect(after.map((all) => all.map(({ id }) => id))).toEqual(before.map((all) => all.map(({ id }) => id)));
     expect(await instancesOf(app)).toEqual(containers);
     expect(await answer()).toMatchObject({ revision: 1 });
+    await expectProxy(account);
     expect(await running.interrupt()).toMatchObject({ code: 0, err: '' });
     running = undefined;
     const log = await readFile(join(cli.home, 'data', 'dev.log'), 'utf8');

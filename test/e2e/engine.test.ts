@@ -32,6 +32,8 @@ describe('a container engine that does not answer', () => {
       serverFlags: ['--rollout-deadline-seconds', '30', '--build-deadline-seconds', '40'],
     });
     port = await freePort();
+    const fields = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
+    app = await town.createApplication({ ...brief, ...(await source('blue')), ...fields });
   });
   afterAll(async () => {
     await town[Symbol.asyncDispose]();
@@ -62,6 +64,11 @@ describe('a container engine that does not answer', () => {
       const ready = conditionOf(it, 'Ready');
       return ready?.reason === 'WaitingForServer' && /engine/.test(ready.message);
     });
+  /** The application runs, deployed by this test where none before it has done so. */
+  async function isDeployed(): Promise<void> {
+    const { status } = await town.application(app.id);
+    if (status !== 'running') await town.deployment((await town.deploy(app.id)).id, 'succeeded', 120_000);
+  }
 
   it('at the start of the agent: it connects all the same and says what to do; what is asked for waits', async () => {
     await town.agent.kill();
@@ -72,8 +79,6 @@ describe('a container engine that does not answer', () => {
     expect(conditionOf(it, 'EngineReady')).toMatchObject({ status: 'false', reason: 'EngineNotRunning' });
     expect(conditionOf(it, 'EngineReady')?.message).toMatch(/docker\.sock.*systemctl start docker/);
 
-    const fields = { exposed_port: port, healthcheck_path: '/healthz', env: { PORT: String(port) } };
-    app = await town.createApplication({ ...brief, ...(await source('blue')), ...fields });
     const deployment = await town.deploy(app.id);
     await waits(deployment);
     await engine.open();
@@ -124,6 +129,7 @@ describe('a container engine that does not answer', () => {
   });
 
   it('in the middle of a build: the build begins again', { tags: 'long' }, async () => {
+    await isDeployed();
     const repository = await git.repository({
       Dockerfile: `FROM ${image}\nENV COLOUR=green\nRUN echo begun ${crypto.randomUUID()} && sleep 4\n`,
     });
