@@ -50,7 +50,9 @@ describe('a container engine that does not answer', () => {
       return it.status === status ? it : undefined;
     });
   const instances = (): Promise<ApiObject[]> => town.client.list(`/api/v1/applications/${app.id}/instances`);
-  const colour = async (): Promise<string> => (await fetch(`http://127.0.0.1:${port}/env/COLOUR`)).text();
+  /** By a connection of its own: one that is kept goes on to the instance that is drained. */
+  const colour = async (): Promise<string> =>
+    (await fetch(`http://127.0.0.1:${port}/env/COLOUR`, { headers: { connection: 'close' } })).text();
   const source = async (colour: string): Promise<Record<string, unknown>> => ({
     source_type: 'git',
     image_url: null,

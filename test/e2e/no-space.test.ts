@@ -70,7 +70,9 @@ describe('an agent whose disk is full', () => {
     await repositories[Symbol.asyncDispose]();
   });
 
-  const colour = async (): Promise<string> => (await fetch(`http://127.0.0.1:${port}/env/COLOUR`)).text();
+  /** By a connection of its own: one that is kept goes on to the instance that is drained. */
+  const colour = async (): Promise<string> =>
+    (await fetch(`http://127.0.0.1:${port}/env/COLOUR`, { headers: { connection: 'close' } })).text();
 
   /** A repository that is small on the way and large on the disk. */
   async function large(bytes: number): Promise<string> {

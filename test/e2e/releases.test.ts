@@ -101,7 +101,15 @@ describe('a replicated application under load', () => {
     ],
     ['a scale to 5', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 5 })],
     ['a scale to 2', [], async () => town.client.request('POST', `${base()}/scale`, { replicas: 2 })],
-    ['a scale to 3', [longTag], async () => town.client.request('POST', `${base()}/scale`, { replicas: 3 })],
+    [
+      'a scale to 4 and one to 3',
+      [longTag],
+      async () => {
+        await town.client.request('POST', `${base()}/scale`, { replicas: 4 });
+        await settled();
+        await town.client.request('POST', `${base()}/scale`, { replicas: 3 });
+      },
+    ],
     ['a rollback', [longTag], async () => newestAfter(() => town.client.request('POST', `${base()}/rollback`, {}))],
     [
       'a killed agent',
