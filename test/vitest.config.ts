@@ -130,6 +130,8 @@ export default defineConfig({
           execArgv: ['--max-semi-space-size=64'],
           // A third of the time of many small files would be the loading of the same modules.
           isolate: !shared.includes(name),
+          // Node loads the modules itself, as it does those of the product; `unit` replaces some, and loads pages of the console.
+          experimental: { viteModuleRunner: name === 'unit', nodeLoader: false },
           // most of what `programs` and installations do is wait
           maxWorkers: isAlone ? 1 : Math.max(workers[name] ?? 2, availableParallelism()),
           fileParallelism: !isAlone,

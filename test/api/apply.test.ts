@@ -278,10 +278,10 @@ describe('what is declared', () => {
     const app = (name: string, of?: string) =>
       object('Application', name, 'image_url: web:1', 'exposed_port: 80', ...(of === undefined ? [] : [envOf(of)]));
     const envOf = (name: string) => `env: {OTHER: "\${applications.${name}.url}"}`;
-    for (const of of [undefined, 'web']) {
+    for (const other of [undefined, 'web']) {
       const both = [app('api'), app('web', 'api')].join('\n---\n');
       expect((await at.apply(both, { set: 'all' })).status).toBe(200);
-      if (of !== undefined) await at.apply([app('api', of), app('web', 'api')].join('\n---\n'), { set: 'all' });
+      if (other !== undefined) await at.apply([app('api', other), app('web', 'api')].join('\n---\n'), { set: 'all' });
       const { body } = await at.apply(rest, { ...prune, dry_run: true });
       expect(body.error?.message).toBeUndefined();
       expect(actions(body.data)).toMatchObject({ 'applications.api': 'delete', 'applications.web': 'delete' });

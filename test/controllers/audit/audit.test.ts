@@ -26,12 +26,12 @@ const now = (rig: Rig) => () => rig.clock.now().getTime();
 test('the leader chains what was recorded, of every tenant and of the installation, soon after', async () => {
   await using rig = await leading();
   await createTenant(rig.store, 'other', rig.clock);
-  for (const of of [tenant, 'other', installationLog]) await record(rig.store, of, 3, now(rig));
+  for (const owner of [tenant, 'other', installationLog]) await record(rig.store, owner, 3, now(rig));
   await rig.rest();
   await rig.clock.advance(limits.audit.gatherMs);
   await rig.rest();
-  for (const of of [tenant, 'other', installationLog])
-    expect(await verify(rig, of)).toMatchObject({ ok: true, count: 3 });
+  for (const owner of [tenant, 'other', installationLog])
+    expect(await verify(rig, owner)).toMatchObject({ ok: true, count: 3 });
 });
 
 test('records that were written while nobody led are chained by the next leader', async () => {
