@@ -234,6 +234,7 @@ async function run(
   }
   const [program = '', ...rest] = argv;
   const path = [join(root, 'node_modules', '.bin'), process.env['PATH']].join(delimiter);
+  const compiled = join(root, '.cache', 'code'); // that of the command, as both load the same modules
   console.log(`\n== ${title}${output === 'at once' ? '' : ' begins'}`);
   const file = join(scratch, randomUUID());
   const log = output === 'at once' ? undefined : await open(file, 'w');
@@ -241,7 +242,7 @@ async function run(
     cwd: root,
     stdio: log === undefined ? 'inherit' : ['ignore', log.fd, log.fd],
     detached: true,
-    env: { ...process.env, PATH: path, ...env },
+    env: { ...process.env, PATH: path, NODE_COMPILE_CACHE: compiled, ...env },
   });
   if (child.pid !== undefined) {
     running.add(child.pid);
