@@ -144,6 +144,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningRepl
       random: uniform,
       log,
       registry,
+      seals: keyring,
       freeze: strict,
       checkEveryMs: mirrorCheckMs,
     }),

@@ -6,6 +6,8 @@ import type { HeldRemovals } from './held-removals.ts';
 import type { KindName } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
 import type { Revision } from './revision.ts';
+import type { SealComparer } from './seal.ts';
+import type { IsSame } from './sealed-equal.ts';
 import type { Store } from './store.ts';
 import type { Usage } from './usage.ts';
 
@@ -37,6 +39,8 @@ export interface KeyChange {
  */
 export interface TenantView {
   readonly tenant: string;
+  /** Compares secrets of the tenant. A mirror that has no keys knows only ciphertexts. */
+  readonly isSame: IsSame;
   get<K extends KindName>(kind: K, id: string): ReadonlyResource<K> | undefined;
   /** Objects of that kind under that value of one of its declared indexes, or of the implicit `owner` and `label`. */
   by<K extends KindName>(kind: K, index: string, value: string): readonly ReadonlyResource<K>[];
@@ -119,6 +123,8 @@ export interface MirrorOptions {
   clock: Clock;
   log: Logger;
   registry?: Registry;
+  /** What views compare secrets with; absent: by their ciphertexts. */
+  seals?: SealComparer;
   /** Objects are frozen at every depth, so that a reader that changes one fails at once. Default true. */
   freeze?: boolean;
   /** Between 0 and 1; spreads the attempts of several processes. */

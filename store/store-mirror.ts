@@ -129,8 +129,10 @@ class StoreMirror implements Mirror, AsyncDisposable {
 
   tenant(tenant: string): TenantView {
     const content = this.#content;
+    const { seals } = this.#options;
     return {
       tenant,
+      isSame: (one, other) => seals?.isSame(tenant, one, other) ?? one.$sealed === other.$sealed,
       get: (kind, id) => content.table(tenant, kind).get(id),
       by: (kind, index, value) => content.table(tenant, kind).by(index, value),
       list: (kind) => content.table(tenant, kind).list(),

@@ -12,7 +12,6 @@ import { chosenName, referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { textKeyOf } from '../../store/declared/text-key.ts';
 import { foldName } from '../../store/fold-name.ts';
-import { jsonEqual } from '../../store/json-equal.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
 import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
@@ -22,6 +21,7 @@ import { objectsIn } from '../../store/objects-in.ts';
 import { isDeleting, isKind, isStaying } from '../../store/resource.ts';
 import { markersOf } from '../../store/population.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
+import { sealedEqual } from '../../store/sealed-equal.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { badRequest, conflicting } from '../ground/api-error.ts';
@@ -981,7 +981,7 @@ function isVersionOf(view: TenantView, { desired }: ReadonlyResource<'function'>
   if (version === undefined) return false;
   const sourceOf = ({ runtime, code, dependencies, config }: Pick<typeof desired, keyof FunctionSource>) =>
     defined({ runtime, code, dependencies, config });
-  return jsonEqual(sourceOf(version.desired), sourceOf(desired));
+  return sealedEqual(sourceOf(version.desired), sourceOf(desired), view.isSame);
 }
 
 type FunctionSource = Pick<DesiredOf<'function_version'>, 'runtime' | 'code' | 'dependencies' | 'config'>;

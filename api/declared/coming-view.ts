@@ -13,6 +13,7 @@ export class ComingView {
     this.view = {
       ...now,
       tenant: now.tenant,
+      isSame: now.isSame,
       get: (kind, id) => this.#known(kind, id) ?? now.get(kind, id),
       by: (kind, index, value) => [
         ...now.by(kind, index, value).filter(({ meta }) => this.#known(kind, meta.id) === undefined),

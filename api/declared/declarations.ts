@@ -1,12 +1,14 @@
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { declarationOf } from '../../store/declared/field-plan.ts';
-import type { Declaration, IsSame } from '../../store/declared/field-plan.ts';
+import type { Declaration } from '../../store/declared/field-plan.ts';
 import { chosenName, declarableFields, fieldOfPath, isOpen, referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { jsonEqual } from '../../store/json-equal.ts';
 import { maxManagers } from '../../store/kinds/declarations.ts';
 import type { Declared } from '../../store/kinds/declarations.ts';
 import { isSealed } from '../../store/seal.ts';
+import { sealedEqual } from '../../store/sealed-equal.ts';
+import type { IsSame } from '../../store/sealed-equal.ts';
 import { conflicting } from '../ground/api-error.ts';
 
 /** Who applies, and with which set. */
@@ -87,8 +89,5 @@ function copyOf({ manager, set, fields, leaves }: DeepReadonly<Declared>): Decla
 function saysTheSame(one: DeepReadonly<Declared>, other: Declared, isSame: IsSame): boolean {
   if (one.set !== other.set || !jsonEqual(one.fields, other.fields)) return false;
   const paths = new Set([...Object.keys(one.leaves), ...Object.keys(other.leaves)]);
-  return [...paths].every((path) => {
-    const [a, b] = [one.leaves[path], other.leaves[path]];
-    return isSealed(a) && isSealed(b) ? isSame(a, b) : jsonEqual(a, b);
-  });
+  return [...paths].every((path) => sealedEqual(one.leaves[path], other.leaves[path], isSame));
 }

@@ -166,11 +166,13 @@ const decidesByObserved: ReadonlySet<KindName> = new Set(['deployment']);
 /** The view of an attempt; see {@link MirrorAttempt}. */
 class GuardingView implements TenantView {
   readonly tenant: string;
+  readonly isSame: TenantView['isSame'];
   readonly #view: TenantView;
   readonly #attempt: MirrorAttempt;
 
   constructor(view: TenantView, attempt: MirrorAttempt) {
     this.tenant = view.tenant;
+    this.isSame = view.isSame;
     this.#view = view;
     this.#attempt = attempt;
   }

@@ -14,7 +14,6 @@ import type { HealthCheck, Source } from '../../store/kinds/application.ts';
 import { maxComposeBytes } from '../../store/kinds/composed-service.ts';
 import { Port } from '../../store/kinds/fields.ts';
 import { ImageUrl } from '../../store/kinds/image-url.ts';
-import { jsonEqual } from '../../store/json-equal.ts';
 import { releaseOf, releaseSettings } from '../../store/kinds/release-settings.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
@@ -22,6 +21,7 @@ import { plainCopy } from '../../store/plain-copy.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { Ulimits } from '../../store/kinds/ulimits.ts';
 import { urlsOf } from '../../store/routed-hosts.ts';
+import { sealedEqual } from '../../store/sealed-equal.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { applicationVerbs } from '../../rules/application.ts';
 import { Domain, Domains, toDomain } from './domain.ts';
@@ -242,7 +242,7 @@ export function applicationSeen(
     status: applicationStatus(it, target),
     current_commit: serving?.observed?.commit ?? null,
     current_deployment_id: serving?.meta.id ?? null,
-    is_source_deployed: target !== undefined && jsonEqual(target.desired.source, it.desired.source),
+    is_source_deployed: target !== undefined && sealedEqual(target.desired.source, it.desired.source, view.isSame),
     urls: urlsOf(it.desired, view.get('server', it.desired.server_id)?.desired),
   };
 }

@@ -1,4 +1,3 @@
-import { jsonEqual } from '../../store/json-equal.ts';
 import { isWriting } from '../../store/kinds/composed-service.ts';
 import type { RunConfig } from '../../store/kinds/application.ts';
 import type { TenantView } from '../../store/mirror.ts';
@@ -10,6 +9,7 @@ import type { Unit } from '../../store/unit-of-work.ts';
 import type { DeepReadonly } from '../../store/deep-readonly.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
+import { sealedEqual } from '../../store/sealed-equal.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { conflicting } from '../ground/api-error.ts';
 import type { RequestContext } from '../endpoint/context.ts';
@@ -147,7 +147,7 @@ export async function startUp(
     throw conflicting(
       'All of its services have come to their end, and each runs once per deployment: deploy it again to run them',
     );
-  const isAsServing = before === 'running' || jsonEqual(serving.desired.config, it.desired.config);
+  const isAsServing = before === 'running' || sealedEqual(serving.desired.config, it.desired.config, ctx.view.isSame);
   const next = unit.change(it, (draft) => {
     setToRun(draft);
     // what was asked for after the stop has ended, if there was any, and what served before is asked for now
@@ -199,8 +199,8 @@ function sameUnderWay(it: Application, view: TenantView): Deployment | undefined
   const isSame =
     commit === undefined &&
     rollback_of === undefined &&
-    jsonEqual(source, it.desired.source) &&
-    jsonEqual(config, it.desired.config);
+    sealedEqual(source, it.desired.source, view.isSame) &&
+    sealedEqual(config, it.desired.config, view.isSame);
   return isSame ? active : undefined;
 }
 
@@ -216,7 +216,7 @@ export async function addConfigDeployment(
   config: DeepReadonly<RunConfig>,
 ): Promise<Resource<'deployment'> | undefined> {
   const base = activeOf(it, ctx.view) ?? servingDeployment(ctx.view, it.meta.id);
-  if (base === undefined || jsonEqual(base.desired.config, config)) return undefined;
+  if (base === undefined || sealedEqual(base.desired.config, config, ctx.view.isSame)) return undefined;
   const { source, commit } = base.desired;
   return addDeployment(ctx, unit, it, { trigger: 'config', source, commit, reuse: builtBy(base) });
 }

@@ -1,7 +1,7 @@
 import { defined } from '../../store/defined.ts';
-import { jsonEqual } from '../../store/json-equal.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { ReadonlyResource, Resource } from '../../store/resource.ts';
+import { sealedEqual } from '../../store/sealed-equal.ts';
 import type { Unit } from '../../store/unit-of-work.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import type { ApplicationCreate, ApplicationUpdate } from '../resources/application.ts';
@@ -83,7 +83,8 @@ export async function changeApplication(
   const isScaled = replicas !== undefined && replicas !== before.replicas;
   const scaled: Coming = isScaled ? await scale(ctx, unit, changed, replicas) : { next: changed };
   requireServerRoom(ctx.view, [{ server: before.server_id, desired: scaled.next.desired, before }], '');
-  const isUndeployed = targeted === undefined || !jsonEqual(targeted.desired.source, changed.desired.source);
+  const isUndeployed =
+    targeted === undefined || !sealedEqual(targeted.desired.source, changed.desired.source, ctx.view.isSame);
   const isRunning = before.run === 'running' && changed.desired.run === 'running';
   const rollout =
     deploys && isUndeployed

@@ -57,14 +57,16 @@ export async function applyApplication(
 ): Promise<void> {
   const plan = await planOf(client, manifest);
   const { name } = manifest.metadata;
-  if (options.dryRun === true) {
-    printPlan(name, plan, 'would be ');
-    return;
-  }
-  const app = await write(client, manifest, plan);
-  printPlan(name, plan, '');
-  const deployment = options.deploy === false ? undefined : await deploymentOf(client, app, plan);
-  if (deployment === undefined) return;
+  const { dryRun: isDryRun = false, deploy: isDeployed = true } = options;
+  const app = isDryRun ? plan.existing : await write(client, manifest, plan);
+  printPlan(name, plan, isDryRun ? 'would be ' : '');
+  const rollout = app && isDeployed ? await rolloutOf(client, app, plan, isDryRun) : undefined;
+  printWhy(name, rollout, isDryRun ? 'would be' : 'is');
+  if (app === undefined || rollout === undefined || isDryRun) return;
+  const deployment =
+    rollout.is === 'made'
+      ? await client.object('POST', `/api/v1/applications/${app.id}/deploy`, {})
+      : rollout.deployment;
   console.log(`Deployment ${String(deployment['number'])} of ${name}: ${deployment.status ?? ''}`);
   if (options.wait !== false) await followDeployment(client, app, deployment, signal);
 }
@@ -143,26 +145,35 @@ async function write(client: Client, manifest: ApplicationManifest, plan: Plan):
   }
 }
 
-/**
- * Returns the deployment that brings what is declared: one that it makes, or one that is under way. `undefined`: the newest
- * has brought it, or the application is stopped.
- */
-async function deploymentOf(client: Client, app: ApiObject, plan: Plan): Promise<ApiObject | undefined> {
-  const deploy = (): Promise<ApiObject> => client.object('POST', `/api/v1/applications/${app.id}/deploy`, {});
+/** What brings what is declared: a deployment that is to be made, `why` where no change says so, or one under way. */
+type Rollout = { is: 'made'; why?: string } | { is: 'under way'; deployment: ApiObject };
+
+/** `app`: as it is after the changes, or before them where nothing is done. `undefined`: nothing is to be deployed. */
+async function rolloutOf(
+  client: Client,
+  app: ApiObject,
+  { existing, changes }: Plan,
+  isDryRun: boolean,
+): Promise<Rollout | undefined> {
   const { deployment_id: newest, is_source_deployed: isDeployed } = app;
-  const isNew = app['current_deployment_id'] === null && app.status === 'stopped';
-  const sourceChanged = app.generation !== plan.existing?.generation && plan.changes.some((it) => it.isSource);
-  if (isNew || sourceChanged || app.status === 'failed') return deploy();
+  const isChanged = isDryRun || app.generation !== existing?.generation;
+  if (existing === undefined || (isChanged && changes.some((it) => it.isSource))) return { is: 'made' };
+  if (app['current_deployment_id'] === null && app.status === 'stopped')
+    return { is: 'made', why: 'it has no deployment' };
+  if (app.status === 'failed') return { is: 'made', why: 'it has failed' };
   if (app['run'] === 'stopped' || typeof newest !== 'string') return undefined;
   // an earlier release does not say so
-  if (isDeployed === false) return deploy();
+  if (isDeployed === false) return { is: 'made', why: 'its newest deployment is not of its source' };
   const deployment = await client.object('GET', `/api/v1/deployments/${newest}`);
   const { status = '' } = deployment;
-  if (newest !== plan.existing?.['deployment_id']) return deployment;
+  if (newest !== existing['deployment_id']) return { is: 'under way', deployment };
   if (status === 'succeeded') return undefined;
-  if (!['failed', 'cancelled'].includes(status)) return deployment;
-  console.log(`Deployment ${String(deployment['number'])} of ${app.name ?? app.id} is ${status}: it is deployed again`);
-  return deploy();
+  if (!['failed', 'cancelled'].includes(status)) return { is: 'under way', deployment };
+  return { is: 'made', why: `its newest deployment ${String(deployment['number'])} is ${status}` };
+}
+
+function printWhy(name: string, rollout: Rollout | undefined, verb: string): void {
+  if (rollout?.is === 'made' && rollout.why !== undefined) console.log(`${name} ${verb} deployed, as ${rollout.why}`);
 }
 
 function create(client: Client, manifest: ApplicationManifest, { places, references }: Plan): Promise<ApiObject> {

@@ -20,6 +20,10 @@ export class GuardedView implements TenantView {
     return this.#view.tenant;
   }
 
+  get isSame(): TenantView['isSame'] {
+    return this.#view.isSame;
+  }
+
   get<K extends KindName>(kind: K, id: string): ReadonlyResource<K> | undefined {
     this.#check(kind);
     return this.#view.get(kind, id);

@@ -11,7 +11,6 @@ import { deployLack } from '../../store/deploy-lack.ts';
 import { portPolicyOf } from '../../store/direct-ports.ts';
 import { foldName } from '../../store/fold-name.ts';
 import { childProgress, isHeldBack, isOutdated } from '../../store/instance-progress.ts';
-import { jsonEqual } from '../../store/json-equal.ts';
 import { isBuilt } from '../../store/kinds/application.ts';
 import type { SealedValue } from '../../store/kinds/define.ts';
 import type { FunctionRuntime } from '../../store/kinds/function.ts';
@@ -28,6 +27,7 @@ import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
 import { hostOfOthers } from '../../store/routed-hosts.ts';
 import type { SealComparer } from '../../store/seal.ts';
+import { sealedEqual } from '../../store/sealed-equal.ts';
 import { serverLack } from '../../store/server-room.ts';
 import { servingDeployment } from '../../store/serving.ts';
 import { credentialsOf } from '../../store/source-credentials.ts';
@@ -244,7 +244,7 @@ function changeLack(
 /** Whether a change of these leaves builds: what serves is not of that source. */
 function isToBuild(view: TenantView, { id, desired }: Coming, paths: readonly string[]): boolean {
   if (!('source' in desired) || !isBuilt({ source: desired.source })) return false;
-  const isOther = !jsonEqual(servingDeployment(view, id)?.desired.source, desired.source);
+  const isOther = !sealedEqual(servingDeployment(view, id)?.desired.source, desired.source, view.isSame);
   return isOther && paths.some((path) => path.startsWith('source/'));
 }
 
@@ -526,8 +526,10 @@ function builtImageFor(
   view: TenantView,
 ): 'deployed' | Pick<NewDeployment, 'reuse' | 'commit'> {
   const target = desired.deployment_id === undefined ? undefined : view.get('deployment', desired.deployment_id);
-  const isOf = (it: ReadonlyResource<'deployment'>): boolean => jsonEqual(it.desired.source, desired.source);
-  if (target !== undefined && isOf(target) && jsonEqual(target.desired.config, desired.config)) return 'deployed';
+  const isOf = (it: ReadonlyResource<'deployment'>): boolean =>
+    sealedEqual(it.desired.source, desired.source, view.isSame);
+  if (target !== undefined && isOf(target) && sealedEqual(target.desired.config, desired.config, view.isSame))
+    return 'deployed';
   return reusedBy({ meta, desired }, view);
 }
 
@@ -537,7 +539,7 @@ function reusedBy(
   view: TenantView,
 ): Pick<NewDeployment, 'reuse' | 'commit'> {
   const serving = servingDeployment(view, meta.id);
-  if (serving === undefined || !jsonEqual(serving.desired.source, desired.source)) return {};
+  if (serving === undefined || !sealedEqual(serving.desired.source, desired.source, view.isSame)) return {};
   const { commit } = serving.desired;
   return defined({ reuse: builtBy(serving), commit });
 }

@@ -1,10 +1,10 @@
 import type { DeepReadonly } from '../deep-readonly.ts';
-import { jsonEqual } from '../json-equal.ts';
-import type { SealedValue } from '../kinds/define.ts';
 import { Domain, domainName } from '../kinds/domain.ts';
 import { functionKind } from '../kinds/function.ts';
 import type { DesiredOf } from '../kinds/kinds.ts';
 import { isSealed } from '../seal.ts';
+import { sealedEqual } from '../sealed-equal.ts';
+import type { IsSame } from '../sealed-equal.ts';
 import { shownValue } from '../shown-value.ts';
 import { withoutOwnUsers } from './domain-users.ts';
 import { declarableFields, fieldOfPath, isOpen, leavesOf, referencesPath, shownPath } from './leaves.ts';
@@ -39,9 +39,6 @@ export interface FieldPlan {
   isSecret: boolean;
 }
 
-/** Whether two secrets hold the same text. */
-export type IsSame = (one: SealedValue, other: SealedValue) => boolean;
-
 /**
  * Compares, leaf by leaf, what was declared, what is declared now and what is there. Only leaves are in it of which at least
  * two differ, and which one of the declarations speaks for: a field that is not declared any more returns to its default,
@@ -55,8 +52,7 @@ export function fieldPlan(
   const speaks = (it: Declaration | undefined, field: string): boolean =>
     it !== undefined && declarableFields[kind].has(field) && it.fields?.includes(field) !== false;
   const [was, will, is] = [former?.leaves ?? noLeaves, wanted.leaves, leavesOf(live)];
-  const equal = (one: unknown, other: unknown): boolean =>
-    isSealed(one) && isSealed(other) ? isSame(one, other) : jsonEqual(one, other);
+  const equal = (one: unknown, other: unknown): boolean => sealedEqual(one, other, isSame);
   const found: FieldPlan[] = [];
   for (const path of new Set([...was.keys(), ...will.keys(), ...is.keys()])) {
     const field = fieldOfPath(path);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../store/keys.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { startApi } from '../harness/api.ts';
 import type { ApiWorld, Client } from '../harness/api.ts';
@@ -522,6 +523,37 @@ describe('what is declared', () => {
     // what stays as it is counts as well
     const { status, data } = await at.apply([...many, volume(65)].join('\n---\n'));
     expect([status, data?.steps.at(-1)]).toMatchObject([200, { action: 'create', name: 'v-65' }]);
+  });
+
+  it('is nothing new where a new key has sealed an object, and not yet what was deployed of it', async () => {
+    const at = await place();
+    const text = [
+      object('Application', 'web', 'compose_file: "services: {web: {image: web}}"', 'env: {TOKEN: one}'),
+      object('Function', 'hello', 'runtime: node20', 'code: "export default () => 1"', 'env: {TOKEN: two}'),
+    ].join('\n---\n');
+    expect((await at.apply(text)).status).toBe(200);
+    const [web, hello] = [await idOf('applications', at, 'web'), await idOf('functions', at, 'hello')];
+    await world.keyring.addKey();
+    for (const key of [keys.desired('default', 'application', web), keys.desired('default', 'function', hello)]) {
+      const { value } = (await world.store.get(key))!;
+      const sealed = world.keyring.resealRecord('default', value)!;
+      expect(sealed).not.toBe(value);
+      await world.store.txn({ if: [], then: [{ put: key, value: sealed }] });
+    }
+    await world.settled();
+    const deployed = async () => [
+      (await owner.get(`/applications/${web}`)).data.is_source_deployed,
+      (await owner.get(`/applications/${web}/deployments`)).data.length,
+      (await owner.get(`/functions/${hello}/versions`)).data.length,
+    ];
+    expect((await at.apply(text, { dry_run: true })).data).toMatchObject({ changes: false });
+    expect((await at.apply(text)).data).toMatchObject({ changes: false });
+    expect((await owner.put(`/applications/${web}`, { labels: { team: 'shop' } })).status).toBe(200);
+    expect((await owner.post(`/applications/${web}/deploy`)).status).toBeLessThan(300);
+    expect(await deployed()).toEqual([true, 1, 1]);
+    // another value is still another one
+    expect((await owner.put(`/applications/${web}/env`, { env: { TOKEN: 'three' } })).status).toBe(200);
+    expect(await deployed()).toEqual([true, 2, 1]);
   });
 
   it('says where a text is wrong, and does nothing then', async () => {

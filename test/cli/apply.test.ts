@@ -36,7 +36,11 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 /** What applying the same manifest again prints, and the deployments that it makes. */
-async function applied(changes: object, newest: string): Promise<{ printed: string[]; made: number }> {
+async function applied(
+  changes: object,
+  newest: string,
+  more: object = {},
+): Promise<{ printed: string[]; made: number }> {
   await using plane = await Answering.start({
     'GET /api/v1/projects': () => [{ id: 'p', name: 'shop' }],
     'GET /api/v1/projects/p/environments': () => [{ id: 'e', name: 'production' }],
@@ -46,7 +50,7 @@ async function applied(changes: object, newest: string): Promise<{ printed: stri
     'POST /api/v1/applications/a/deploy': () => ({ id: 'd3', number: 3, status: 'queued' }),
   });
   const client = createClient({ server: plane.url, tenant: 'default' });
-  await applyApplication(client, manifest, { wait: false }, new AbortController().signal);
+  await applyApplication(client, manifest, { wait: false, ...more }, new AbortController().signal);
   return { printed: lines, made: plane.came().filter((it) => it === 'POST /api/v1/applications/a/deploy').length };
 }
 
@@ -58,13 +62,38 @@ it('what is declared and serves is not deployed again', async () => {
 });
 
 it.each(['failed', 'cancelled'])('what is declared is deployed again where its deployment has %s', async (how) => {
-  const why = `Deployment 2 of web is ${how}: it is deployed again`;
+  const why = `web is deployed, as its newest deployment 2 is ${how}`;
   expect(await applied({}, how)).toEqual({ printed: [unchanged, why, deployed], made: 1 });
+});
+
+it.each([
+  ['its newest deployment 2 is cancelled', 'cancelled', {}],
+  ['its newest deployment is not of its source', 'succeeded', { is_source_deployed: false }],
+  ['it has failed', 'failed', { status: 'failed' }],
+  ['it has no deployment', '', { status: 'stopped', current_deployment_id: null, deployment_id: null }],
+])('what would be deployed, as %s, is said before it is done', async (why, newest, changes) => {
+  expect(await applied(changes, newest, { dryRun: true })).toEqual({
+    printed: [unchanged, `web would be deployed, as ${why}`],
+    made: 0,
+  });
+  lines = [];
+  expect(await applied(changes, newest)).toEqual({
+    printed: [unchanged, `web is deployed, as ${why}`, deployed],
+    made: 1,
+  });
+});
+
+it.each([
+  ['', 'succeeded', {}],
+  ['as it is left to another command', 'cancelled', { deploy: false }],
+  ['as one is under way', 'building', {}],
+])('nothing would be deployed %s', async (_, newest, more) => {
+  expect(await applied({}, newest, { dryRun: true, ...more })).toEqual({ printed: [unchanged], made: 0 });
 });
 
 it('what is declared is deployed where no deployment has its source, as a request was lost', async () => {
   expect(await applied({ is_source_deployed: false }, 'succeeded')).toEqual({
-    printed: [unchanged, deployed],
+    printed: [unchanged, 'web is deployed, as its newest deployment is not of its source', deployed],
     made: 1,
   });
 });

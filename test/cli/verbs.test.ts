@@ -242,7 +242,7 @@ describe('after a login', () => {
     expect(gone.code).toBe(1);
     expect(gone.err).toMatch(/^Deployment 4 failed: Cannot pull image ghcr.io\/web:missing/);
     const retried = await applied('web', { ...other, image_url: 'ghcr.io/web:missing' });
-    expect(retried.out).toMatch(/^application web unchanged\nDeployment 4 of web is failed: it is deployed again\n/);
+    expect(retried.out).toMatch(/^application web unchanged\nweb is deployed, as its newest deployment 4 is failed\n/);
     expect(retried).toMatchObject({ code: 1, err: expect.stringMatching(/^Deployment 5 failed: Cannot pull image/) });
     const described = await run('describe', 'application', 'web');
     expect(described.out).toMatch(/status +running/);

@@ -172,7 +172,7 @@ export async function startApi(
   const serve = async (
     stack: AsyncDisposableStack,
   ): Promise<{ url: string; mirror: Mirror; registry: Registry; api: Api }> => {
-    const mirror = stack.use(startMirror({ store, clock, log, freeze: options.freeze ?? true }));
+    const mirror = stack.use(startMirror({ store, clock, log, seals: keyring, freeze: options.freeze ?? true }));
     const registry = new Registry();
     const api = stack.use(
       await createApi({
