@@ -205,7 +205,7 @@ class Pass {
   async run(unitFor: () => Promise<Unit>): Promise<void> {
     const { objects, prune } = this.#asked;
     this.#findGivers();
-    for (const it of objects) if (!this.#begun.has(it)) await this.#applyInTurn(await unitFor(), it);
+    for (const it of objects) if (!this.#begun.has(it)) await this.#applyInTurn(unitFor, it);
     const forgotten = prune ? this.#forgotten() : [];
     for (const it of forgotten) if (this.#othersOf(it).length === 0) this.#going.add(it.meta.id);
     for (const it of forgotten) {
@@ -218,27 +218,51 @@ class Pass {
     this.#requireFound();
   }
 
-  /** Applies an object. What gives back the host name that it gets, and what that refers to, comes before, in the same unit. */
-  async #applyInTurn(unit: Unit, it: DeclaredObject): Promise<void> {
+  /**
+   * Applies an object. What gives back the host name that it gets comes before, in the same unit; before that comes what the
+   * giver refers to, which may be more than one transaction has room for.
+   */
+  async #applyInTurn(unitFor: () => Promise<Unit>, it: DeclaredObject): Promise<void> {
     const { project, objects } = this.#asked;
     this.#begun.add(it);
     const { project: named } = it.spec;
     if (named !== undefined && foldName(named) !== foldName(project.desired.name))
       throw badRequest(`${this.#keyOf(it)} is of project ${named}, and it is applied to ${project.desired.name}`);
     const given = this.#givers.get(it);
-    if (given !== undefined) {
-      const { live, giver } = given;
-      const before = new Set<DeclaredObject>([giver]);
-      for (const one of before)
-        if (one.kind === 'Application') for (const other of objects) if (isReferredTo(other, one)) before.add(other);
-      const { host_name: _given, ...desired } = live.desired;
-      // of two that exchange their names each finds the other one's free
-      await this.#coming.showing({ ...live, desired }, async () => {
-        for (const one of objects) if (before.has(one) && !this.#begun.has(one)) await this.#applyInTurn(unit, one);
-      });
+    if (given === undefined) return this.#applyIn(await unitFor(), it);
+    const { live, giver } = given;
+    const { host_name: free, ...desired } = live.desired;
+    const before = this.#before(giver);
+    // what exchanges names, and what refers to that
+    const together = new Set<DeclaredObject>();
+    for (const one of objects) {
+      if (!before.has(one) || this.#begun.has(one)) continue;
+      const isNamed = one === giver || this.#givers.has(one) || hostNameOf(one) === free;
+      if (isNamed || [...together].some((other) => isReferredToBy(other, one))) together.add(one);
+      else await this.#applyInTurn(unitFor, one);
     }
+    const unit = await unitFor();
+    // of two that exchange their names each finds the other one's free
+    await this.#coming.showing({ ...live, desired }, async () => {
+      for (const one of together) if (!this.#begun.has(one)) await this.#applyInTurn(async () => unit, one);
+    });
+    await this.#applyIn(unit, it);
+  }
+
+  async #applyIn(unit: Unit, it: DeclaredObject): Promise<void> {
     await this.#apply(unit, it);
     this.#coming.show(unit);
+  }
+
+  /** What gives a host name back with all that it refers to, what gives it one in its turn, and so on. */
+  #before(giver: DeclaredObject): ReadonlySet<DeclaredObject> {
+    const before = new Set([giver]);
+    for (const one of before) {
+      const next = this.#givers.get(one)?.giver;
+      if (next !== undefined) before.add(next);
+      for (const other of this.#asked.objects) if (isReferredToBy(other, one)) before.add(other);
+    }
+    return before;
   }
 
   /** Finds the applications that give their host name to another one of the text. */
@@ -985,6 +1009,15 @@ function isVersionOf(view: TenantView, { desired }: ReadonlyResource<'function'>
 }
 
 type FunctionSource = Pick<DesiredOf<'function_version'>, 'runtime' | 'code' | 'dependencies' | 'config'>;
+
+/** The host name that an application has by its declaration. */
+function hostNameOf(it: DeclaredObject): string | undefined {
+  return it.kind === 'Application' ? (it.spec.host_name ?? slugOf(it.metadata.name)) : undefined;
+}
+
+function isReferredToBy(it: DeclaredObject, by: DeclaredObject): boolean {
+  return by.kind === 'Application' && isReferredTo(it, by);
+}
 
 const whatUsesIt = 'What uses it to be gone: apply again then';
 

@@ -119,10 +119,13 @@ describe('what is declared', () => {
   });
 
   it.each([
-    ['another one gives its name back', 'store', 0],
-    ['they had exchanged their names', 'shop', 0],
-    ['it is more than one transaction', 'shop', 40],
-  ])('is reached by its own name again where %s in the same text, whichever comes first', async (_, other, others) => {
+    ['another one gives its name back', 'store', 0, 1],
+    ['they had exchanged their names', 'shop', 0, 1],
+    ['it is more than one transaction', 'shop', 40, 1],
+    ['what gives it back refers to more than one transaction', 'store', 10, 10],
+    ['of two that exchange them one refers to more than one transaction', 'shop', 10, 10],
+  ])('has its own name again where %s, whichever comes first', async (_, other, others, count) => {
+    const apis = Array.from({ length: count }, (_one, n) => `api-${n}`);
     const volumes = Array.from({ length: others }, (_one, n) =>
       ['apiVersion: setpoint/v1', 'kind: Volume', `metadata: {name: data-${n}}`].join('\n'),
     );
@@ -136,22 +139,38 @@ describe('what is declared', () => {
       // what gives the name back is made after what it refers to
       const now = [
         app('web'),
-        app('shop', 'env: {API: "${applications.api.url}"}'),
-        app('api', 'exposed_port: 80'),
+        app('shop', `env: {${apis.map((api, n) => `API_${n}: "\${applications.${api}.url}"`).join(', ')}}`),
+        ...apis.map((api) => app(api, 'exposed_port: 80')),
       ] as const;
       const { data, body } = await apply(...now);
       expect(body.error?.message).toBeUndefined();
       expect(actions(data)).toMatchObject({
         'applications.web': 'update',
         'applications.shop': 'update',
-        'applications.api': 'create',
+        ...Object.fromEntries(apis.map((api) => [`applications.${api}`, 'create'])),
       });
       const shown = (await owner.get(`/applications?projectId=${at.project}`)).data;
       expect(
         Object.fromEntries(shown.map((it: { name: string; host_name: string }) => [it.name, it.host_name])),
-      ).toEqual({ web: 'web', shop: 'shop', api: 'api' });
+      ).toEqual(Object.fromEntries(['web', 'shop', ...apis].map((name) => [name, name])));
       expect((await apply(...now)).data.changes).toBe(false);
     }
+  });
+
+  it('gives its host name to one that is new, and to which the one refers that gives its own back', async () => {
+    const app = (name: string, ...more: string[]): string => object('Application', name, 'image_url: web:1', ...more);
+    const at = await place();
+    await at.apply([app('web', 'host_name: store'), app('shop', 'host_name: web')].join('\n---\n'));
+    const now = [app('web'), app('shop', 'env: {API: "${applications.store.url}"}'), app('store', 'exposed_port: 80')];
+    expect((await at.apply(now.join('\n---\n'))).body.error?.message).toBeUndefined();
+    const shown = (await owner.get(`/applications?projectId=${at.project}`)).data;
+    expect(Object.fromEntries(shown.map((it: { name: string; host_name: string }) => [it.name, it.host_name]))).toEqual(
+      {
+        web: 'web',
+        shop: 'shop',
+        store: 'store',
+      },
+    );
   });
 
   it('is made although its applications mount more volumes than fit into one transaction', async () => {
