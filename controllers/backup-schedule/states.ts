@@ -11,7 +11,7 @@ import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { nextRecurrence, recurrencesBetween } from '../../time/recurrence.ts';
 import type { BackedUp } from '../../store/new-backup.ts';
 import type { CronRule } from '../../time/cron.ts';
-import { oldestFirst } from '../backup/order.ts';
+import { isAhead, oldestFirst } from '../backup/order.ts';
 
 export type Schedule = ReadonlyResource<'backup_schedule'>;
 type Backup = ReadonlyResource<'backup'>;
@@ -33,7 +33,7 @@ export interface World {
   now: Date;
 }
 
-/** After the time of a backup that did not come it is still given so long, and clocks may differ by as much. In milliseconds. */
+/** After the time of a backup that did not come it is still given so long. In milliseconds. */
 const graceMs = 10 * 60_000;
 
 /** What the instants that have come lead to. */
@@ -52,14 +52,15 @@ export interface Due {
  * now is worth as much as several. While a backup of the schedule has not ended, none begins.
  */
 export function dueOf({ schedule, targets, backups, now }: World): Due {
-  const handled = new Date(schedule.observed?.handled_until ?? schedule.meta.createdAt);
+  const until = schedule.observed?.handled_until ?? schedule.meta.createdAt;
+  const handled = new Date(until);
   const nothing = { fires: undefined, missed: 0, skipped: undefined };
   if (isIdle({ schedule, targets })) return { ...nothing, handledUntil: handled };
   // what was left out meanwhile is not caught up, and what another rule would have done before is nothing that was missed
   const { is_idle, rule = ruleText(schedule) } = schedule.observed ?? {};
   if (is_idle === true || rule !== ruleText(schedule)) return { ...nothing, handledUntil: now };
   // the clock was ahead: until that instant comes nothing would be due
-  if (handled.getTime() > now.getTime() + graceMs) return { ...nothing, handledUntil: now };
+  if (isAhead(until, now)) return { ...nothing, handledUntil: now };
   const instants = recurrencesBetween(ruleOf(schedule), handled, now);
   const last = instants.at(-1);
   if (last === undefined) return { ...nothing, handledUntil: handled };
@@ -137,9 +138,10 @@ export function drillsDueOf(world: World): DueDrill[] {
   const due = targets.filter(isWanted).flatMap((of) => {
     const last = lastDrillOf(world, of);
     if (last !== undefined && now.getTime() < Date.parse(last.begun_at) + drillIntervalMs(every)) return [];
-    const newest = backups
-      .filter((it) => it.desired.of.id === of.it.meta.id && isGoodBackup(it.observed) && isStaying(it))
-      .toSorted((a, b) => (a.desired.requested_at < b.desired.requested_at ? 1 : -1))[0];
+    const good = backups.filter(
+      (it) => it.desired.of.id === of.it.meta.id && isGoodBackup(it.observed) && isStaying(it),
+    );
+    const newest = oldestFirst(good, now).at(-1);
     const isTried =
       newest === undefined ||
       newest.observed?.verification !== undefined ||
@@ -150,16 +152,27 @@ export function drillsDueOf(world: World): DueDrill[] {
 }
 
 /** What is known of the last drill of one thing, also of one that was begun and not written down before a crash. */
-function lastDrillOf({ schedule, drills }: Pick<World, 'schedule' | 'drills'>, of: BackedUp): LastDrill | undefined {
+function lastDrillOf(
+  { schedule, drills, now }: Pick<World, 'schedule' | 'drills' | 'now'>,
+  of: BackedUp,
+): LastDrill | undefined {
   const { id } = of.it.meta;
   const known = schedule.observed?.drills?.find((it) => it.of === id);
   const begun_at = drills
     .filter(({ desired }) => desired.of.id === id && desired.requested_by === undefined)
     .map(({ desired }) => desired.requested_at)
-    .concat(known?.begun_at ?? [])
+    .filter((at) => !isAhead(at, now))
+    .concat(known === undefined ? [] : cameBy(known.begun_at, now))
     .toSorted()
     .at(-1);
-  return begun_at === undefined ? undefined : { ...known, of: id, begun_at };
+  if (begun_at === undefined) return undefined;
+  const result = known?.result && plainCopy<DrillResult>(known.result);
+  return defined({ of: id, begun_at, result: result && { ...result, at: cameBy(result.at, now) } });
+}
+
+/** An instant, or `now` in place of one that a clock which was ahead has given: what is known goes on from there. */
+function cameBy(instant: string, now: Date): string {
+  return isAhead(instant, now) ? now.toISOString() : instant;
 }
 
 /** The last drill of each that it backs up, and what the last one that has ended showed. */
@@ -173,12 +186,12 @@ function drillsAfter(world: World, begun: readonly DueDrill[]): Observed['drills
     const shown = backups
       .flatMap(({ meta, desired, observed }) => {
         const found = observed?.verification;
-        if (found === undefined || desired.of.id !== of.it.meta.id) return [];
+        if (found === undefined || desired.of.id !== of.it.meta.id || isAhead(found.at, now)) return [];
         const { status, at, error } = found;
         return [defined({ backup_id: meta.id, status, at, error: error && { ...error } })];
       })
       .toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
-    const known = before?.result && plainCopy<DrillResult>(before.result);
+    const known = before?.result;
     const result = shown !== undefined && shown.at > (known?.at ?? '') ? shown : known;
     return [defined({ of: of.it.meta.id, begun_at, result })];
   });

@@ -1,5 +1,13 @@
 import type { ReadonlyResource } from '../../store/resource.ts';
 
+/** Clocks of replicas may differ by so much. In milliseconds. */
+const apartMs = 10 * 60_000;
+
+/** Whether an instant, in ISO 8601, can only be of a clock that was ahead: nothing is to wait until it has come. */
+export function isAhead(instant: string, now: Date): boolean {
+  return Date.parse(instant) > now.getTime() + apartMs;
+}
+
 type Requested = Pick<ReadonlyResource<'backup'>, 'meta' | 'desired'>;
 
 /**

@@ -9,7 +9,7 @@ import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { nextInstant } from '../../time/cron.ts';
-import { oldestFirst } from '../backup/order.ts';
+import { isAhead, oldestFirst } from '../backup/order.ts';
 import { agentTooOld } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -87,10 +87,15 @@ export function dueBase(world: World): string | undefined {
   const sorted = oldestFirst(bases, now);
   const last = sorted.at(-1);
   if (last !== undefined && !hasBackupEnded(last.observed?.phase)) return undefined;
-  const ended = Date.parse(last?.observed?.finished_at ?? last?.desired.requested_at ?? '');
+  const ended = last?.observed?.finished_at ?? last?.desired.requested_at ?? '';
   const failed = sorted.length - 1 - sorted.findLastIndex(({ observed }) => observed?.phase !== 'failed');
-  if (failed > 0 && now.getTime() - ended < pauseAfter(failed)) return undefined;
+  if (failed > 0 && !isPast(ended, pauseAfter(failed), now)) return undefined;
   return isDue(world, sorted) ? uuidv5(namespace, `${archive.meta.id} ${last?.meta.id ?? 'first'}`) : undefined;
+}
+
+/** Whether so many milliseconds have gone by since an instant. One that a clock which was ahead has given holds up nothing. */
+function isPast(instant: string, ms: number, now: Date): boolean {
+  return isAhead(instant, now) || now.getTime() - Date.parse(instant) >= ms;
 }
 
 /** Milliseconds until another base backup after so many failed ones in a row: what will not succeed is not tried all day. */
@@ -113,13 +118,11 @@ function isDue({ archive, database, now }: World, sorted: readonly Backup[]): bo
   const isCut =
     archive.observed?.gaps.some(({ before }) => isAfter(before, good.observed?.log?.first_segment)) === true;
   if (isCut) return true;
-  const since = new Date(good.desired.requested_at);
+  const { requested_at: since } = good.desired;
   const cron = database?.desired.archive?.cron_expression;
-  const next =
-    cron === undefined
-      ? since.getTime() + patience.baseMs
-      : nextInstant({ expression: cron, timezone: 'UTC' }, since)?.getTime();
-  return next !== undefined && next <= now.getTime();
+  if (cron === undefined || isAhead(since, now)) return isPast(since, patience.baseMs, now);
+  const next = nextInstant({ expression: cron, timezone: 'UTC' }, new Date(since));
+  return next !== undefined && next <= now;
 }
 
 function isAfter(one: string, other: string | undefined): boolean {
@@ -156,11 +159,11 @@ export function firstNeeded({ bases }: Pick<World, 'bases'>): string | undefined
 /** Whether the bucket is to be asked which segments it has. Pure. */
 export function isCheckDue({ archive, recoveries, now, bases }: World): boolean {
   if (firstNeeded({ bases }) === undefined || archive.observed?.last_segment === undefined) return false;
-  const checked = Date.parse(archive.observed.checked_at ?? '');
-  if (Number.isNaN(checked)) return true;
-  if (recoveries.some(({ desired }) => Date.parse(desired.requested_at) >= checked)) return true;
+  const { checked_at } = archive.observed;
+  if (checked_at === undefined) return true;
+  if (recoveries.some(({ desired }) => Date.parse(desired.requested_at) >= Date.parse(checked_at))) return true;
   // what is ended gets no more, and may lose all the same
-  return now.getTime() - checked >= patience.checkMs;
+  return isPast(checked_at, patience.checkMs, now);
 }
 
 /** Most gaps that are told; what is between further ones counts as one. */

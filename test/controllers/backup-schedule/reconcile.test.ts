@@ -286,6 +286,44 @@ test('a drill that was begun before a crash counts, also where that was not writ
   expect((await schedule(rig)).observed?.drills).toEqual([{ of: id('orders'), begun_at: drill!.desired.requested_at }]);
 });
 
+test('after a clock that was ahead, drills go on an interval later, with the backups that were made since', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig, { verify_every: '2d' });
+  await pass(rig, 3 * hour);
+  await succeed(rig);
+  await tried(rig, 'not_proven');
+  const [wrong] = drills(rig);
+  const right = rig.clock.now().toISOString();
+  const ahead = new Date(rig.clock.now().getTime() + 30 * day).toISOString();
+  const ofWrongDay = (await rig.repo.get('backup', backups(rig)[0]!.meta.id))!;
+  await rig.repo.change('restore', wrong!.meta.id, (draft) => void (draft.requested_at = ahead));
+  await rig.repo.change('backup', ofWrongDay.meta.id, (draft) => void (draft.requested_at = ahead));
+  const { verification } = ofWrongDay.observed!;
+  const tried_at = { ...plainCopy(verification!), at: ahead };
+  const seen = { phase: 'completed' as const, finished_at: right, observedGeneration: 1, conditions: [] };
+  await rig.repo.observe((await rig.repo.get('backup', ofWrongDay.meta.id))!, { ...seen, verification: tried_at }, []);
+  const it = await schedule(rig);
+  const [known] = plainCopy(it.observed!.drills!);
+  const told = [{ ...known!, begun_at: ahead, result: { ...known!.result!, at: ahead } }];
+  await rig.repo.observe(it, { ...plainCopy(it.observed!), drills: told }, []);
+  rig.controllers.resync();
+  await rig.rest();
+  expect((await schedule(rig)).observed?.drills).toMatchObject([
+    { begun_at: right, result: { status: 'not_proven', at: right } },
+  ]);
+
+  await pass(rig, day);
+  await succeed(rig);
+  expect(drills(rig)).toHaveLength(1);
+  await pass(rig, day + hour);
+  await succeed(rig);
+  const tries = drills(rig).map(({ desired }) => desired.backup_id);
+  // the last one was not good yet when the drill was due
+  expect(tries).toEqual([backups(rig).at(-2)!.meta.id, ofWrongDay.meta.id]);
+  await tried(rig, 'proven');
+  expect((await schedule(rig)).observed?.drills).toMatchObject([{ result: { status: 'proven' } }]);
+});
+
 test('no more is tried than its project has room for', async () => {
   await using rig = await openRig({ controllers: [] });
   await prepare(rig, { verify_every: '2d' });

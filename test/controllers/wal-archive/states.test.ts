@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { dueBase, gapsIn, isArchiving, observedOf } from '../../../controllers/wal-archive/states.ts';
 import { postgres } from '../../../databases/postgres.ts';
 import { segmentAt } from '../../../databases/wal.ts';
+import { revision } from '../../../store/revision.ts';
 
 const segment = (position: number): string => segmentAt({ timeline: 1, position });
 const names = (...positions: number[]): string[] => positions.map(segment);
@@ -43,11 +44,11 @@ test('a database that has parameters of its user archives, and one that was begu
   });
   const of = (command: readonly string[]): boolean =>
     isArchiving({ archive, instance: instance(command) } as unknown as Parameters<typeof isArchiving>[0]);
-  const archiving = postgres.archive?.archiving('17') ?? [];
-  expect(of(archiving)).toBe(true);
-  expect(of([...archiving, '-c', 'max_connections=42'])).toBe(true);
+  const wanted = postgres.archive?.archiving('17') ?? [];
+  expect(of(wanted)).toBe(true);
+  expect(of([...wanted, '-c', 'max_connections=42'])).toBe(true);
   expect(of(['postgres', '-c', 'max_connections=42'])).toBe(false);
-  expect(of(archiving.slice(0, -1))).toBe(false);
+  expect(of(wanted.slice(0, -1))).toBe(false);
 });
 
 test('the last segment that is known is taken back by no report', () => {
@@ -91,12 +92,13 @@ test('what was shown is taken back only by a server whose next segment would be 
   ]);
 });
 
-test('no base backup is made while a segment is refused, as its log would stay on its server', () => {
-  const world = (error: object | undefined) => ({
+/** An archive of a database that serves, at 2030-01-10. */
+const archiving = (fields: object) =>
+  ({
     archive: {
       meta: { id: 'log' },
       desired: { ended: false, engine: { type: 'postgres', version: '17' } },
-      observed: { phase: 'archiving', gaps: [], until: '2030-01-01T00:00:00.000Z' },
+      observed: { phase: 'archiving', gaps: [], until: '2030-01-10T00:00:00.000Z' },
     },
     database: { meta: {}, desired: { archive: { id: 'log', retention_count: 7 } } },
     destination: { meta: {} },
@@ -105,11 +107,27 @@ test('no base backup is made while a segment is refused, as its log would stay o
       desired: { spec: { type: 'service', command: postgres.archive?.archiving('17') } },
       observed: { ready: true, observedGeneration: 1 },
     },
-    sender: { observed: { error } },
+    sender: { observed: {} },
     bases: [],
-    now: new Date('2030-01-01T00:01:00.000Z'),
-  });
-  const due = (error: object | undefined) =>
-    dueBase(world(error) as unknown as Parameters<typeof dueBase>[0]) !== undefined;
+    now: new Date('2030-01-10T00:00:00.000Z'),
+    ...fields,
+  }) as unknown as Parameters<typeof dueBase>[0];
+
+test('no base backup is made while a segment is refused, as its log would stay on its server', () => {
+  const due = (error: object | undefined) => dueBase(archiving({ sender: { observed: { error } } })) !== undefined;
   expect([due(undefined), due({ code: 'bucket_away' }), due({ code: 'archive_refused' })]).toEqual([true, true, false]);
+});
+
+test.each(['completed', 'failed'])('a clock that was ahead keeps no base backup back after one that is %s', (phase) => {
+  const base = (nth: number, at: string, ended: string) => ({
+    meta: { id: `base-${nth}`, createdRevision: revision(nth) },
+    desired: { requested_at: at },
+    observed: { phase: ended, finished_at: at },
+  });
+  const due = (...bases: object[]) => dueBase(archiving({ bases })) !== undefined;
+  const [before, ahead, again] = ['2030-01-08T00:00:00.000Z', '2030-01-17T00:00:00.000Z', '2030-01-09T23:59:00.000Z'];
+  expect(due(base(1, before, 'completed'), base(2, ahead, phase))).toBe(true);
+  expect(due(base(1, before, 'completed'), base(2, ahead, phase), base(3, again, phase))).toBe(false);
+  // clocks of replicas differ a little
+  expect(due(base(1, before, 'completed'), base(2, '2030-01-10T00:01:00.000Z', phase))).toBe(false);
 });
