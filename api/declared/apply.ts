@@ -429,12 +429,20 @@ class Pass {
     const former = formerOf(live.desired.declarations, this.#asked);
     const env = this.#env(live, former?.leaves, spec.env);
     const named = defined({ name: this.#newNameOf(it, live) });
+    const holder = this.#goingHolder(it, live, fields);
     const defaults = this.#applicationDefaults(it, live, fields);
+    if (holder !== undefined) {
+      // what is noted as declared returns to its default once that is free
+      delete defaults['host_name'];
+      fields.push('host_name');
+    }
     const update = { ...defaults, ...spec, ...ids, ...labels, ...named, source_type, ...env };
     if (isMounting(volumes, former)) await this.#mount(unit, live, volumes ?? []);
     const mounted = unit.change(live, () => undefined);
     const { changed } = await changeApplication(ctx, unit, mounted, update, { deploys: this.#deploys(live) });
-    this.#changed(unit, it, { live, changed, fields });
+    const waitsFor =
+      holder && `Application ${holder.desired.name} to be gone, which has its host name: apply again then`;
+    this.#changed(unit, it, { live, changed, fields, waitsFor });
   }
 
   async #function(unit: Unit, it: DeclaredOf<'Function'>): Promise<void> {
@@ -647,6 +655,29 @@ class Pass {
     return { ...defaults, host_name: newHostName(this.#ctx.view, environment, name, { self: live.meta.id }) };
   }
 
+  /** What has the host name by which the application would go by default, and goes: it is no reason for another one. */
+  #goingHolder(
+    { metadata: { name } }: DeclaredOf<'Application'>,
+    live: ReadonlyResource<'application'>,
+    fields: readonly string[],
+  ): ReadonlyResource<'application'> | undefined {
+    if (fields.includes('host_name') || !this.#wasDeclared(live, 'host_name')) return undefined;
+    const holder = this.#ctx.view
+      .by('application', 'environment', live.desired.environment_id)
+      .find(({ meta, desired }) => meta.id !== live.meta.id && desired.host_name === slugOf(name));
+    if (holder === undefined) return undefined;
+    const isDeclared = this.#asked.objects.some(
+      ({ kind, metadata }) =>
+        kind === 'Application' &&
+        [metadata.name, metadata.moved_from].some(
+          (one) => one !== undefined && foldName(one) === foldName(holder.desired.name),
+        ),
+    );
+    const isForgotten =
+      this.#asked.prune && this.#isOfSet(holder) && !isDeclared && this.#othersOf(holder).length === 0;
+    return isDeleting(holder) || isForgotten ? holder : undefined;
+  }
+
   #label(unit: Unit, live: Live, { metadata: { labels } }: DeclaredObject): void {
     if (labels !== undefined) unit.label(live, labels);
   }
@@ -667,7 +698,12 @@ class Pass {
   #changed(
     unit: Unit,
     it: DeclaredObject,
-    { live, changed, fields }: { live: Live; changed: Live; fields: readonly string[] },
+    {
+      live,
+      changed,
+      fields,
+      waitsFor = null,
+    }: { live: Live; changed: Live; fields: readonly string[]; waitsFor?: string | null | undefined },
   ): void {
     const { kind } = live.meta;
     this.#declare(it, live);
@@ -691,8 +727,9 @@ class Pass {
       changed.desired,
     );
     const step: PlannedStep = {
-      ...this.#stepOf(it, isSame ? 'unchanged' : 'update'),
+      ...this.#stepOf(it, isSame && waitsFor === null ? 'unchanged' : 'update'),
       id: live.meta.id,
+      waits_for: waitsFor,
       renamed_from: this.#formerNames.get(live.meta.id) ?? null,
       fields: writes.map((one) => ({
         field: one.field,
@@ -889,13 +926,16 @@ class Pass {
 
   /** What the set applied before and does not declare any more, what uses something before that. */
   #forgotten(): Live[] {
-    const { manager, set, project } = this.#asked;
-    const isOfSet = ({ desired }: Live): boolean =>
-      desired.declarations?.some((it) => it.manager === manager && it.set === set) === true;
+    const { project } = this.#asked;
     const all = (
       ['function', 'application', 'template_instance', 'database', 'volume', 'environment'] as const
     ).flatMap((kind): readonly Live[] => this.#ctx.view.by(kind, 'project', project.meta.id));
-    return all.filter((it) => isStaying(it) && isOfSet(it) && !this.#declared.has(it.meta.id));
+    return all.filter((it) => isStaying(it) && this.#isOfSet(it) && !this.#declared.has(it.meta.id));
+  }
+
+  #isOfSet({ desired }: Live): boolean {
+    const { manager, set } = this.#asked;
+    return desired.declarations?.some((it) => it.manager === manager && it.set === set) === true;
   }
 
   /** What other managers declare of an object. */

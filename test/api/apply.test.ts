@@ -157,6 +157,30 @@ describe('what is declared', () => {
     }
   });
 
+  it('keeps its host name until the one is gone that goes by its own, and that the same text deletes', async () => {
+    const app = (name: string, ...more: string[]): string => object('Application', name, 'image_url: web:1', ...more);
+    const at = await place();
+    const apply = (...all: string[]) => at.apply(all.join('\n---\n'), { set: 'all', prune: true });
+    await apply(app('web', 'host_name: store'), app('shop', 'host_name: web'));
+    const [web, shop] = [await idOf('applications', at, 'web'), await idOf('applications', at, 'shop')];
+    const hostOf = async () => (await owner.get(`/applications/${web}`)).data.host_name;
+    for (let time = 0; time < 2; time++) {
+      const { data, body } = await apply(app('web'));
+      expect(body.error?.message).toBeUndefined();
+      expect(data.steps[0]).toMatchObject({ key: 'applications.web', waits_for: expect.stringContaining('shop') });
+      expect(await hostOf()).toBe('store');
+    }
+    const gone = (await world.repo.get('application', shop))!;
+    const unit = world.repo.begin();
+    for (const finalizer of gone.meta.finalizers) unit.release(gone, finalizer);
+    await unit.commit();
+    await world.settled();
+    const { data } = await apply(app('web'));
+    expect(data.steps[0]).toMatchObject({ action: 'update', waits_for: null });
+    expect(await hostOf()).toBe('web');
+    expect((await apply(app('web'))).data.changes).toBe(false);
+  });
+
   it('gives its host name to one that is new, and to which the one refers that gives its own back', async () => {
     const app = (name: string, ...more: string[]): string => object('Application', name, 'image_url: web:1', ...more);
     const at = await place();
