@@ -132,12 +132,12 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
       const first = firstNeeded(world) ?? '';
       const last = seen.last_segment ?? first;
       const at = ctx.clock.now().toISOString();
+      // what is before the first base backup is needed no more, and a full bucket takes nothing before something has gone
+      await removeSome(world, first, ctx);
       const place = placeToAsk(world.destination, ctx.view, secrets, 'use');
       if (seen.system_identifier !== undefined)
         await bucket.put(place, archiveManifestKey(world.archive), manifestOf(world.archive, seen), ctx.signal);
       const names = await namesFrom(world, first, place, ctx);
-      // what is before the first base backup is needed no more
-      await removeSome(world, first, ctx);
       return { now: { ...seen, gaps: gapsIn(names, first, last), checked_at: at }, again: 1000 };
     } catch (error) {
       if (!(error instanceof BucketTrouble)) throw error;

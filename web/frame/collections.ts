@@ -119,7 +119,10 @@ interface Known {
   timer?: ReturnType<typeof setTimeout>;
 }
 
-/** Lists that are read again after a gap; one that was asked for longer ago is read when it is asked for again. */
+/**
+ * Lists that are read again after a gap; one that was asked for longer ago is read when it is asked for again. A page that
+ * asks for more of them would read them without end.
+ */
 const keptLists = 50;
 
 /**
@@ -146,6 +149,10 @@ export class Collections {
       if (this.#readings.size >= keptLists && oldest !== undefined) this.#readings.delete(oldest);
       this.#readings.set(collection.name, known);
       if (this.#isOpen) this.#read(known);
+    } else {
+      // the first one is that which was asked for longest ago
+      this.#readings.delete(collection.name);
+      this.#readings.set(collection.name, known);
     }
     return known.reading.value;
   }

@@ -7,11 +7,11 @@ interface Placed {
   readonly environment_id: string;
 }
 
-/** Projects whose environments are read for one list of choices. */
+/** Projects whose environments are read for one list of choices; all lists of a page are fewer than are kept. */
 const mostProjects = 20;
 
 /**
- * The project and the environment of each of these objects of one kind, as `shop / staging`: a name is that of one of them in
+ * The project and the environment of each of these objects, of all kinds of one list of choices, as `shop / staging`: a name is that of one of them in
  * its environment alone. The environments are read of projects that have two of one name; of further ones, ids stand there.
  */
 export function usePlaceNames<T extends Placed>(objects: readonly T[]): (it: Omit<Placed, 'name'>) => string {

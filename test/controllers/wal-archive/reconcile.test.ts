@@ -64,9 +64,10 @@ async function archived(rig: Rig, bucket: MemoryBucket) {
   const archive = (await repo.get('wal_archive', id('log')))!;
   for (let position = 10; position <= 25; position += 1)
     bucket.objects.set(logKey(archive, segment(position)), { bytes: 512, etag: `${position}` });
-  const destination = (phase: 'reachable' | 'unreachable') =>
+  const destination = (phase: 'reachable' | 'unreachable', code?: string) =>
     observe('backup_destination', id('store'), {
       phase,
+      ...(code !== undefined && { trouble: { code, message: 'It refused a probe' } }),
       probed_at: rig.clock.now().toISOString(),
       failures: 0,
       is_clock_off: false,
@@ -156,6 +157,26 @@ test('the log of an archive that is deleted goes once its bucket can be reached,
   await it.pass(15_000);
   expect([it.segments(), it.archive()]).toEqual([0, undefined]);
 });
+
+test.each([
+  ['is full', 'no_space', 6],
+  ['does not answer', 'timeout', 16],
+])(
+  'what the log of a bucket that %s has before the first base backup goes as soon as it answers',
+  async (_, code, left) => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: controllersOf(bucket) });
+    const it = await archived(rig, bucket);
+    await it.based('first', 20, 21);
+    await it.destination('unreachable', code);
+    await it.sent(25);
+    await it.pass(2 * patience.lookMs);
+    expect([it.segments(), it.archive()?.observed?.checked_at]).toEqual([left, undefined]);
+    await it.destination('reachable');
+    await it.pass(2 * patience.lookMs);
+    expect([it.segments(), it.archive()?.observed?.checked_at]).toEqual([6, expect.any(String)]);
+  },
+);
 
 test('base backups whose log stays on its server end none that can be read, until their log is sent', async () => {
   const bucket = new MemoryBucket();

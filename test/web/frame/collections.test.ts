@@ -96,3 +96,22 @@ it.each([
   await vi.advanceTimersByTimeAsync(60_000);
   expect([collections.reading(projects), reads]).toEqual([then, times]);
 });
+
+it('a list that is asked for again stays, however many others are asked for meanwhile', async () => {
+  const collections = new Collections(login, new Store());
+  const reads = new Map<string, number>();
+  const listOf = (name: string): Collection<'project'> => ({
+    name,
+    read: () => {
+      reads.set(name, (reads.get(name) ?? 0) + 1);
+      return Promise.resolve({ kind: 'project', objects: [], covers: () => true });
+    },
+  });
+  collections.readAll();
+  for (let nth = 0; nth < 120; nth += 1) {
+    collections.reading(listOf('project'));
+    collections.reading(listOf(`other ${nth}`));
+  }
+  await vi.advanceTimersByTimeAsync(0);
+  expect([reads.get('project'), reads.size]).toEqual([1, 121]);
+});

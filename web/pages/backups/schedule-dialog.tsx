@@ -250,22 +250,20 @@ function TargetField({ value, onChange }: TargetFieldProps): VNode {
   const databases = byName(useList(allDatabases, 'database').objects);
   const volumes = byName(useList(allVolumes, 'volume').objects).filter(({ database_id: id }) => id === null);
   const applications = byName(useList(allApplications, 'application').objects);
-  const ofDatabase = usePlaceNames(databases);
-  const ofVolume = usePlaceNames(volumes);
-  const ofApplication = usePlaceNames(applications);
+  const placeOf = usePlaceNames([...databases, ...volumes, ...applications]);
   const targets: readonly (Target & { note: string })[] = [
     ...databases.map((it) => ({
       kind: 'database' as const,
       id: it.id,
       name: it.name,
-      note: `database of ${ofDatabase(it)}`,
+      note: `database of ${placeOf(it)}`,
     })),
-    ...volumes.map((it) => ({ kind: 'volume' as const, id: it.id, name: it.name, note: `volume of ${ofVolume(it)}` })),
+    ...volumes.map((it) => ({ kind: 'volume' as const, id: it.id, name: it.name, note: `volume of ${placeOf(it)}` })),
     ...applications.map((it) => ({
       kind: 'application' as const,
       id: it.id,
       name: it.name,
-      note: `${ofApplication(it)}: all volumes that it mounts`,
+      note: `${placeOf(it)}: all volumes that it mounts`,
     })),
   ];
   return (
