@@ -12,7 +12,6 @@ import { chosenName, referencesPath } from '../../store/declared/leaves.ts';
 import type { DeclaredKind } from '../../store/declared/leaves.ts';
 import { textKeyOf } from '../../store/declared/text-key.ts';
 import { foldName } from '../../store/fold-name.ts';
-import type { SealedValue } from '../../store/kinds/define.ts';
 import { slugOf } from '../../store/kinds/internal-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { grants } from '../../store/grants.ts';
@@ -368,7 +367,7 @@ class Pass {
     const whole = { ...same, ...body };
     const wanted = newDatabase(ctx, place.fields, whole, desired.data_volume_id, live.meta.id).desired;
     if (isOtherDatabase(desired, wanted)) return this.#replaced(unit, it, live);
-    if (typeof spec.password === 'string' && !ctx.sealer.isSame(ctx.tenant, desired.password, wanted.password))
+    if (typeof spec.password === 'string' && !ctx.view.isSame(desired.password, wanted.password))
       throw conflicting(
         `${this.#keyOf(it)} declares another password than it has: change it by POST /databases/${live.meta.id}/rotate-password, or leave it out`,
       );
@@ -712,7 +711,7 @@ class Pass {
     const { declarations } = live.desired;
     const former = formerOf(declarations, this.#asked);
     const wanted = declarationOf(changed.desired, fields);
-    const writes = fieldPlan(kind, { former, wanted, live: live.desired }, this.#isSame).filter(
+    const writes = fieldPlan(kind, { former, wanted, live: live.desired }, this.#ctx.view.isSame).filter(
       ({ isWrite, path }) => isWrite && path !== referencesPath,
     );
     // what nobody has applied was set by somebody
@@ -816,8 +815,6 @@ class Pass {
       }
   }
 
-  #isSame = (one: SealedValue, other: SealedValue): boolean => this.#ctx.sealer.isSame(this.#ctx.tenant, one, other);
-
   /** What the object is called: those of the usual environment go without its name. */
   #keyOf(it: Parameters<typeof keyOf>[0]): string {
     return keyOf(it, this.#usual());
@@ -856,7 +853,13 @@ class Pass {
   /** Keeps with the object what was applied of it. */
   #note(unit: Unit, live: Live, { desired }: Live, of: Pick<Applied, 'fields' | 'spec'>): void {
     const { kind } = live.meta;
-    const next = declarationsAfter(kind, live.desired.declarations, this.#asked, { desired, ...of }, this.#isSame);
+    const next = declarationsAfter(
+      kind,
+      live.desired.declarations,
+      this.#asked,
+      { desired, ...of },
+      this.#ctx.view.isSame,
+    );
     unit.change(live, (draft) => {
       draft.declarations = next;
     });
