@@ -66,11 +66,6 @@ describe('a container engine that does not answer', () => {
       const ready = conditionOf(it, 'Ready');
       return ready?.reason === 'WaitingForServer' && /engine/.test(ready.message);
     });
-  /** The application runs, deployed by this test where none before it has done so. */
-  async function isDeployed(): Promise<void> {
-    const { status } = await town.application(app.id);
-    if (status !== 'running') await town.deployment((await town.deploy(app.id)).id, 'succeeded', 120_000);
-  }
 
   it('at the start of the agent: it connects all the same and says what to do; what is asked for waits', async () => {
     await town.agent.kill();
@@ -131,7 +126,7 @@ describe('a container engine that does not answer', () => {
   });
 
   it('in the middle of a build: the build begins again', { tags: 'long' }, async () => {
-    await isDeployed();
+    await town.ensureDeployed(app.id);
     const repository = await git.repository({
       Dockerfile: `FROM ${image}\nENV COLOUR=green\nRUN echo begun ${crypto.randomUUID()} && sleep 4\n`,
     });

@@ -64,12 +64,6 @@ async function linesOf(path: string): Promise<{ stream: string; message: string 
 const begin = () => `Pulling image ${image} from registry ${registry.address}`;
 const end = () => new RegExp(`^Pulled image ${image} as sha256:[0-9a-f]{64}: 2 layers, 4\\.[0-9]MB in `);
 
-/** The application runs, deployed by this test where none before it has done so. */
-async function isDeployed(): Promise<void> {
-  const { status } = await town.application(app.id);
-  if (status !== 'running') await town.deployment((await town.deploy(app.id)).id, 'succeeded');
-}
-
 it('the log of a deployment has the pull of a private image, while it happens and afterwards', async () => {
   const { id } = await town.deploy(app.id);
   const lines = await linesOf(`/ws/deployments/${id}/logs`);
@@ -88,7 +82,7 @@ it(
   'a start pulls an image again by its digest that was removed while its application was stopped',
   { tags: [longTag] },
   async () => {
-    await isDeployed();
+    await town.ensureDeployed(app.id);
     const path = `/api/v1/applications/${app.id}`;
     await town.client.request('POST', `${path}/stop?wait=60`, {});
     await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);
@@ -106,7 +100,7 @@ it(
   'a command pulls the private image with the login of its application, and its log has the pull',
   { tags: [longTag] },
   async () => {
-    await isDeployed();
+    await town.ensureDeployed(app.id);
     await town.client.request('POST', `/api/v1/applications/${app.id}/stop`, {});
     await town.until('the containers are gone', async () => (await instancesOf(app.id)).length === 0);
     await docker('rmi', await docker('image', 'ls', '--quiet', `${registry.address}/team/web`));

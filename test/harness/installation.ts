@@ -223,6 +223,12 @@ export class Installation implements AsyncDisposable {
     return this.client.object('GET', `/api/v1/applications/${id}`);
   }
 
+  /** Deploys an application that does not run: a long test begins with it also where the tests before it did not run. */
+  async ensureDeployed(id: string): Promise<void> {
+    const { status } = await this.application(id);
+    if (status !== 'running') await this.deployment((await this.deploy(id)).id, 'succeeded', 120_000);
+  }
+
   deploy(id: string): Promise<ApiObject> {
     return this.client.object('POST', `/api/v1/applications/${id}/deploy`, {});
   }
