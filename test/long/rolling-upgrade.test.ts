@@ -89,6 +89,13 @@ describe('an upgrade of the release before, one program after the other', () => 
     return new Map((await containers(name)).map((it) => [it.Id, it.State.StartedAt]));
   }
 
+  /** Whether the leader has nothing left to do for the application. */
+  async function isSettled(name: string): Promise<boolean> {
+    const { conditions, generation, observed_generation } = await town.clientAt(1).object('GET', path(name));
+    const isBusy = conditions?.some(({ type, status }) => type === 'Reconciling' && status === 'true');
+    return isBusy !== true && observed_generation === generation;
+  }
+
   /** Where the running containers of the application mount something. */
   async function mountsOf(name: string): Promise<string[]> {
     return (await containers(name)).flatMap(({ Mounts }) => Mounts.map(({ Destination }) => Destination));
@@ -242,12 +249,18 @@ describe('an upgrade of the release before, one program after the other', () => 
     await leader();
     await agentsReplica();
     await expectAllThere();
-    // what the newer replica created has a host name, which the older leader did not know: it is rolled out with it
-    const named = await town.until('it has its host name', async () => {
-      const [id, ...others] = (await running('fresh')).keys();
-      return id !== undefined && others.length === 0 && untouched['fresh']?.has(id) === false && running('fresh');
-    });
-    expect(await allRunning()).toEqual({ ...untouched, fresh: named });
+    // What the newer replica created has a host name, which the older leader did not know: its container is replaced for
+    // that. Another instance covers it until that is done, so that its containers change twice within one rollout.
+    const replaced = await town.until(
+      'its instance is replaced, and the one that covered it is gone',
+      async () => {
+        if (!(await isSettled('fresh'))) return false;
+        const now = await running('fresh');
+        return now.size === 1 && untouched['fresh']?.keys().every((id) => !now.has(id)) === true && now;
+      },
+      60_000,
+    );
+    expect(await allRunning()).toEqual({ ...untouched, fresh: replaced });
     await deploy(1, 'web', 'with the agent of before');
     await stop(0, 'fresh');
     await expectAllThere();
