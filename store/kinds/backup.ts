@@ -56,6 +56,17 @@ const Verification = z.object({
 export const backup = defineKind({
   kind: 'backup',
   version: 1,
+  /** Only the API acts on them. */
+  ignorable: [
+    'of.settings',
+    'of.settings.memory_limit',
+    'of.settings.cpu_limit',
+    'of.settings.parameters',
+    'of.settings.connection_pooling',
+    'of.settings.connection_pooling=true',
+    'of.settings.require_tls',
+    'of.settings.require_tls=true',
+  ],
   desired: z.object({
     project_id: Id,
     /** Where it was taken. */
