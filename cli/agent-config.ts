@@ -17,8 +17,6 @@ export const AgentConfig = z
     dockerSocket: z.string().default('/var/run/docker.sock'),
     /** Whether the agent takes ports from agents that left rules on this machine but no longer run here. */
     takeOverPorts: z.union([z.boolean(), z.stringbool()]).default(false),
-    /** Where the engine stores images and containers: with little free space there, nothing is built or pulled. */
-    dockerRoot: z.string().default('/var/lib/docker'),
     /**
      * Images of this machine that every project may use without a registry: `NAME`, `NAME:TAG`, `PREFIX/*`, or `*` for
      * all.

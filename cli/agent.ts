@@ -10,6 +10,7 @@ import { startAgent } from '../agent/agent.ts';
 import type { DiskSpace } from '../agent/disk/disk-guard.ts';
 import { OwnLines } from '../agent/logs/own-lines.ts';
 import { diskGuard, diskSpace } from '../agent/disk/disk-guard.ts';
+import { engineFolders } from '../agent/disk/engine-folders.ts';
 import { holdExclusively } from '../agent/machine/exclusive.ts';
 import { openIdentity } from '../agent/identity.ts';
 import { holdIdentity } from '../agent/machine/machine-identities.ts';
@@ -104,7 +105,8 @@ export async function startLocalAgent(config: AgentConfig, logs: AgentLogs, upda
   const { log } = logs;
   const engine = await openEngine(config, serverId, log);
   const { runtime } = engine;
-  const disk = (): Promise<DiskSpace> => diskSpace([config.data, config.dockerRoot]);
+  const folders = engineFolders(runtime, systemClock);
+  const disk = async (): Promise<DiskSpace> => diskSpace([config.data, ...(await folders())]);
   const record = await ImageRecord.open(join(config.data, 'images.json'));
   const images = imageStore({
     runtime,

@@ -64,7 +64,7 @@ export function serverCommand(): Command {
     )
     .addOption(flag('--wildcard-domain <domain>', 'a domain below which each server with an ingress gets one (none)'))
     .addOption(flag('--build-deadline-seconds <n>', 'longest build (1800)'))
-    .addOption(flag('--rollout-deadline-seconds <n>', 'time in which new instances must become ready (600)'))
+    .addOption(flag('--rollout-deadline-seconds <n>', 'longest time in which a rollout makes no progress (600)'))
     .addOption(flag('--audit-retention-days <n>', 'age up to which audit records are kept (90)'))
     .addOption(
       flag('--rate-limit <n,burst>', 'requests of one caller in a minute and at once; 0: no limit (6000,1000)'),

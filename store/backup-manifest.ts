@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BackedUpSettings } from './kinds/backup.ts';
 import type { BackupOf } from './kinds/backup.ts';
 import type { DesiredOf, ObservedOf } from './kinds/kinds.ts';
 import { DatabaseType } from './kinds/database.ts';
@@ -28,6 +29,7 @@ const Manifest = z
         method: z.literal('logical'),
         database: z.object({ id: z.uuid(), name: Name, database_user: z.string(), database_name: z.string() }),
         engine: z.object({ type: DatabaseType, version: z.string(), image: z.string().optional() }),
+        settings: BackedUpSettings.optional(),
       }),
       z.object({ method: z.literal('snapshot'), volume: z.object({ id: z.uuid(), name: Name }) }),
     ]),
@@ -47,7 +49,7 @@ export function manifestOf({ meta, desired }: ReadonlyResource<'backup'>, now: O
     id: meta.id,
     method,
     ...(of.kind === 'database'
-      ? { database: { id: of.id, name, ...of.credentials }, engine: of.engine }
+      ? { database: { id: of.id, name, ...of.credentials }, engine: of.engine, settings: of.settings }
       : { volume: { id: of.id, name } }),
     compression: 'zstd',
     size_bytes,
@@ -92,6 +94,13 @@ export function describedBackup(text: string): DescribedBackup | undefined {
     return { id, method: data.method, name, of: { kind: 'volume', id: volume }, found };
   }
   const { id: database, name, ...credentials } = data.database;
-  const of: z.infer<typeof BackupOf> = { kind: 'database', id: database, engine: data.engine, credentials };
+  const { engine, settings } = data;
+  const of: z.infer<typeof BackupOf> = {
+    kind: 'database',
+    id: database,
+    engine,
+    credentials,
+    ...(settings !== undefined && { settings }),
+  };
   return { id, method: data.method, name, of, found };
 }

@@ -1,3 +1,4 @@
+import { defined } from './defined.ts';
 import type { DesiredOf } from './kinds/kinds.ts';
 import type { ReadonlyResource } from './resource.ts';
 
@@ -29,12 +30,20 @@ export function newBackup(
 function ofOf(of: BackedUp): DesiredOf<'backup'>['of'] {
   const { id } = of.it.meta;
   if (of.kind === 'volume') return { kind: 'volume', id };
-  const { type, version, image, database_user, database_name } = of.it.desired;
+  const { type, version, image, database_user, database_name, ...desired } = of.it.desired;
+  const { memory_limit, cpu_limit, parameters, connection_pooling, require_tls } = desired;
   return {
     kind: 'database',
     id,
     engine: { type, version, ...(image !== undefined && { image }) },
     credentials: { database_user, database_name },
+    settings: defined({
+      memory_limit,
+      cpu_limit,
+      parameters: parameters && { ...parameters },
+      connection_pooling,
+      require_tls,
+    }),
   };
 }
 

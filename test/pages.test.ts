@@ -123,3 +123,37 @@ describe('the page of commands', () => {
     expect(missing).toEqual([]);
   });
 });
+
+/** What a page shows of `setpoint VERB …`, in spans and blocks of code: the verb, and what follows it up to its end. */
+async function commandsOf(page: string): Promise<[verb: string, rest: string][]> {
+  const text = (await readFile(join(root, page), 'utf8')).replaceAll('\\\n', ' ');
+  const blocks = [...text.matchAll(/^```\w*\n(.*?)^```$/gms)].flatMap(([, block = '']) => block.split('\n'));
+  const spans = [...text.replaceAll(/^```.*?^```$/gms, '').matchAll(/`([^`]+)`/g)].map(([, span = '']) => span);
+  // in a table `\|` is between alternatives; what follows `|`, `;`, `#`, `--` and `)` is not of the command
+  return [...blocks, ...spans.map((span) => span.replaceAll('\\|', ' '))].flatMap((line) =>
+    [...line.matchAll(/\bsetpoint ([a-z-]+)(.*?)(?=$| [|;#&] | --(?: |$)|\)|\bsetpoint )/gm)].map(
+      ([, verb = '', rest = '']): [string, string] => [verb, rest],
+    ),
+  );
+}
+
+describe('commands in pages', () => {
+  test('have only options that they take', async () => {
+    const common = ['--server', '--tenant', '--token', '--context', '--help'];
+    const wrong: string[] = [];
+    let count = 0;
+    for (const page of pages)
+      for (const [word, rest] of await commandsOf(page)) {
+        const verb = verbs.find(({ use }) => use.split(' ')[0] === word);
+        if (verb === undefined) continue; // of the machine itself, or no command
+        const own = verb.options.flatMap(({ long, short }) => [long, short]);
+        const taken = new Set([...own, ...common, ...(verb.inProject ? ['--project'] : [])]);
+        for (const [, option = ''] of rest.matchAll(/(?<=[\s[])(--?[a-z][a-z-]*)/g)) {
+          count += 1;
+          if (!taken.has(option)) wrong.push(`${page}: setpoint ${word} ${option}`);
+        }
+      }
+    expect(count).toBeGreaterThan(100);
+    expect(wrong).toEqual([]);
+  });
+});

@@ -66,13 +66,14 @@ export function watchDisk(disk: DiskGuard, clock: Clock, what: string): { signal
 
 /**
  * Returns the space of the file system with the least free space among those of the paths. Ignores paths that do not
- * exist.
- * @throws Error if none of them exists
+ * exist, or are in a folder that this process may not enter.
+ * @throws Error if none of them can be measured
  */
 export async function diskSpace(paths: readonly string[]): Promise<DiskSpace> {
   const spaces = await Promise.all(paths.map((path) => spaceOf(path)));
   const [least] = spaces.filter((it) => it !== undefined).toSorted((a, b) => a.freeBytes - b.freeBytes);
-  if (least === undefined) throw new Error(`Cannot measure the disk as none of these exists: ${paths.join(', ')}`);
+  if (least === undefined)
+    throw new Error(`Cannot measure the disk as none of these can be looked at: ${paths.join(', ')}`);
   const [files] = spaces.flatMap((it) => it?.files ?? []).toSorted((a, b) => a.free / a.total - b.free / b.total);
   return { freeBytes: least.freeBytes, totalBytes: least.totalBytes, ...(files !== undefined && { files }) };
 }
@@ -83,7 +84,8 @@ async function spaceOf(path: string): Promise<DiskSpace | undefined> {
     const space = { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
     return files === 0 ? space : { ...space, files: { free: ffree, total: files } };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // errors of statfs have a code
+    const { code } = error as NodeJS.ErrnoException; // errors of statfs have a code
+    if (code === 'ENOENT' || code === 'EACCES') return undefined;
     throw error;
   }
 }

@@ -442,6 +442,11 @@ export interface ContainerRuntime {
   version(signal: AbortSignal): Promise<string>;
   /** @throws RuntimeFailure `runtime_unavailable` if the engine does not answer */
   facts(signal: AbortSignal): Promise<EngineFacts>;
+  /**
+   * Returns the folders of the machine in which the engine keeps images, containers and volumes; none if it is in
+   * memory. @throws RuntimeFailure `runtime_unavailable` if it does not answer
+   */
+  folders(signal: AbortSignal): Promise<readonly string[]>;
   /** Returns everything on the engine that has the label of a server, by server. */
   belongings(signal: AbortSignal): Promise<Belongings[]>;
   /** Returns all containers that have `labels.server` with this server's id, running or not. */

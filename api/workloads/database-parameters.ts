@@ -32,6 +32,16 @@ export function changedParameters(
   return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, after[name] ?? '']));
 }
 
+/** Those of the parameters that this release takes: what a backup names may be of another one. */
+export function takenParameters(type: Engine['type'], parameters: Parameters): Record<string, string> {
+  const known: Known = engines[type].settings?.known ?? {};
+  const isTaken = ([name, value]: [string, string]): boolean => {
+    const parameter = Object.hasOwn(known, name) ? known[name] : undefined;
+    return parameter !== undefined && faultOf(parameter, value) === undefined;
+  };
+  return Object.fromEntries(Object.entries(parameters ?? {}).filter(isTaken));
+}
+
 function unknown({ word, settings }: Engine): string {
   if (settings === undefined) return `The parameters of ${word} cannot be changed yet`;
   return `Must be a parameter of ${word} that can be changed: ${Object.keys(settings.known).join(', ')}`;

@@ -13,6 +13,7 @@ import { uuidv5 } from '../../store/uuid.ts';
 import type { RequestContext } from '../endpoint/context.ts';
 import { conflicting } from '../ground/api-error.ts';
 import { restores } from '../resources/restore.ts';
+import { takenParameters } from './database-parameters.ts';
 import { newDatabase, requireDatabaseRoom } from './new-database.ts';
 import { requireVolumeRoom } from './new-application.ts';
 import { enterPlace, placeFrom } from './place.ts';
@@ -154,14 +155,19 @@ export async function intoNew(
   requireDatabaseRoom(view, project_id, { adding: 1 });
   requireVolumeRoom(view, project_id, { adding: 2 });
   const [emptyId, volumeId] = [ctx.random.id(), ctx.random.id()];
-  const of = view.get('database', source.id)?.desired;
+  const settings = view.get('database', source.id)?.desired ?? source.settings;
   const body = {
     name,
     type: engine.type,
     version: engine.version,
     ...credentials,
-    ...defined({ memory_limit: of?.memory_limit, cpu_limit: of?.cpu_limit, parameters: of && { ...of.parameters } }),
-    ...defined({ connection_pooling: of?.connection_pooling, require_tls: of?.require_tls }),
+    ...defined({
+      memory_limit: settings?.memory_limit,
+      cpu_limit: settings?.cpu_limit,
+      parameters: settings && takenParameters(engine.type, settings.parameters),
+      connection_pooling: settings?.connection_pooling,
+      require_tls: settings?.require_tls,
+    }),
   };
   const { id, desired } = newDatabase(ctx, place.fields, body, emptyId);
   const stopped = { ...desired, run: 'stopped' as const };

@@ -39,10 +39,10 @@ export const machineNeeds = {
   clockFailMs: 300_000,
 } as const;
 
-/** The oldest release of each distribution on which all of this is tried. */
-const distributions: Readonly<Record<string, { name: string; from: number }>> = {
-  debian: { name: 'Debian', from: 12 },
-  ubuntu: { name: 'Ubuntu', from: 22.04 },
+/** Of each distribution the oldest release on which all of this is tried, and the oldest one that the agent runs on. */
+const distributions: Readonly<Record<string, { name: string; from: number; oldest: number }>> = {
+  debian: { name: 'Debian', from: 12, oldest: 10 },
+  ubuntu: { name: 'Ubuntu', from: 22.04, oldest: 20.04 },
 };
 const architectures: Readonly<Record<string, string>> = { x86_64: 'x64', aarch64: 'arm64', arm64: 'arm64' };
 
@@ -97,7 +97,7 @@ const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation)
     return fail('The login is not root, and there is no sudo', 'Log in as root, or install sudo for the user');
   },
   operating_system(facts) {
-    const { kernel, os, os_version, os_name, packages } = facts;
+    const { kernel, os, os_version, os_name } = facts;
     const name = os_name ?? kernel ?? 'unknown';
     if (kernel !== 'Linux') return fail(`It runs ${name}`, 'Use a machine with Linux');
     if (facts.libc === 'musl')
@@ -109,7 +109,7 @@ const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation)
     if (known !== undefined && Number(os_version) >= known.from) return pass(`It runs ${name}`);
     // testing and unstable have no number
     if (known !== undefined && os_version === undefined) return pass(`It runs ${name}`);
-    if (known !== undefined)
+    if (known !== undefined && Number(os_version) < known.oldest)
       return fail(`It runs ${name}, which is too old`, `Use ${known.name} ${known.from} or later`);
     const missing = missingOn(facts);
     if (missing.length === 0)
@@ -118,7 +118,7 @@ const judges: Readonly<Record<Requirement, (facts: Facts, expected: Expectation)
         'Everything that is needed is there; keep it up to date yourself',
       );
     return fail(
-      `It runs ${name}, for which nothing can be installed${packages === undefined ? '' : ` by ${packages}`}`,
+      `It runs ${name}, on which provisioning installs nothing`,
       `Install there by hand what is missing: ${missing.join(', ')}; or use Debian 12, Ubuntu 22.04 or later`,
     );
   },

@@ -20,6 +20,15 @@ export function hasBackupEnded(phase: BackupPhase | undefined): boolean {
 export const BackupMethod = z.enum(['logical', 'physical', 'snapshot']);
 export type BackupMethod = z.infer<typeof BackupMethod>;
 
+/** What a database is set to. A new one that is made of its backup gets it, once the database itself is gone. */
+export const BackedUpSettings = z.object({
+  memory_limit: z.string().optional(),
+  cpu_limit: z.string().optional(),
+  parameters: z.record(z.string(), z.string()).optional(),
+  connection_pooling: z.literal(true).optional(),
+  require_tls: z.literal(true).optional(),
+});
+
 /** What a backup is of, as it was then. */
 export const BackupOf = z.discriminatedUnion('kind', [
   z.object({
@@ -29,6 +38,8 @@ export const BackupOf = z.discriminatedUnion('kind', [
     engine: z.object({ type: DatabaseType, version: z.string(), image: z.string().optional() }),
     /** Of the same database at the engine; a restore needs it to be the same. */
     credentials: z.object({ database_user: z.string(), database_name: z.string() }),
+    /** Absent: an earlier release made the backup. */
+    settings: BackedUpSettings.optional(),
   }),
   z.object({ kind: z.literal('volume'), id: Id }),
 ]);
@@ -45,6 +56,17 @@ const Verification = z.object({
 export const backup = defineKind({
   kind: 'backup',
   version: 1,
+  /** Only the API acts on them. */
+  ignorable: [
+    'of.settings',
+    'of.settings.memory_limit',
+    'of.settings.cpu_limit',
+    'of.settings.parameters',
+    'of.settings.connection_pooling',
+    'of.settings.connection_pooling=true',
+    'of.settings.require_tls',
+    'of.settings.require_tls=true',
+  ],
   desired: z.object({
     project_id: Id,
     /** Where it was taken. */

@@ -121,6 +121,19 @@ describe('the import of backups', () => {
     ]);
   });
 
+  it('takes what the database was set to, of which a new one has what this release takes', async () => {
+    const id = crypto.randomUUID();
+    const settings = { memory_limit: '1g', require_tls: true };
+    const parameters = { max_connections: '50', of_a_later_release: '1', work_mem: 'much' };
+    found = { objects: [manifest(id, { settings: { ...settings, parameters } })] };
+    expect((await take()).data.imported).toHaveLength(1);
+    await world.observe('backup', id, { phase: 'completed' });
+    const { data, status } = await owner.post(`/backups/database/${id}/restore`, { new_name: 'orders-again' });
+    expect(status).toBe(201);
+    const made = (await owner.get(`/databases/${data.database_id}`)).data;
+    expect(made).toMatchObject({ ...settings, parameters: { max_connections: '50' } });
+  });
+
   it('leaves out what is of an object of another project', async () => {
     const other = (await owner.post('/projects', { name: 'elsewhere', default_server_id: server })).data;
     const body = { project_id: other.id, name: 'orders', type: 'postgres' };

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, test } from 'vitest';
 import { createClusterPages } from '../../api/pages/cluster-pages.ts';
 import { systemRandom } from '../../api/ground/random.ts';
 import { keys } from '../../store/keys.ts';
@@ -162,6 +162,20 @@ describe('while a replica of the first release leads', () => {
     expect((await pages.deleteTenant('another')).status).toBe(200);
     expect((await owner.get('/auth/me')).status).toBe(200);
   });
+});
+
+test('a backup is made while the leader does not know what it keeps of the settings of its database', async () => {
+  const destination = { name: aName(), provider: 'custom', endpoint: 'https://s3.example.test', bucket: 'backups' };
+  const keysOfIt = { access_key: 'AKIDOFTHETEST', secret_key: 'sesame' };
+  expect((await owner.post('/settings/backup-destinations', { ...destination, ...keysOfIt })).status).toBe(201);
+  const settings = { memory_limit: '1g', connection_pooling: true, require_tls: true };
+  const wanted = { project_id: place.project, server_id: place.server, name: aName(), type: 'postgres', ...settings };
+  const { id } = (await owner.post('/databases', wanted)).data;
+  await world.observe('database', id, { phase: 'running' });
+  const { backup = [] } = thisRelease.fields;
+  const known = { ...thisRelease.fields, backup: backup.filter((field) => !field.startsWith('of.settings')) };
+  await ledBy({ ...same, fields: known });
+  expect((await owner.post(`/databases/${id}/backups`, {})).status).toBe(201);
 });
 
 describe('an object of a kind that the first release does not know', () => {

@@ -252,6 +252,26 @@ describe('a restore as a new database', () => {
     expect((await restore(alone, { new_name: aName() })).status).toBe(201);
   });
 
+  it('is set to what the database of the backup is set to, or was when that is gone', async () => {
+    const first = { memory_limit: '1g', cpu_limit: '0.5', parameters: { max_connections: '50' } };
+    const id = await aDatabase({ ...first, connection_pooling: true, require_tls: true });
+    const backup = await aBackup(id);
+    const changed = { memory_limit: '2g', parameters: { max_connections: '60' } };
+    expect((await owner.put(`/databases/${id}`, changed)).status).toBe(200);
+    const settingsOf = async (from: string) => {
+      const { data, status } = await restore(from, { new_name: aName() });
+      expect(status).toBe(201);
+      return (await owner.get(`/databases/${data.database_id}`)).data;
+    };
+    expect(await settingsOf(backup)).toMatchObject({ ...changed, cpu_limit: '0.5', require_tls: true });
+    const { desired } = (await world.repo.get('backup', backup))!;
+    const orphan = desiredState('backup', { ...desired, of: { ...desired.of, id: nowhere } as typeof desired.of });
+    const alone = crypto.randomUUID();
+    await world.create('backup', alone, orphan);
+    await world.observe('backup', alone, { phase: 'completed' });
+    expect(await settingsOf(alone)).toMatchObject({ ...first, connection_pooling: true, require_tls: true });
+  });
+
   it('is refused with a name that is taken, with a wrong one, and beside a database', async () => {
     const id = await aDatabase();
     const backup = await aBackup(id);

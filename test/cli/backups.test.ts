@@ -123,6 +123,23 @@ describe('backup', () => {
   });
 });
 
+describe('db archive', () => {
+  it('names the destination, the times and how many base backups stay', async () => {
+    const id = await database('archived');
+    const wanted = ['--to', 'second', '--every', '0 */6 * * *', '--keep', '3'];
+    expect(await run('db', 'archive', 'archived', ...wanted)).toEqual(
+      output('^database archived restarts, and what it writes from then on is archived\n$'),
+    );
+    const destinations = (await owner.get('/settings/backup-destinations')).data;
+    expect((await owner.get(`/databases/${id}`)).data).toMatchObject({
+      backup_mode: 'pitr',
+      backup_destination_id: destinations.find((it: { name: string }) => it.name === 'second').id,
+      backup_schedule: '0 */6 * * *',
+      backup_retention_count: 3,
+    });
+  });
+});
+
 describe('backup --every', () => {
   it('makes a schedule, which is listed, described and deleted while its backups stay', async () => {
     await database('daily');

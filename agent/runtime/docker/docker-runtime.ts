@@ -12,7 +12,7 @@ import { Engine } from './engine.ts';
 import { copySource } from './copy-source.ts';
 import { events } from './events.ts';
 import { exec } from './exec.ts';
-import { facts } from './facts.ts';
+import { facts, folders } from './facts.ts';
 import { foreign, foreignValues } from './foreign.ts';
 import { images } from './images.ts';
 import { networks } from './networks.ts';
@@ -49,6 +49,7 @@ export function dockerRuntime(options: DockerOptions): DockerRuntime {
     can: { restart: true, hold: true },
     version: (signal) => engine.version(signal),
     facts: (signal) => facts(engine, signal),
+    folders: (signal) => folders(engine, signal),
     ...containers(engine, clock, options.containers),
     ...images(engine),
     ...networks(engine),

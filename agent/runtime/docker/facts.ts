@@ -28,6 +28,17 @@ const usualPools: readonly Pool[] = [
   { base: '192.168.0.0/16', size: 20 },
 ];
 
+const Storage = z.object({ DockerRootDir: z.string(), DriverStatus: z.array(z.array(z.string())).nullish() });
+/** The driver of an engine whose images are kept by containerd (usual from 29 on), and where that keeps them. */
+const containerd = { driver: 'io.containerd.snapshotter.v1', folder: '/var/lib/containerd' };
+
+/** Its root, and that of containerd where images are there: the engine does not name the latter. */
+export async function folders(engine: Engine, signal: AbortSignal): Promise<string[]> {
+  const about = Storage.parse(await engine.call({ method: 'GET', path: ['info'] }, signal));
+  const isApart = about.DriverStatus?.some(([, value]) => value === containerd.driver) === true;
+  return isApart ? [about.DockerRootDir, containerd.folder] : [about.DockerRootDir];
+}
+
 /** See {@link EngineFacts}. */
 export async function facts(engine: Engine, signal: AbortSignal): Promise<EngineFacts> {
   const [about, version, networks, spare] = await Promise.all([

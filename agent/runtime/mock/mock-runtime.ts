@@ -50,6 +50,7 @@ export function mockRuntime(
     can,
     version: (signal) => ask('version', undefined, signal, () => '1.0'),
     facts: (signal) => ask('facts', undefined, signal, () => mockFacts),
+    folders: (signal) => ask('folders', undefined, signal, () => []),
     belongings: (signal) =>
       ask('belongings', undefined, signal, () =>
         belongingsOf({

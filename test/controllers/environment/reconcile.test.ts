@@ -347,7 +347,7 @@ describe('a clone', () => {
       unit.create(
         'database',
         id('orders'),
-        desiredState('database', { ...place, name: 'orders', data_volume_id: id('data') }),
+        desiredState('database', { ...place, name: 'orders', data_volume_id: id('data'), run: 'running' }),
       );
       startClone(unit);
     });
@@ -363,7 +363,7 @@ describe('a clone', () => {
     await rig.rest();
     expect(await isComplete(rig)).toBe(true);
     const copy = await rig.repo.get('database', copyIdOf(clone, id('orders')));
-    expect(copy?.desired.data_volume_id).toBe(copyIdOf(clone, id('data')));
+    expect(copy?.desired).toMatchObject({ data_volume_id: copyIdOf(clone, id('data')), run: 'running' });
   });
 
   it.each(['fail-before-commit', 'lose-answer'] as const)(

@@ -51,13 +51,21 @@ describe.each<[Requirement, 'warn' | 'fail' | 'pass', string, Facts, Partial<Exp
   ['privileges', 'fail', 'asks for a password', { ...user, sudo: 'asks' }],
   ['privileges', 'fail', 'does not take the password', { ...user, sudo: 'refuses' }],
   ['privileges', 'fail', 'no sudo', { ...user, sudo: 'missing' }],
-  ['operating_system', 'fail', 'too old', { ...good, os_version: '11', os_name: 'Debian GNU/Linux 11' }],
+  ['operating_system', 'warn', 'not tried', { ...good, os_version: '11', os_name: 'Debian GNU/Linux 11' }],
+  [
+    'operating_system',
+    'fail',
+    'provisioning installs nothing',
+    { ...noGit, os_version: '11', os_name: 'Debian GNU/Linux 11' },
+  ],
+  ['operating_system', 'fail', 'too old', { ...good, os_version: '9', os_name: 'Debian GNU/Linux 9' }],
   ['operating_system', 'pass', 'Ubuntu', { ...good, os: 'ubuntu', os_version: '22.04', os_name: 'Ubuntu 22.04' }],
-  ['operating_system', 'fail', 'too old', { ...good, os: 'ubuntu', os_version: '20.04', os_name: 'Ubuntu 20.04' }],
+  ['operating_system', 'warn', 'not tried', { ...good, os: 'ubuntu', os_version: '20.04', os_name: 'Ubuntu 20.04' }],
+  ['operating_system', 'fail', 'too old', { ...good, os: 'ubuntu', os_version: '18.04', os_name: 'Ubuntu 18.04' }],
   ['operating_system', 'warn', 'not tried', { ...good, os: 'fedora', os_version: '43', os_name: 'Fedora 43' }],
   ['operating_system', 'warn', 'not tried', { ...good, os: 'arch', os_version: undefined, os_name: 'Arch Linux' }],
   ['operating_system', 'warn', 'not tried', { ...silentEngine, os: 'fedora', os_version: '43', os_name: 'Fedora 43' }],
-  ['operating_system', 'fail', 'nothing can be installed', { ...noEngine, os: 'fedora', os_name: 'Fedora 43' }],
+  ['operating_system', 'fail', 'provisioning installs nothing', { ...noEngine, os: 'fedora', os_name: 'Fedora 43' }],
   ['operating_system', 'fail', 'C library is musl', { ...good, os: 'alpine', os_name: 'Alpine Linux', libc: 'musl' }],
   ['operating_system', 'fail', 'FreeBSD', { ...good, kernel: 'FreeBSD', os_name: 'FreeBSD' }],
   ['architecture', 'pass', 'arm64', { ...good, machine: 'aarch64' }],
@@ -109,7 +117,7 @@ describe('a distribution on which nothing is installed', () => {
   ])('is told to get %s by hand, and nothing else', (missing, facts) => {
     expect(check('operating_system', facts)).toMatchObject({
       status: 'fail',
-      message: 'It runs Fedora Linux 43, for which nothing can be installed by dnf',
+      message: 'It runs Fedora Linux 43, on which provisioning installs nothing',
       remediation: `Install there by hand what is missing: ${missing}; or use Debian 12, Ubuntu 22.04 or later`,
     });
   });
