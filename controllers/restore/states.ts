@@ -215,11 +215,13 @@ function afterTask({ task, restore }: World): Step | undefined {
   return undefined;
 }
 
-/** The task or the instance is of an earlier attempt. */
-function isOfEarlier({ restore, task, side }: World): boolean {
+/** A task or the instance is of an earlier attempt. */
+function isOfEarlier({ restore, task, recovery, side }: World): boolean {
   const id = volumeIdOf(restore);
-  const spec = task?.desired.spec;
-  const isTaskOld = spec?.type === 'restore' && spec.volume !== volumeName(id);
+  const isTaskOld = [task, recovery].some((it) => {
+    const spec = it?.desired.spec;
+    return (spec?.type === 'restore' || spec?.type === 'recovery') && spec.volume !== volumeName(id);
+  });
   return isTaskOld || (side !== undefined && side.desired.version !== id);
 }
 

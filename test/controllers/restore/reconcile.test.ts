@@ -8,7 +8,11 @@ import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { unavailable } from '../../../store/errors.ts';
+import { keys } from '../../../store/keys.ts';
+import type { Store, Txn, TxnResult } from '../../../store/store.ts';
 import { commit } from '../../../store/unit.ts';
+import { ForwardingStore } from '../../harness/forwarding-store.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
@@ -647,6 +651,7 @@ test('a restore that is deleted after it was completed leaves what the database 
   const it = await switched(rig);
   await it.serves(up);
   await it.gone('task');
+  await it.pass(1000); // an object has so many runs at once
   await it.remove('restore', 'back');
   expect([it.own(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, undefined]);
 });
@@ -661,6 +666,79 @@ test('another leader goes on where the one before it ended', async () => {
   await it.serves(up);
   await it.pass(day);
   expect(it.phase()).toBe('completed');
+});
+
+/** A store that does not answer what notes the state of the restore, as long as that is wanted. */
+class Forgetful extends ForwardingStore {
+  notesNothing = false;
+
+  override async txn(txn: Txn): Promise<TxnResult> {
+    const notes = keys.observed(tenant, 'restore', id('back'));
+    if (this.notesNothing && txn.then.some((write) => 'put' in write && write.put === notes))
+      throw unavailable('the state of the restore is not stored');
+    return super.txn(txn);
+  }
+}
+
+describe('what ended goes only after that was noted', () => {
+  async function forgetting(options: Asked) {
+    const stores: Forgetful[] = [];
+    const wrap = (inner: Store) => {
+      const store = new Forgetful(inner);
+      stores.push(store);
+      return store;
+    };
+    const rig = await openRig({ controllers, wrap });
+    const it = await asked(rig, options);
+    /** Its state cannot be stored while something happens, and the agent is done at once with all that is to go. */
+    const unnoted = async (what: () => Promise<void>) => {
+      for (const store of stores) store.notesNothing = true;
+      await what();
+      for (const which of ['side', 'task'] as const)
+        if (it[which]()?.meta.deletionRequestedAt !== undefined) await it.gone(which);
+      for (const store of stores) store.notesNothing = false;
+      await it.pass(minute);
+    };
+    return { rig, it, unnoted };
+  }
+
+  test('a drill that went well is not begun anew', async () => {
+    const { rig, it, unnoted } = await forgetting({ isDrill: true });
+    await using _ = rig;
+    await it.fresh('available');
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'running' });
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    await it.ofSide({ phase: 'stopped' });
+    const made = it.task()?.meta.createdRevision;
+    await unnoted(() => it.gone('side'));
+    expect([it.phase(), it.task()?.meta.createdRevision]).toEqual(['completed', made]);
+    await it.gone('task');
+    expect([it.side(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, expect.any(String)]);
+    await it.quiet();
+  });
+
+  test('one that failed keeps its first reason', async () => {
+    const { rig, it, unnoted } = await forgetting({});
+    await using _ = rig;
+    await it.fresh('available');
+    await it.ofSide(up);
+    const error = { code: 'no_space', message: 'The disk is full' };
+    await unnoted(() => it.ofTask({ phase: 'failed', error }));
+    await undone(it, 'no_space');
+    expect(it.told()).toEqual(['restore_failed: The disk is full']);
+  });
+
+  test('what its server lost is not read into the same volume again', async () => {
+    const { rig, it, unnoted } = await forgetting({});
+    await using _ = rig;
+    await it.fresh('available');
+    await it.ofSide(up);
+    await unnoted(() => it.ofTask({ phase: 'lost' }));
+    expect(it.observed()).toMatchObject({ phase: 'preparing', attempt: 2 });
+    for (const which of ['side', 'task'] as const) await it.gone(which);
+    expect([it.task(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, expect.any(String)]);
+  });
 });
 
 describe('a drill', () => {
