@@ -10,7 +10,7 @@ import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { agentTooOld } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because } from '../runtime/controller.ts';
-import { taskState } from '../task/task.ts';
+import { hasBegun, taskState } from '../task/task.ts';
 
 export type Backup = ReadonlyResource<'backup'>;
 export type Observed = ObservedOf<'backup'>;
@@ -50,6 +50,8 @@ export interface World {
   hasSuccessor: boolean;
   /** It is being restored. */
   isRead: boolean;
+  /** What it is of is about to get other data by a restore. */
+  isReplaced: boolean;
   /** Its restores that have ended. */
   restores: readonly ReadonlyResource<'restore'>[];
   /** Milliseconds for which it may still wait, or its task may; 0 or less: it is late. */
@@ -101,7 +103,8 @@ function byTask(world: World): Step {
     case 'failed':
       return { do: 'fail', error: state.error };
     case 'lost':
-      return state.isExhausted ? { do: 'fail', error: state.error ?? lost } : sending;
+      if (state.isExhausted) return { do: 'fail', error: state.error ?? lost };
+      return world.isReplaced ? untilReplaced(world) : sending;
     case 'running':
       return (
         lackOf(world, [
@@ -134,6 +137,11 @@ function sendingOf({ backup, task }: World): ReturnType<typeof taskState<'backup
   const isOfEarlier =
     task !== undefined && (backup.observed?.has_surplus === true || task.desired.version !== uploadVersion(backup));
   return isOfEarlier ? { outcome: 'waiting', attempt: 1, isExhausted: false } : taskState('backup', task);
+}
+
+/** Whether an attempt is being made. */
+export function isReading(task: Assignment | undefined): boolean {
+  return hasBegun(task) && taskState('backup', task).outcome !== 'lost';
 }
 
 /** The version of the task that sends to the present upload: to another one, its server sends again. */
@@ -181,6 +189,7 @@ export function afterLook(before: Observed, bytes: number | undefined, at: strin
 function begin(world: World): Step {
   const { backup, server, destination, leftMs } = world;
   if (leftMs <= 0) return { do: 'fail', error: notStarted };
+  if (world.isReplaced) return untilReplaced(world);
   if (destination?.observed?.phase === 'unreachable')
     return { do: 'wait', because: `destination ${destination.desired.name} to be reachable` };
   if (server?.observed?.phase === 'offline') return { do: 'wait', because: 'its server to answer' };
@@ -199,6 +208,11 @@ function lacking({ backup, database, instance, volume }: World): Because | undef
   }
   const isServed = database?.observed?.phase === 'running' && instance?.observed?.ready === true;
   return isServed ? undefined : `database ${name} to serve`;
+}
+
+/** What is sent now would be of data that is given up, and the newest backup all the same. */
+function untilReplaced({ backup }: World): Step {
+  return { do: 'wait', because: `the restore of ${backup.desired.name} to end` };
 }
 
 const sending: Step = { do: 'send', because: 'its server to send it' };
