@@ -179,16 +179,24 @@ const stages = {
   switching: patience.switchMs,
 } as const;
 
-/** Milliseconds that it may still be in the stage that it is in. The time for the switch begins anew once its server answers again. */
-function leftMs({ observed }: Restore, awaitsTurn: boolean, server: World['server'], ctx: Context): number {
+/**
+ * Milliseconds that it may still be in the stage that it is in. The time for the switch begins anew once its server answers
+ * again: of what users may have written to, nothing is given up by time alone.
+ */
+function leftMs(it: Restore, awaitsTurn: boolean, server: World['server'], ctx: Context): number {
+  const { observed } = it;
   const stage = awaitsTurn ? 'turn' : stageOf(observed);
-  const isUnknown = stage === 'switching' && server?.observed?.phase === 'offline';
+  const isUnknown = (stage === 'switching' || stage === 'stopping') && server?.observed?.phase === 'offline';
   const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) =>
     ctx.since(name, name === stage && !isUnknown),
   );
-  // a week is longer than most leaders lead
-  const held = stage === 'holding' ? ctx.clock.now().getTime() - Date.parse(observed?.held_since ?? '') : 0;
-  return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent, Number.isNaN(held) ? 0 : held);
+  return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent, stage === 'holding' ? heldMs(it, ctx) : 0);
+}
+
+/** For how long it is held: a week is longer than most leaders lead. A clock that is ahead, or was behind, ends none at once. */
+function heldMs({ desired, observed }: Restore, ctx: Context): number {
+  const since = Math.max(Date.parse(observed?.held_since ?? ''), Date.parse(desired.requested_at));
+  return Number.isNaN(since) ? 0 : ctx.expiryTime() - since;
 }
 
 function stageOf(observed: Restore['observed']): keyof typeof stages | undefined {
@@ -335,7 +343,10 @@ async function goBack(world: World, back: string, ctx: Context): Promise<void> {
   );
 }
 
-/** Removes the volumes of its attempts from which nothing serves; `isGoingOn`: but that of the present one. */
+/**
+ * Removes the volumes of its attempts from which nothing serves; `isGoingOn`: but that of the present one. One that users could
+ * write to, and that the database was to serve, stays for a while.
+ */
 async function removeVolumes({ restore, database }: World, isGoingOn: boolean, ctx: Context): Promise<void> {
   const isKept = isGoingOn || (restore.observed?.phase === 'completed' && !isDrill(restore));
   for (let attempt = 1; attempt <= attemptOf(restore); attempt += 1) {
@@ -344,8 +355,16 @@ async function removeVolumes({ restore, database }: World, isGoingOn: boolean, c
     const { data_id, expires_at } = ctx.view.get('volume', id)?.desired ?? {};
     // it has the former data of another one since the restore, or goes by itself
     const isLeft = data_id !== undefined || expires_at !== undefined;
-    if (!isWanted && !isLeft && id !== database?.desired.data_volume_id) await ctx.retire('volume', id);
+    if (isWanted || isLeft || id === database?.desired.data_volume_id) continue;
+    if (id === volumeIdOf(restore) && isWantedBack(restore))
+      await ctx.amend('volume', id, (draft) => void (draft.expires_at = expiry(ctx)));
+    else await ctx.retire('volume', id);
   }
+}
+
+/** It was held, and a user wanted the database to serve it: what was written to it meanwhile is in no backup. */
+function isWantedBack({ desired, observed }: Restore): boolean {
+  return observed?.held_since !== undefined && desired.switch_requested && observed.error?.code !== 'cancelled';
 }
 
 function expiry({ clock }: Context): string {

@@ -4,6 +4,7 @@ import { drillService, sideService } from '../../../store/kinds/internal-id.ts';
 import { restoreController } from '../../../controllers/restore/reconcile.ts';
 import { patience, provenWords } from '../../../controllers/restore/states.ts';
 import { patienceMs } from '../../../controllers/task/task.ts';
+import { segmentAt } from '../../../databases/wal.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
@@ -12,6 +13,7 @@ import { unavailable } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
 import type { Store, Txn, TxnResult } from '../../../store/store.ts';
 import { commit } from '../../../store/unit.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
 import { ForwardingStore } from '../../harness/forwarding-store.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
@@ -22,9 +24,15 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const at = '2030-01-01T00:00:00.000Z';
 const controllers = [restoreController];
+const recovery = {
+  target_time: at,
+  first_segment: segmentAt({ timeline: 1, position: 4 }),
+  last_segment: segmentAt({ timeline: 1, position: 7 }),
+  holds: true,
+};
 const up = { ready: true, stable: true };
 
-type Observable = 'database' | 'server' | 'volume' | 'assignment' | 'backup';
+type Observable = 'database' | 'server' | 'volume' | 'assignment' | 'backup' | 'wal_archive';
 
 interface Asked {
   type?: 'postgres' | 'redis';
@@ -38,6 +46,8 @@ interface Asked {
   isForeign?: boolean;
   /** What is restored in place of a backup. */
   source?: DesiredOf<'restore'>['source'];
+  /** It is a recovery to an instant, which is held. */
+  isRecovery?: boolean;
 }
 
 /** A restore into a database that serves from volume `data`; the new volume is `fresh`. */
@@ -51,6 +61,7 @@ async function asked(
     beside = false,
     isForeign = false,
     source,
+    isRecovery = false,
   }: Asked = {},
 ) {
   const { repo } = rig;
@@ -101,8 +112,11 @@ async function asked(
       volume_id: id('fresh'),
       is_new: isNew,
       ...(isDrill && { is_drill: true as const }),
+      ...(isRecovery && { recovery: { ...recovery, archive_id: id('log') } }),
     }),
   );
+  const log = { project_id: id('shop'), place, database_id: id('orders'), volume_id: id('data') };
+  unit.create('wal_archive', id('log'), desiredState('wal_archive', log));
   if (behind) {
     const first = { is_drill: true as const, requested_at: '2025-12-31T23:59:00.000Z', volume_id: id('other fresh') };
     unit.create('volume', id('other fresh'), desiredState('volume', { ...of, name: 'other fresh' }));
@@ -133,6 +147,7 @@ async function asked(
   await commit(unit);
   const taskId = assignmentId.task(id('back'), 'restore');
   const sideId = assignmentId.task(id('back'), 'instance');
+  const recoveryId = assignmentId.task(id('back'), 'recovery');
   const own = () => view.get('restore', id('back'));
   const it = {
     view,
@@ -146,12 +161,19 @@ async function asked(
     side: () => view.get('assignment', sideId),
     task: () => view.get('assignment', taskId),
     volume: (name: string) => view.get('volume', id(name)),
+    /** Until a volume goes by itself. */
+    daysLeft: (name: string) =>
+      (Date.parse(view.get('volume', id(name))?.desired.expires_at ?? '') - rig.clock.now().getTime()) / day,
     pointer: () => view.get('database', id('orders'))?.desired.data_volume_id,
     isRun: () => view.get('database', id('orders'))?.desired.run,
     fresh: (phase: ObservedOf<'volume'>['phase']) => observe('volume', id('fresh'), { phase }),
     server: (phase: ObservedOf<'server'>['phase']) => observe('server', id('server'), { phase }),
     ofSide: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', sideId, reported(report)),
     ofTask: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', taskId, reported(report)),
+    ofRecovery: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', recoveryId, reported(report)),
+    /** The bucket was asked which segments it has. */
+    archive: (observed: Partial<ObservedOf<'wal_archive'>>) =>
+      observe('wal_archive', id('log'), { phase: 'archiving', gaps: [], ...observed }),
     /** The database serves from its new volume, or is about to. */
     serves: async (report: Partial<ObservedOf<'assignment'>>) => {
       const which = id('serving from fresh');
@@ -178,9 +200,10 @@ async function asked(
       await rig.rest();
     },
     /** The agent is done with an assignment. */
-    gone: async (which: 'side' | 'task') => {
+    gone: async (which: 'side' | 'task' | 'recovery') => {
       const release = repo.begin();
-      release.release((await repo.get('assignment', which === 'side' ? sideId : taskId))!, 'agent');
+      const ids = { side: sideId, task: taskId, recovery: recoveryId };
+      release.release((await repo.get('assignment', ids[which]))!, 'agent');
       await commit(release);
       await rig.rest();
     },
@@ -254,6 +277,19 @@ async function switched(rig: Rig, options: Asked = {}): Promise<It> {
   await it.ofSide({ phase: 'stopped' });
   await it.gone('side');
   expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
+  return it;
+}
+
+/** A recovery that has what is wanted, and waits for a user. */
+async function held(rig: Rig): Promise<It> {
+  const it = await asked(rig, { isRecovery: true });
+  await it.fresh('available');
+  await it.archive({ checked_at: '2030-01-01T00:00:01.000Z' });
+  await it.ofTask({ phase: 'running' });
+  await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+  await it.ofSide(up);
+  await it.ofRecovery({ phase: 'succeeded', result: { timeline: 2 } });
+  expect(it.phase()).toBe('ready_to_switch');
   return it;
 }
 
@@ -560,6 +596,69 @@ test('a database whose server does not answer may serve what was restored, and d
   expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
   await it.serves(up);
   expect([it.phase(), it.volume('fresh')?.desired.expires_at]).toEqual(['completed', undefined]);
+});
+
+describe('a recovery that is held', () => {
+  const wanted = async (rig: Rig) => {
+    await rig.repo.change('restore', id('back'), (draft) => void (draft.switch_requested = true));
+    await rig.rest();
+  };
+
+  test('is switched to once its server answers again', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    await it.server('offline');
+    await wanted(rig);
+    expect(it.phase()).toBe('switching');
+    await it.pass(day);
+    expect([it.phase(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual(['switching', undefined]);
+    await it.server('active');
+    await it.pass(patience.switchMs - minute);
+    await it.ofSide({ phase: 'stopped' });
+    await it.gone('side');
+    expect(it.pointer()).toBe(id('fresh'));
+  });
+
+  test('keeps its volume for a week if the switch that a user wanted fails', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    await wanted(rig);
+    await it.pass(patience.switchMs + minute);
+    expect([it.phase(), it.observed()?.error?.code, it.pointer()]).toEqual(['failed', 'timeout', id('data')]);
+    for (const which of ['side', 'task', 'recovery'] as const) await it.gone(which);
+    expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
+    expect(it.daysLeft('fresh')).toBeCloseTo(7, 2);
+    await it.pass(minute);
+    await it.quiet();
+  });
+
+  test.each([
+    ['a user cancels it', (it: It) => it.cancel(), 'cancelled'],
+    ['no user answers for a week', (it: It) => it.pass(patience.holdMs + hour), 'timeout'],
+  ])('goes with its volume where %s', async (_, end, code) => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    await end(it);
+    await undone(it, code);
+  });
+
+  test('is not ended by a clock that is ahead, nor as one was behind', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    rig.clock.jump(8 * day);
+    rig.controllers.resync();
+    await it.pass(minute);
+    expect(it.phase()).toBe('ready_to_switch');
+
+    await using other = await openRig({ controllers, clock: new FakeClock('2025-12-20T00:00:00.000Z') });
+    const behind = await held(other);
+    other.clock.jump(13 * day);
+    await behind.change((draft) => void (draft.display_name = 'Orders'));
+    await using _ = other.replica('right', controllers);
+    await other.controllers[Symbol.asyncDispose]();
+    await behind.pass(day);
+    expect(behind.phase()).toBe('ready_to_switch');
+  });
 });
 
 test('one whose database went back before a crash stays back', async () => {
