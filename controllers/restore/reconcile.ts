@@ -101,6 +101,7 @@ export const restoreController: Controller<'restore'> = {
   async finalize(it, ctx) {
     const world = readWorld(it, ctx);
     const step: Step = { do: 'tidy' };
+    if (it.observed?.phase === 'switching') await endFormer(world, ctx);
     await carryOut(world, step, ctx);
     await perform(ctx, plan(world, step));
     const isEmpty = world.task === undefined && world.side === undefined && world.recovery === undefined;
@@ -133,6 +134,7 @@ function readWorld(it: Restore, ctx: Context): World {
         ? view.by('function', 'volume', of.id)
         : [view.get('function', bound('function'))].filter((one) => one !== undefined),
     volume: view.get('volume', volumeIdOf(it)),
+    former: ownFormer(it, view),
     server,
     side: view.get('assignment', assignmentId.task(it.meta.id, sideRole)),
     serving: database && servingInstance(database, view),
@@ -214,12 +216,9 @@ async function carryOut(world: World, step: Step, ctx: Context): Promise<void> {
     case 'switch':
       return restore.desired.of.kind === 'volume' ? exchange(world, ctx) : change(world, ctx);
     case 'fail':
-      return step.back === undefined ? undefined : goBack(world, step.back, ctx);
-    case 'complete': {
-      const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
-      if (restore.desired.is_new && former !== undefined) await ctx.retire('volume', former.meta.id);
-      return;
-    }
+      return step.goesBack === true ? goBack(world, ctx) : undefined;
+    case 'complete':
+      return endFormer(world, ctx);
     case 'make':
       return make(world, ctx);
     case 'clear':
@@ -288,16 +287,24 @@ async function exchange({ restore, target, volume, mounting, functions }: World,
 }
 
 /** The former volume, if it is of the database that is restored: what is of another one is left alone. */
-function ownFormer({ database }: World, id: string | undefined, { view }: Context) {
-  const former = view.get('volume', id ?? '');
-  return database !== undefined && former?.desired.database_id === database.meta.id ? former : undefined;
+function ownFormer({ desired, observed }: Restore, view: TenantView) {
+  const former = view.get('volume', observed?.former_volume_id ?? '');
+  return desired.of.kind === 'database' && former?.desired.database_id === desired.of.id ? former : undefined;
 }
 
-/** Changes the pointer of the database to the new volume. The former one stays for a while. */
-async function change(world: World, ctx: Context): Promise<void> {
-  const { restore, database } = world;
+/**
+ * Gives the former volume of a database its end, once nothing goes back to it by itself: however long that takes, as with a
+ * server that is away. The empty one of a new database goes at once.
+ */
+async function endFormer({ restore, database, former }: World, ctx: Context): Promise<void> {
+  if (former === undefined || database?.desired.data_volume_id === former.meta.id) return;
+  if (restore.desired.is_new) await ctx.retire('volume', former.meta.id);
+  else await ctx.amend('volume', former.meta.id, (draft) => void (draft.expires_at ??= expiry(ctx)));
+}
+
+/** Changes the pointer of the database to the new volume. The former one stays. */
+async function change({ restore, database }: World, ctx: Context): Promise<void> {
   const { is_new: isNew } = restore.desired;
-  const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
   if (database === undefined) return;
   await ctx.transact(
     (unit) => {
@@ -306,7 +313,6 @@ async function change(world: World, ctx: Context): Promise<void> {
         beginArchive(draft, `${restore.meta.id} there`);
         if (isNew) draft.run = 'running';
       });
-      if (former !== undefined && !isNew) unit.change(former, (draft) => void (draft.expires_at = expiry(ctx)));
     },
     { audited: 'restore' },
   );
@@ -324,14 +330,12 @@ const archives = 'f2b0a6c4-95a7-4a57-8c1d-1d7b9e3c5a42';
  * Changes the pointer of the database back to the volume that it served from before. The new one stays for a while: it may have
  * served clients without being found ready.
  */
-async function goBack(world: World, back: string, ctx: Context): Promise<void> {
-  const { restore, database, volume } = world;
-  const former = ownFormer(world, back, ctx);
-  if (database?.desired.data_volume_id !== volumeIdOf(restore) || former === undefined) return;
+async function goBack({ restore, database, volume, former }: World, ctx: Context): Promise<void> {
+  if (database?.desired.data_volume_id !== volumeIdOf(restore) || !isStaying(former)) return;
   await ctx.transact(
     (unit) => {
       unit.change(database, (draft) => {
-        draft.data_volume_id = back;
+        draft.data_volume_id = former.meta.id;
         beginArchive(draft, `${restore.meta.id} back`);
         // it was made for this
         if (restore.desired.is_new) draft.run = 'stopped';

@@ -49,6 +49,8 @@ export interface World {
   functions: readonly ReadonlyResource<'function'>[];
   /** The new one of this attempt. */
   volume: ReadonlyResource<'volume'> | undefined;
+  /** The one that its database served from before the pointer was changed; absent: it is gone, or is none of its own. */
+  former: ReadonlyResource<'volume'> | undefined;
   server: ReadonlyResource<'server'> | undefined;
   /** Beside the one that serves, on the new volume. */
   side: Assignment | undefined;
@@ -90,8 +92,8 @@ export type Step =
   | { do: 'complete' }
   /** Note that the database is to serve from the former volume again, before it does. */
   | { do: 'turn_back' }
-  /** Give up; `back`: the database serves from the former volume again. */
-  | { do: 'fail'; error: Fault; back?: string }
+  /** Give up; `goesBack`: the database serves from the former volume again. */
+  | { do: 'fail'; error: Fault; goesBack?: true }
   /** Remove what a restore that was given up left. */
   | { do: 'tidy' }
   | { do: 'rest' };
@@ -109,7 +111,7 @@ function nextStep(world: World): Step {
   const { restore } = world;
   const { phase = 'pending', former_volume_id: former } = restore.observed ?? {};
   if (hasRestoreEnded(phase)) return isTidy(world) ? { do: 'rest' } : { do: 'tidy' };
-  if (phase === 'switching' && former !== undefined) return switching(world, former);
+  if (phase === 'switching' && former !== undefined) return switching(world);
   if (restore.desired.cancel_requested || isDeleting(restore)) return { do: 'fail', error: cancelled };
   const { database } = world;
   const hindrance = hindranceOf(world);
@@ -252,26 +254,33 @@ function failedSide({ side }: World): Step | undefined {
 }
 
 /** The pointer is changed: whether the database serves decides. */
-function switching(world: World, former: string): Step {
-  const { database, serving, leftMs, restore, server } = world;
-  if (restore.desired.of.kind === 'volume') {
-    if (isInPlace(world)) return { do: 'complete' };
-    return world.target === undefined || world.volume === undefined
-      ? { do: 'fail', error: volumeGone }
-      : { do: 'switch' };
-  }
+function switching(world: World): Step {
+  const { database, serving, leftMs, restore, server, former } = world;
+  if (restore.desired.of.kind === 'volume') return exchanging(world);
   if (database === undefined) return { do: 'fail', error: databaseGone };
   const hasMoved = database.desired.data_volume_id === volumeIdOf(restore);
   const isLate = leftMs <= 0;
-  if (restore.observed?.goes_back === true) return { do: 'fail', error: notServing, ...(hasMoved && { back: former }) };
+  if (restore.observed?.goes_back === true) {
+    if (hasMoved && !isStaying(former)) return { do: 'fail', error: noWayBack };
+    return { do: 'fail', error: notServing, ...(hasMoved && { goesBack: true }) };
+  }
   if (!hasMoved) return isLate ? { do: 'fail', error: late } : { do: 'switch' };
   if (database.desired.run === 'stopped') return { do: 'complete' };
   if (isReady(serving)) return { do: 'complete' };
   // it may serve, and have taken writes
   if (server?.observed?.phase === 'offline') return { do: 'wait', because: 'its server to answer' };
+  if (isLate && !isStaying(former)) return { do: 'fail', error: noWayBack };
   return isLate
     ? { do: 'turn_back' }
     : { do: 'wait', because: `database ${database.desired.name} to serve what was restored` };
+}
+
+/** The data of the volume is exchanged, or about to be. */
+function exchanging(world: World): Step {
+  if (isInPlace(world)) return { do: 'complete' };
+  return world.target === undefined || world.volume === undefined
+    ? { do: 'fail', error: volumeGone }
+    : { do: 'switch' };
 }
 
 /** The volume has what was restored, and all that mounts it mounts that. */
@@ -359,6 +368,12 @@ const notServing: Fault = {
   code: 'not_serving',
   message:
     'The database was not ready with what was restored: it serves from its former data again. See its log for the reason. The volume with what was restored stays for a week, as clients may have written to it',
+};
+
+const noWayBack: Fault = {
+  code: 'not_serving',
+  message:
+    'The database was not ready with what was restored, and its former volume is gone or is of another database: it still serves what was restored. See its log for the reason',
 };
 
 /** What is known after a step. Pure. */

@@ -345,13 +345,14 @@ describe('by a program of the engine', () => {
     await it.gone('side');
     expect(it.observed()).toMatchObject({ phase: 'switching', former_volume_id: id('data') });
     expect(it.pointer()).toBe(id('fresh'));
-    expect(it.volume('data')?.desired.expires_at).toBeDefined();
+    expect(it.volume('data')?.desired.expires_at).toBeUndefined();
     await it.quiet();
     await it.serves({ ready: false });
     await it.pass(minute);
     expect(it.phase()).toBe('switching');
     await it.serves(up);
     expect([it.phase(), it.condition()]).toEqual(['completed', ['true', 'Completed', expect.any(String)]]);
+    expect(it.daysLeft('data')).toBeCloseTo(7, 2);
     await it.gone('task');
     expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
     expect(it.told()).toEqual([expect.stringContaining('restore_completed: ')]);
@@ -596,6 +597,32 @@ test('a database whose server does not answer may serve what was restored, and d
   expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
   await it.serves(up);
   expect([it.phase(), it.volume('fresh')?.desired.expires_at]).toEqual(['completed', undefined]);
+});
+
+test('the week of the former volume begins once the database serves what was restored', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.server('offline');
+  await it.pass(8 * day);
+  expect([it.phase(), it.volume('data')?.desired.expires_at]).toEqual(['switching', undefined]);
+  await it.server('active');
+  await it.serves(up);
+  expect(it.phase()).toBe('completed');
+  expect(it.daysLeft('data')).toBeCloseTo(7, 2);
+});
+
+test('a database does not go back to a volume that is being deleted', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.serves({ ready: false });
+  const removal = rig.repo.begin();
+  removal.requestDelete((await rig.repo.get('volume', id('data')))!);
+  await commit(removal);
+  await it.pass(patience.switchMs + minute);
+  expect([it.phase(), it.observed()?.error?.code, it.pointer()]).toEqual(['failed', 'not_serving', id('fresh')]);
+  expect(it.observed()?.error?.message).toContain('it still serves what was restored');
+  expect(it.volume('fresh')?.desired.expires_at).toBeUndefined();
+  expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
 });
 
 describe('a recovery that is held', () => {
