@@ -75,7 +75,7 @@ export const restoreController: Controller<'restore'> = {
     ),
     onChange(
       'wal_archive',
-      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.checked_at],
+      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.checked_at, observed?.checked_for],
       ({ meta }, view) => view.by('restore', 'archive', meta.id).map((it) => it.meta.id),
     ),
     onChange(

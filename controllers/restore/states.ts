@@ -8,6 +8,7 @@ import { plainCopy } from '../../store/plain-copy.ts';
 import { isDrill } from '../../store/new-drill.ts';
 import { isDeleting, isKind, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { revisionOf } from '../backup/order.ts';
 import { agentTooOld, failureOf } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because } from '../runtime/controller.ts';
@@ -201,7 +202,7 @@ function untilRead(world: World, { first_segment, last_segment }: Recovery): Ste
   const { restore, archive, task } = world;
   if (!isStaying(archive)) return { do: 'fail', error: archiveGone };
   if (task !== undefined) return afterTask(world) ?? reading;
-  const isChecked = Date.parse(archive.observed?.checked_at ?? '') > Date.parse(restore.desired.requested_at);
+  const isChecked = (archive.observed?.checked_for ?? 0) >= revisionOf(restore);
   if (!isChecked) return { do: 'wait', because: 'its archive to be compared with what the bucket has' };
   return hasGapWithin(archive, first_segment, last_segment) ? { do: 'fail', error: logGone } : reading;
 }

@@ -284,7 +284,7 @@ async function switched(rig: Rig, options: Asked = {}): Promise<It> {
 async function held(rig: Rig): Promise<It> {
   const it = await asked(rig, { isRecovery: true });
   await it.fresh('available');
-  await it.archive({ checked_at: '2030-01-01T00:00:01.000Z' });
+  await it.archive({ checked_for: it.own()?.meta.createdRevision });
   await it.ofTask({ phase: 'running' });
   await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
   await it.ofSide(up);
@@ -623,6 +623,20 @@ test('a database does not go back to a volume that is being deleted', async () =
   expect(it.observed()?.error?.message).toContain('it still serves what was restored');
   expect(it.volume('fresh')?.desired.expires_at).toBeUndefined();
   expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
+});
+
+test('a recovery waits until its archive was compared with the bucket after it was asked for, whatever clocks say', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig, { isRecovery: true });
+  await it.fresh('available');
+  const asOf = it.own()?.meta.createdRevision ?? 0;
+  await it.archive({ checked_at: '2030-01-02T00:00:00.000Z', checked_for: asOf - 1 });
+  expect([it.task(), it.condition()?.[2]]).toEqual([
+    undefined,
+    'It waits for its archive to be compared with what the bucket has',
+  ]);
+  await it.archive({ checked_at: '2020-01-01T00:00:00.000Z', checked_for: asOf });
+  expect(it.task()?.desired.spec).toMatchObject({ type: 'restore' });
 });
 
 describe('a recovery that is held', () => {
