@@ -11,7 +11,7 @@ import { perform } from '../rollout/actions.ts';
 import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { patienceMs, taskOf } from '../task/task.ts';
+import { hasBegun, patienceMs, taskOf } from '../task/task.ts';
 import { plan, sideRole } from './plan.ts';
 import { isDrill } from '../../store/new-drill.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
@@ -117,7 +117,7 @@ function readWorld(it: Restore, ctx: Context): World {
   const { bind } = it.desired;
   const bound = (kind: 'application' | 'function'): string =>
     bind !== undefined && (bind.workload_kind ?? 'application') === kind ? bind.application_id : '';
-  const awaitsTurn = isDrill(it) && isBehind(it, view);
+  const turn = turnOf(it, view);
   const server = view.get('server', place.server_id);
   return {
     restore: it,
@@ -141,10 +141,17 @@ function readWorld(it: Restore, ctx: Context): World {
     task: taskOf(view, it.meta.id, 'restore'),
     archive: view.get('wal_archive', it.desired.recovery?.archive_id ?? ''),
     recovery: taskOf(view, it.meta.id, 'recovery'),
-    awaitsTurn,
-    leftMs: leftMs(it, awaitsTurn, server, ctx),
+    turn,
+    leftMs: leftMs(it, turn, server, ctx),
     now: clock.now(),
   };
+}
+
+/** For whose end it waits before it reads. */
+function turnOf(it: Restore, view: TenantView): World['turn'] {
+  if (isDrill(it) && isBehind(it, view)) return 'of restores';
+  // its server takes up what it has no turn for yet
+  return it.observed?.phase === 'restoring' && !hasBegun(taskOf(view, it.meta.id, 'restore')) ? 'on server' : undefined;
 }
 
 /**
@@ -173,6 +180,7 @@ function isBefore(one: Restore, other: Restore): boolean {
 /** Milliseconds that a restore may spend in each of its stages. */
 const stages = {
   turn: patience.turnMs,
+  queued: patience.turnMs,
   preparing: patience.prepareMs,
   restoring: patienceMs(taskRow('restore').deadlineSeconds * 1000),
   verifying: patienceMs(taskRow('recovery').deadlineSeconds * 1000),
@@ -185,9 +193,9 @@ const stages = {
  * Milliseconds that it may still be in the stage that it is in. The time for the switch begins anew once its server answers
  * again: of what users may have written to, nothing is given up by time alone.
  */
-function leftMs(it: Restore, awaitsTurn: boolean, server: World['server'], ctx: Context): number {
+function leftMs(it: Restore, turn: World['turn'], server: World['server'], ctx: Context): number {
   const { observed } = it;
-  const stage = awaitsTurn ? 'turn' : stageOf(observed);
+  const stage = turn === 'of restores' ? 'turn' : turn === 'on server' ? 'queued' : stageOf(observed);
   const isUnknown = (stage === 'switching' || stage === 'stopping') && server?.observed?.phase === 'offline';
   const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) =>
     ctx.since(name, name === stage && !isUnknown),
@@ -388,7 +396,7 @@ function nextOf(world: World, step: Step, now: Observed): Next {
   if (isMoved || step.do === 'switch' || step.do === 'turn_back') return { again: 0, because };
   if (step.do === 'make') return { again: 0, because };
   if (step.do === 'tidy') return { again: 60_000, because: 'what it left to be removed' };
-  if (world.awaitsTurn) return { again: Math.min(turnLookMs, Math.max(1000, world.leftMs)), because };
+  if (world.turn === 'of restores') return { again: Math.min(turnLookMs, Math.max(1000, world.leftMs)), because };
   return { again: Math.max(1000, world.leftMs), because };
 }
 

@@ -32,7 +32,7 @@ export const patience = {
   switchMs: 15 * 60_000,
   /** For so long what was recovered is kept beside what serves. */
   holdMs: 7 * 24 * 60 * 60_000,
-  /** Until the restores and the other drills of its server have ended. */
+  /** Until the restores and the other drills of its server have ended; then until its server has a turn for it. */
   turnMs: 24 * 60 * 60_000,
 } as const;
 
@@ -62,8 +62,11 @@ export interface World {
   /** Of a recovery: the log that it reads, and what waits until the instance has come to the wanted time. */
   archive: ReadonlyResource<'wal_archive'> | undefined;
   recovery: Assignment | undefined;
-  /** A restore or another drill on its server comes first, or has not gone yet. */
-  awaitsTurn: boolean;
+  /**
+   * What it waits for before it reads. `of restores`: a restore or another drill on its server comes first, or has not gone yet.
+   * `on server`: its task waits there behind others, which may also be backups.
+   */
+  turn: 'of restores' | 'on server' | undefined;
   /** Milliseconds that it may still be in the stage that it is in; 0 or less: it is late. */
   leftMs: number;
   now: Date;
@@ -137,8 +140,9 @@ function hindranceOf(world: World): Step | undefined {
     return { do: 'fail', error: { code: `${word}_gone`, message: `Its ${word} was deleted` } };
   }
   if (world.volume?.observed?.phase === 'error') return { do: 'fail', error: noVolume };
-  if (world.leftMs > 0) return world.awaitsTurn ? awaiting : undefined;
-  return { do: 'fail', error: world.awaitsTurn ? noTurn : late };
+  if (world.leftMs > 0) return world.turn === 'of restores' ? awaiting : undefined;
+  if (world.turn === 'on server') return { do: 'fail', error: notTaken };
+  return { do: 'fail', error: world.turn === 'of restores' ? noTurn : late };
 }
 
 /** What is needed until the new volume of this attempt is there; `undefined`: it is. */
@@ -352,6 +356,11 @@ const noTurn: Fault = {
   code: 'no_turn',
   message:
     'Other restores and drills of its server took a day: let schedules verify less often, or at other times, and verify the backup by hand',
+};
+const notTaken: Fault = {
+  code: 'no_turn',
+  message:
+    'Its server did not begin to read it for a day: it sent and read other backups, or did not answer. Begin it again when those have ended',
 };
 const noVolume: Fault = {
   code: 'no_volume',

@@ -549,6 +549,34 @@ test('reading may take as long as its task, and is looked at seldom meanwhile', 
   expect((await rig.metric('setpoint_reconcile_total', { controller: 'restore' })) - before).toBeLessThan(60);
 });
 
+test('the time in which others have the turn on its server is none of its time for reading', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  await it.fresh('available');
+  await it.ofSide(up);
+  await it.ofTask({ phase: 'pending' });
+  await it.pass(23 * hour);
+  expect(it.phase()).toBe('restoring');
+  await it.ofTask({ phase: 'running' });
+  await it.pass(23 * hour);
+  expect([it.phase(), it.task()?.meta.deletionRequestedAt]).toEqual(['restoring', undefined]);
+  await it.pass(2 * hour);
+  await undone(it, 'timeout');
+});
+
+test.each([false, true])(
+  'one that gets no turn on its server for a day says so; it is a drill: %s',
+  async (isDrill) => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { isDrill });
+    await it.fresh('available');
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'pending' });
+    await it.pass(day + minute);
+    await undone(it, 'no_turn');
+  },
+);
+
 test('the end of the instance beside the one that serves takes nothing of the time for the switch', async () => {
   await using rig = await openRig({ controllers });
   const it = await restored(rig);
