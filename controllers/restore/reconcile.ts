@@ -3,6 +3,7 @@ import { assignmentId } from '../../store/kinds/assignment-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import { hasRunEnded } from '../../store/kinds/run.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isKind, isStaying } from '../../store/resource.ts';
 import { retention } from '../../store/retention.ts';
@@ -11,7 +12,7 @@ import { perform } from '../rollout/actions.ts';
 import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { hasBegun, patienceMs, taskOf } from '../task/task.ts';
+import { hasBegun, patienceMs, taskOf, taskState } from '../task/task.ts';
 import { plan, sideRole } from './plan.ts';
 import { isDrill } from '../../store/new-drill.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
@@ -44,6 +45,7 @@ export const restoreController: Controller<'restore'> = {
     'backup_destination',
     'database',
     'function',
+    'run',
     'server',
     'volume',
     'wal_archive',
@@ -72,6 +74,14 @@ export const restoreController: Controller<'restore'> = {
           .by('restore', 'backup', meta.id)
           .filter(({ observed }) => !hasRestoreEnded(observed?.phase))
           .map((it) => it.meta.id),
+    ),
+    onChange(
+      'run',
+      ({ observed }) => hasRunEnded(observed?.phase),
+      ({ desired }, view) =>
+        (view.get('application', desired.application_id)?.desired.mounts ?? []).flatMap(({ volume_id }) =>
+          unfinished(view, volume_id),
+        ),
     ),
     onChange(
       'wal_archive',
@@ -117,7 +127,12 @@ function readWorld(it: Restore, ctx: Context): World {
   const { bind } = it.desired;
   const bound = (kind: 'application' | 'function'): string =>
     bind !== undefined && (bind.workload_kind ?? 'application') === kind ? bind.application_id : '';
-  const turn = turnOf(it, view);
+  const mounting =
+    bind === undefined
+      ? view.by('application', 'volume', of.id)
+      : [view.get('application', bound('application'))].filter((one) => one !== undefined);
+  const command = commandOn(it, mounting, view);
+  const turn = turnOf(it, command, view);
   const server = view.get('server', place.server_id);
   return {
     restore: it,
@@ -125,10 +140,7 @@ function readWorld(it: Restore, ctx: Context): World {
     database,
     destination: backup && view.get('backup_destination', backup.desired.destination_id),
     target: of.kind === 'volume' ? view.get('volume', of.id) : undefined,
-    mounting:
-      bind === undefined
-        ? view.by('application', 'volume', of.id)
-        : [view.get('application', bound('application'))].filter((one) => one !== undefined),
+    mounting,
     functions:
       bind === undefined
         ? view.by('function', 'volume', of.id)
@@ -142,16 +154,31 @@ function readWorld(it: Restore, ctx: Context): World {
     archive: view.get('wal_archive', it.desired.recovery?.archive_id ?? ''),
     recovery: taskOf(view, it.meta.id, 'recovery'),
     turn,
+    command,
     leftMs: leftMs(it, turn, server, ctx),
     now: clock.now(),
   };
 }
 
-/** For whose end it waits before it reads. */
-function turnOf(it: Restore, view: TenantView): World['turn'] {
+/** A command that may write to the volume that is about to get other data: what it writes from then on would be given up. */
+function commandOn({ desired }: Restore, mounting: World['mounting'], view: TenantView): World['command'] {
+  if (desired.of.kind !== 'volume' || desired.is_new || isDrill({ desired })) return undefined;
+  const writing = mounting.filter((app) =>
+    app.desired.mounts.some((it) => it.volume_id === desired.of.id && !it.read_only),
+  );
+  return writing
+    .flatMap(({ meta }) => view.by('run', 'application', meta.id))
+    .find((it) => !it.desired.read_only_volumes && !hasRunEnded(it.observed?.phase));
+}
+
+/** For whose end it waits. */
+function turnOf(it: Restore, command: World['command'], view: TenantView): World['turn'] {
   if (isDrill(it) && isBehind(it, view)) return 'of restores';
+  if (it.observed?.phase !== 'restoring') return undefined;
+  const task = taskOf(view, it.meta.id, 'restore');
   // its server takes up what it has no turn for yet
-  return it.observed?.phase === 'restoring' && !hasBegun(taskOf(view, it.meta.id, 'restore')) ? 'on server' : undefined;
+  if (!hasBegun(task)) return 'on server';
+  return command !== undefined && taskState('restore', task).outcome === 'succeeded' ? 'of command' : undefined;
 }
 
 /**
@@ -181,6 +208,7 @@ function isBefore(one: Restore, other: Restore): boolean {
 const stages = {
   turn: patience.turnMs,
   queued: patience.turnMs,
+  quiescing: patience.turnMs,
   preparing: patience.prepareMs,
   restoring: patienceMs(taskRow('restore').deadlineSeconds * 1000),
   verifying: patienceMs(taskRow('recovery').deadlineSeconds * 1000),
@@ -189,13 +217,16 @@ const stages = {
   switching: patience.switchMs,
 } as const;
 
+/** The stage in which it waits for others. */
+const waits = { 'of restores': 'turn', 'on server': 'queued', 'of command': 'quiescing' } as const;
+
 /**
  * Milliseconds that it may still be in the stage that it is in. The time for the switch begins anew once its server answers
  * again: of what users may have written to, nothing is given up by time alone.
  */
 function leftMs(it: Restore, turn: World['turn'], server: World['server'], ctx: Context): number {
   const { observed } = it;
-  const stage = turn === 'of restores' ? 'turn' : turn === 'on server' ? 'queued' : stageOf(observed);
+  const stage = turn === undefined ? stageOf(observed) : waits[turn];
   const isUnknown = (stage === 'switching' || stage === 'stopping') && server?.observed?.phase === 'offline';
   const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) =>
     ctx.since(name, name === stage && !isUnknown),

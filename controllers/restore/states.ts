@@ -63,10 +63,12 @@ export interface World {
   archive: ReadonlyResource<'wal_archive'> | undefined;
   recovery: Assignment | undefined;
   /**
-   * What it waits for before it reads. `of restores`: a restore or another drill on its server comes first, or has not gone yet.
-   * `on server`: its task waits there behind others, which may also be backups.
+   * For which others it waits. `of restores`: a restore or another drill on its server comes first, or has not gone yet.
+   * `on server`: its task waits there behind others, which may also be backups. `of command`: all was read, and `command` goes on.
    */
-  turn: 'of restores' | 'on server' | undefined;
+  turn: 'of restores' | 'on server' | 'of command' | undefined;
+  /** A command that has not ended and may write to the volume that is restored. */
+  command: ReadonlyResource<'run'> | undefined;
   /** Milliseconds that it may still be in the stage that it is in; 0 or less: it is late. */
   leftMs: number;
   now: Date;
@@ -176,7 +178,11 @@ function byFiles(world: World): Step {
 /** The files are put into the new volume, which nothing mounts before. */
 function byArchive(world: World): Step {
   const { outcome } = taskState('restore', world.task);
-  return outcome === 'succeeded' ? { do: 'switch' } : (afterTask(world) ?? reading);
+  if (outcome !== 'succeeded') return afterTask(world) ?? reading;
+  const { command } = world;
+  return command === undefined
+    ? { do: 'switch' }
+    : { do: 'wait', because: `command ${command.meta.id}, which may write to the volume, to end` };
 }
 
 /** The copy of all files and the log are put there before an instance begins, which then comes to the wanted time. */
