@@ -143,8 +143,14 @@ function hindranceOf(world: World): Step | undefined {
   }
   if (world.volume?.observed?.phase === 'error') return { do: 'fail', error: noVolume };
   if (world.leftMs > 0) return world.turn === 'of restores' ? awaiting : undefined;
-  if (world.turn === 'on server') return { do: 'fail', error: notTaken };
-  return { do: 'fail', error: world.turn === 'of restores' ? noTurn : late };
+  return { do: 'fail', error: lateness(world) };
+}
+
+/** Why the time is over. */
+function lateness({ turn, restore: { desired, observed } }: World): Fault {
+  if (turn === 'of restores') return noTurn;
+  if (turn === 'on server') return notTaken;
+  return observed?.held_since !== undefined && desired.switch_requested ? notSwitched : late;
 }
 
 /** What is needed until the new volume of this attempt is there; `undefined`: it is. */
@@ -357,6 +363,11 @@ const lost: Fault = {
 const late: Fault = {
   code: 'timeout',
   message: 'It took too long: see the conditions of its server and of its volume, and begin it again',
+};
+const notSwitched: Fault = {
+  code: 'timeout',
+  message:
+    'The instance on its new volume did not end in time, so that the database was not switched. What was recovered stays for a week: once the instance has ended, switch to its volume as to a former one',
 };
 const noTurn: Fault = {
   code: 'no_turn',
