@@ -59,7 +59,7 @@ const retryMs = 15_000;
 const tidyMs = 15 * 60_000;
 
 /** A step for which the bucket is asked. */
-type AtBucket = Extract<Step, { do: 'adopt' | 'begin' | 'finish' | 'look' | 'expire' | 'tidy' }>;
+type AtBucket = Extract<Step, { do: 'adopt' | 'begin' | 'finish' | 'look' | 'expire' | 'keep' | 'tidy' }>;
 
 /** What a step came to. */
 interface Outcome {
@@ -163,6 +163,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
         return { now: goesOn(world), because: step.because };
       case 'send':
         return { now: goesOn(world), because: step.because };
+      case 'mark':
+        return { now: { ...before, expiring: true }, again: Math.max(1000, patience.expiringMs - world.expiringMs) };
       case 'fail':
         return { now: { ...before, phase: 'failed', error: step.error, finished_at: at } };
       default:
@@ -209,9 +211,18 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
         return finish(world, step, ctx, place);
       case 'look':
         return { now: afterLook(before, (await bucket.stat(place, object, signal))?.bytes, at) };
-      case 'expire':
+      case 'expire': {
         await bucket.remove(place, [manifest, object], signal);
-        return { now: { ...before, phase: 'expired', finished_at: at } };
+        const { expiring: _, ...rest } = before;
+        return { now: { ...rest, phase: 'expired', finished_at: at } };
+      }
+      case 'keep': {
+        const { expiring: _, ...rest } = before;
+        const now = afterLook(rest, (await bucket.stat(place, object, signal))?.bytes, at);
+        // a removal that failed halfway may have taken it alone
+        if (now.lost === undefined) await bucket.put(place, manifest, manifestOf(backup, now), signal);
+        return { now };
+      }
       case 'tidy': {
         const { upload_id: id = '', has_surplus: _, ...rest } = before;
         await bucket.abort(place, { key: object, id }, signal);
@@ -350,6 +361,7 @@ function readWorld(it: Backup, ctx: Context): World {
     isRead: restores.some(({ observed }) => !hasRestoreEnded(observed?.phase)),
     isReplaced,
     restores: restores.filter(({ observed }) => hasRestoreEnded(observed?.phase)),
+    expiringMs: ctx.since('expiring', it.observed?.expiring === true),
     leftMs: leftMs(it, { task, isReplaced }, ctx),
     now: clock.now(),
   };

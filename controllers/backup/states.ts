@@ -24,6 +24,8 @@ export const patience = {
   bucketMs: 60 * 60_000,
   /** Between two looks whether the bucket still has an object. */
   lookMs: 24 * 60 * 60_000,
+  /** From the note that it is removed until it is, so that all replicas of the API know of that. */
+  expiringMs: 10_000,
   /** After a look at which the bucket did not have an object, before it counts as lost. */
   doubtMs: 60 * 60_000,
 } as const;
@@ -54,6 +56,8 @@ export interface World {
   isReplaced: boolean;
   /** Its restores that have ended. */
   restores: readonly ReadonlyResource<'restore'>[];
+  /** For how many milliseconds it is noted that it is removed. */
+  expiringMs: number;
   /** Milliseconds for which it may still wait, or its task may; 0 or less: it is late. */
   leftMs: number;
   now: Date;
@@ -77,8 +81,12 @@ export type Step =
   | { do: 'fail'; error: Fault }
   /** Remove what a backup that was given up left in its bucket. */
   | { do: 'tidy' }
-  /** Remove the object, as its time is over. */
+  /** Note that the object is removed, as its time is over. */
+  | { do: 'mark' }
+  /** Remove it. */
   | { do: 'expire' }
+  /** Take that back: it is wanted after all, as by a pin. The removal may have begun. */
+  | { do: 'keep' }
   | { do: 'rest' };
 type Result = Extract<ReturnType<typeof taskState<'backup'>>, { outcome: 'succeeded' }>['result'];
 
@@ -163,7 +171,10 @@ function afterEnd(world: World): Step {
     // while a server may still send parts, none of them can be removed for good
     return observed.upload_id === undefined || task !== undefined ? { do: 'rest' } : { do: 'tidy' };
   }
-  if (isGoodBackup(observed) && isOver(world)) return { do: 'expire' };
+  if (isGoodBackup(observed)) {
+    if (isOver(world)) return { do: world.expiringMs < patience.expiringMs ? 'mark' : 'expire' };
+    if (observed.expiring === true) return { do: 'keep' };
+  }
   return now.getTime() >= lookAt ? { do: 'look' } : { do: 'rest' };
 }
 
@@ -271,6 +282,7 @@ export function observedOf({ observed }: Backup): Observed {
     finished_at,
     verified_at,
     lost,
+    expiring,
     proven_at,
     verification,
     changed_files,
@@ -297,6 +309,7 @@ export function observedOf({ observed }: Backup): Observed {
     finished_at,
     verified_at,
     lost: lost ?? (lostSince === undefined ? undefined : { since: lostSince, looked_at: lostSince }),
+    expiring,
     proven_at,
     verification,
     changed_files,
@@ -387,7 +400,11 @@ export function conditionsOf(world: World, now: Observed, waits: Because | undef
   return [ready(world, now, waits), ...agentTooOld([world.task?.observed?.error])];
 }
 
-function ready({ server }: World, { phase, error, lost }: Observed, waits: Because | undefined): ConditionInput {
+function ready(
+  { server }: World,
+  { phase, error, lost, expiring }: Observed,
+  waits: Because | undefined,
+): ConditionInput {
   const is = (status: ConditionInput['status'], reason: string, message: string): ConditionInput => ({
     type: 'Ready',
     status,
@@ -396,6 +413,7 @@ function ready({ server }: World, { phase, error, lost }: Observed, waits: Becau
   });
   switch (phase) {
     case 'completed':
+      if (expiring === true) return is('false', 'Expiring', 'Its time is over, and its object is being removed');
       if (lost !== undefined)
         return is(
           'unknown',

@@ -646,7 +646,7 @@ test('one whose time is over goes only if it is not pinned and a later one is go
   expect(it.phase()).toBe('completed');
   await good(rig, 'later');
   rig.controllers.resync();
-  await rig.rest();
+  await it.pass(patience.expiringMs + minute);
   expect([it.phase(), [...bucket.objects.keys()].filter((key) => key.includes(id('first')))]).toEqual(['expired', []]);
   expect(it.condition()).toEqual(['false', 'Expired', expect.any(String)]);
   expect(it.told()).toEqual([]);
@@ -733,6 +733,7 @@ test('one whose time is over stays while the log of the later ones is not in the
   await shows(25);
   expect([it.phase(), bucket.objects.has(base)]).toEqual(['completed', true]);
   await shows(31);
+  await it.pass(patience.expiringMs + minute);
   expect([it.phase(), bucket.objects.has(base)]).toEqual(['expired', false]);
 });
 
@@ -757,8 +758,55 @@ test('one whose time is over stays while it is restored', async () => {
   expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
   const back = (await rig.repo.get('restore', id('back')))!;
   await rig.repo.observe(back, { phase: 'completed', observedGeneration: 1, conditions: [] }, []);
-  await it.pass(0);
+  await it.pass(patience.expiringMs + minute);
   expect(it.phase()).toBe('expired');
+});
+
+describe('the removal of one whose time is over', () => {
+  async function expiring(rig: Rig) {
+    const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
+    const unit = rig.repo.begin();
+    another('later', '2030-01-01T01:00:00.000Z')(unit);
+    await commit(unit);
+    await good(rig, 'later');
+    await it.pass(2 * hour + 2000);
+    return it;
+  }
+
+  test('is noted before it begins, so that nothing begins to need it', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await expiring(rig);
+    expect(it.observed()).toMatchObject({ phase: 'completed', expiring: true });
+    expect([it.condition()?.[1], bucket.objects.has(object)]).toEqual(['Expiring', true]);
+    await it.pass(patience.expiringMs + minute);
+    expect([it.phase(), it.observed()?.expiring, bucket.objects.has(object)]).toEqual(['expired', undefined, false]);
+  });
+
+  test('is taken back where a pin came before the note, and what is missing of it is written anew', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await expiring(rig);
+    bucket.objects.delete(manifest);
+    await it.change((draft) => void (draft.pinned = true));
+    await it.pass(hour);
+    expect([it.phase(), it.observed()?.expiring, it.condition()?.[1]]).toEqual(['completed', undefined, 'Completed']);
+    expect([bucket.objects.has(object), bucket.objects.has(manifest)]).toEqual([true, true]);
+    await it.quiet();
+  });
+
+  test('is no end of one that its bucket does not have any more', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await expiring(rig);
+    for (const key of [object, manifest]) bucket.objects.delete(key);
+    await it.change((draft) => void (draft.pinned = true));
+    expect([it.observed()?.expiring, it.condition()?.[1], bucket.objects.has(manifest)]).toEqual([
+      undefined,
+      'NotFound',
+      false,
+    ]);
+  });
 });
 
 test('the bucket is asked every day whether it still has the object; one that is missing is told once', async () => {
