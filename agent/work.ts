@@ -95,6 +95,7 @@ function tasksWith(options: AgentOptions, parts: Parts, writers: VolumeWriters):
     run: { runtime, server, observer, ledger, images, capture, writers, networks, disk, ended, clock, log },
     backup: options.backup ?? runBackup({ runtime, observer, archiver, control, clock, random }),
     restore: options.restore ?? runRestore({ runtime, observer, archiver, control, imports, disk, clock, random }),
+    uploads,
     recovery: options.recovery ?? runRecovery({ runtime, observer, disk, clock }),
     functions,
   });

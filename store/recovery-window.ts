@@ -95,8 +95,8 @@ export function hasGapWithin(archive: Archive, first: string, last: string): boo
 }
 
 function baseOf(backup: Backup): Base[] {
-  const { phase, log } = backup.observed ?? {};
-  if (phase !== 'completed' || log === undefined || isDeleting(backup)) return [];
+  const { phase, log, expiring } = backup.observed ?? {};
+  if (phase !== 'completed' || log === undefined || expiring === true || isDeleting(backup)) return [];
   const { first_segment: first, last_segment: last, stopped_at } = log;
   return [{ backup, first, last, stoppedAt: Date.parse(stopped_at) }];
 }

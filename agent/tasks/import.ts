@@ -66,8 +66,6 @@ export async function importDump(
   } finally {
     stop.abort(new Error('The import has ended'));
     watched[Symbol.dispose]();
-    // what was interrupted may be read again
-    if (source.by === 'upload' && !signal.aborted) await deps.imports.uploads.remove(source.name);
   }
 }
 

@@ -5,6 +5,7 @@ import type { TaskResult } from '../../agent-protocol/task-types.ts';
 import type { RestoreByCommand } from '../../databases/engine.ts';
 import { DumpFault, restoreInput, wholeDump } from '../../databases/whole-dump.ts';
 import { diskGuard, watchDisk } from '../disk/disk-guard.ts';
+import type { Uploads } from '../imports/uploads.ts';
 import { download } from '../transfer/download.ts';
 import { dumpOf, runningIn } from './data-engine.ts';
 import { importDump } from './import.ts';
@@ -26,10 +27,17 @@ export function runRestore(deps: RestoreDeps): RunRestore {
   return (item, progress, signal) => carryOut(deps, item, progress, signal);
 }
 
-export function restoreTask(run: RunRestore, turns: Turns): TaskWork<'restore'> {
+/** Restores as tasks. What was sent for one is removed once it is not read again. */
+export function restoreTask(
+  { run, uploads }: { run: RunRestore; uploads: Pick<Uploads, 'remove'> },
+  turns: Turns,
+): TaskWork<'restore'> {
   return {
     turns,
     turnOf: ({ id }) => id,
+    async recorded({ spec: { source } }) {
+      if (source?.by === 'upload') await uploads.remove(source.name);
+    },
     run,
   };
 }

@@ -141,6 +141,10 @@ export class TaskWorker implements Worker {
       : await this.#work.turns.take(turn, () => this.#attemptOnce(desired, signal), signal);
     // A result that is not on disk must not be reported: after a restart of the agent the attempt would run again.
     await this.#stored(() => results.put({ id: this.id, attempt: desired.spec.attempt, report }), signal);
+    if (report.phase === 'lost') return;
+    await this.#work.recorded?.(desired).catch((error: unknown) => {
+      this.#deps.log.warn({ err: error, assignment: this.id }, 'Cannot remove what a task needs no more');
+    });
   }
 
   /** Resolves once the write succeeded. @throws the signal's reason */

@@ -30,6 +30,8 @@ export interface TaskWork<T extends TaskType = TaskType> {
   turnOf?: (item: TaskItem<T>) => string;
   /** Called when an attempt ended, with any result. */
   ended?: () => void;
+  /** Called once a success or a failure is on the disk, so that nothing of the attempt is made again. */
+  recorded?: (item: TaskItem<T>) => Promise<void>;
   /** Removes what an attempt left that the end of the agent interrupted and that is lost. */
   clean?: (item: TaskItem<T>, signal: AbortSignal) => Promise<void>;
   /** A container of the task wrote more than its limit. */

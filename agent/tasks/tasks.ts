@@ -11,6 +11,7 @@ import { callTask } from './call.ts';
 import type { RunDeps } from './run.ts';
 import { runTask } from './run.ts';
 import type { Tasks } from './task.ts';
+import type { Uploads } from '../imports/uploads.ts';
 import { Turns } from './turns.ts';
 
 /** Builds that run at the same time. */
@@ -31,6 +32,7 @@ export function tasksOf({
   run,
   backup,
   restore,
+  uploads,
   recovery,
   functions,
 }: {
@@ -39,6 +41,7 @@ export function tasksOf({
   run: RunDeps;
   backup: RunBackup;
   restore: RunRestore;
+  uploads: Pick<Uploads, 'remove'>;
   recovery: RunRecovery;
   functions: Pick<Functions, 'fire'>;
 }): Tasks {
@@ -47,7 +50,7 @@ export function tasksOf({
     build: buildTask({ build, turns: new Turns(parallelBuilds), built }),
     run: runTask(run, new Turns(parallelRuns)),
     backup: backupTask(backup, transfers),
-    restore: restoreTask(restore, transfers),
+    restore: restoreTask({ run: restore, uploads }, transfers),
     call: callTask(functions, new Turns(parallelCalls)),
     // what waits for an engine keeps nothing from its turn
     recovery: recoveryTask(recovery, new Turns(parallelRuns)),

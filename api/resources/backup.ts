@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { backupKeys } from '../../store/backup-keys.ts';
-import { BackupMethod, hasBackupEnded } from '../../store/kinds/backup.ts';
+import { BackupMethod, hasBackupEnded, shownPhase } from '../../store/kinds/backup.ts';
 import { DatabaseType } from '../../store/kinds/database.ts';
 import { isDeleting } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -107,7 +107,7 @@ function engineOf({ desired: { of } }: It) {
 }
 
 function backupStatus(it: It): Backup['status'] {
-  return isDeleting(it) ? 'deleting' : (it.observed?.phase ?? 'pending');
+  return isDeleting(it) ? 'deleting' : shownPhase(it.observed);
 }
 
 export const backups = defineResource({

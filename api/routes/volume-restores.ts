@@ -1,5 +1,6 @@
 import { defined } from '../../store/defined.ts';
 import { goingOf } from '../../store/new-drill.ts';
+import { shownPhase } from '../../store/kinds/backup.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { isStaying } from '../../store/resource.ts';
 import type { ReadonlyResource } from '../../store/resource.ts';
@@ -100,8 +101,9 @@ export const cloneVolumeBackup = defineEndpoint({
 /** @throws ApiError CONFLICT unless it is of a volume, and can be read */
 function requireOfVolume({ desired, observed }: Backup): void {
   if (desired.of.kind !== 'volume') throw conflicting('Cannot restore the backup as a volume as it is of a database');
-  if (observed?.phase === 'completed') return;
-  throw conflicting(`Cannot restore the backup as it is ${observed?.phase ?? 'pending'}: choose one that is completed`);
+  const phase = shownPhase(observed);
+  if (phase === 'completed') return;
+  throw conflicting(`Cannot restore the backup as it is ${phase}: choose one that is completed`);
 }
 
 /** What is to mount a new volume, and where. */

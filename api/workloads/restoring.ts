@@ -1,5 +1,6 @@
 import { defined } from '../../store/defined.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
+import { shownPhase } from '../../store/kinds/backup.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import type { BackedUp } from '../../store/new-backup.ts';
 import { goingOf, goingOn, isDrill, newDrill } from '../../store/new-drill.ts';
@@ -229,6 +230,7 @@ function wantedRestore(
 function requireGood({ desired, observed }: Backup, recovery: WantedRecovery | undefined): void {
   if (desired.method === 'physical' && recovery === undefined)
     throw conflicting('Cannot restore the backup as the log that it needs is gone: choose another one');
-  if (observed?.phase === 'completed') return;
-  throw conflicting(`Cannot restore the backup as it is ${observed?.phase ?? 'pending'}: choose one that is completed`);
+  const phase = shownPhase(observed);
+  if (phase === 'completed') return;
+  throw conflicting(`Cannot restore the backup as it is ${phase}: choose one that is completed`);
 }

@@ -49,7 +49,7 @@ export interface Due {
 
 /**
  * What is due. Pure. Of several instants that have come, as after the control plane was away, the last one fires: one backup
- * now is worth as much as several. While a backup of the schedule has not ended, none begins.
+ * now is worth as much as several. While a backup of the schedule has not ended, no other instant begins any.
  */
 export function dueOf({ schedule, targets, backups, now }: World): Due {
   const until = schedule.observed?.handled_until ?? schedule.meta.createdAt;
@@ -64,8 +64,9 @@ export function dueOf({ schedule, targets, backups, now }: World): Due {
   const instants = recurrencesBetween(ruleOf(schedule), handled, now);
   const last = instants.at(-1);
   if (last === undefined) return { ...nothing, handledUntil: handled };
-  const isBusy = backups.some(isBusyBackup);
-  return isBusy
+  // a run that ended before it noted this instant is repeated, and makes what is still to be made of it
+  const isBegun = backups.some(({ desired }) => desired.scheduled_for === last.toISOString());
+  return !isBegun && backups.some(isBusyBackup)
     ? { fires: undefined, missed: instants.length, skipped: 'overlap', handledUntil: last }
     : { fires: last, missed: instants.length - 1, skipped: undefined, handledUntil: last };
 }

@@ -34,6 +34,7 @@ function byStore(a: Requested, b: Requested): number {
   return revisionOf(a) - revisionOf(b) || Date.parse(a.desired.requested_at) - Date.parse(b.desired.requested_at);
 }
 
-function revisionOf({ meta }: Requested): number {
+/** The place of an object in the order of the store. */
+export function revisionOf({ meta }: Pick<ReadonlyResource, 'meta'>): number {
   return meta.createdRevision ?? meta.desiredRevision;
 }

@@ -4,7 +4,7 @@ import type { Action } from '../rollout/actions.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { partBytesFor } from '../../network/multipart.ts';
 import { planTask } from '../task/task.ts';
-import { uploadVersion } from './states.ts';
+import { isReading, uploadVersion } from './states.ts';
 import type { Step, World } from './states.ts';
 
 /** The writes that a step needs. Pure. The task goes once what it sent is an object, or is given up. */
@@ -35,15 +35,20 @@ type Spec = Extract<Assignment['desired']['spec'], { type: 'backup' }>;
 
 type How = Pick<Spec, 'engine' | 'instance' | 'method' | 'volume' | 'part_bytes' | 'ca'>;
 
-/** What a task was made with stays: another one would begin anew. `undefined`: there is nothing that could be sent. */
+/**
+ * What a task was made with stays: another one would begin anew. But no attempt begins to read what a restore has replaced
+ * meanwhile, nor goes on to read the former data of a volume: it would be the newest backup, of data that was given up.
+ * `undefined`: there is nothing that could be sent.
+ */
 function howOf(world: World): How | undefined {
-  const { task, destination, expectedBytes } = world;
+  const { task, destination, expectedBytes, backup } = world;
+  const source = sourceOf(world);
   const made = task?.desired.spec;
   if (made?.type === 'backup') {
     const { engine, instance, method, volume, part_bytes, ca } = made;
-    return defined({ engine, instance, method, volume, part_bytes, ca });
+    const stays = backup.desired.of.kind === 'database' && isReading(task);
+    return defined({ engine, instance, method, volume, ...(!stays && source), part_bytes, ca });
   }
-  const source = sourceOf(world);
   if (source === undefined) return undefined;
   return defined({
     ...source,

@@ -10,7 +10,9 @@ import { dataName, volumeName } from '../../store/kinds/volume.ts';
 import type { BucketPlace } from '../../network/bucket.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isReadable } from '../../store/recovery-window.ts';
+import { isDrill } from '../../store/new-drill.ts';
 import { isDeleting, isStaying } from '../../store/resource.ts';
+import type { ReadonlyResource } from '../../store/resource.ts';
 import { isAsked, placeToAsk } from '../backup-destination/place.ts';
 import type { Asking } from '../backup-destination/place.ts';
 import type { KeyOpener } from '../backup-destination/place.ts';
@@ -18,7 +20,6 @@ import { isRemovalGivenUp } from '../backup-destination/removal.ts';
 import { servingInstance } from '../database/world.ts';
 import { perform } from '../rollout/actions.ts';
 import type { AgentCalls } from '../runtime/agent-calls.ts';
-import type { Assignment } from '../rollout/slots.ts';
 import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { limits } from '../runtime/limits.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -58,7 +59,7 @@ const retryMs = 15_000;
 const tidyMs = 15 * 60_000;
 
 /** A step for which the bucket is asked. */
-type AtBucket = Extract<Step, { do: 'adopt' | 'begin' | 'finish' | 'look' | 'expire' | 'tidy' }>;
+type AtBucket = Extract<Step, { do: 'adopt' | 'begin' | 'finish' | 'look' | 'expire' | 'keep' | 'tidy' }>;
 
 /** What a step came to. */
 interface Outcome {
@@ -108,7 +109,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
       ),
       onChange(
         'volume',
-        ({ meta, observed }) => [meta.deletionRequestedAt, observed?.phase],
+        ({ meta, desired, observed }) => [meta.deletionRequestedAt, desired.data_id, observed?.phase],
         ({ meta }, view) => unfinished(view, 'of', meta.id),
       ),
       onChange(
@@ -130,6 +131,7 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
         ({ observed }) => hasRestoreEnded(observed?.phase),
         ({ desired }) => (desired.backup_id === undefined ? [] : [desired.backup_id]),
       ),
+      onChange('restore', replacesData, ({ desired }, view) => unfinished(view, 'of', desired.of.id)),
     ],
     async reconcile(it, ctx) {
       const world = readWorld(it, ctx);
@@ -161,6 +163,8 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
         return { now: goesOn(world), because: step.because };
       case 'send':
         return { now: goesOn(world), because: step.because };
+      case 'mark':
+        return { now: { ...before, expiring: true }, again: Math.max(1000, patience.expiringMs - world.expiringMs) };
       case 'fail':
         return { now: { ...before, phase: 'failed', error: step.error, finished_at: at } };
       default:
@@ -207,9 +211,18 @@ export function backupController({ secrets, bucket, agents }: BackupSettings): C
         return finish(world, step, ctx, place);
       case 'look':
         return { now: afterLook(before, (await bucket.stat(place, object, signal))?.bytes, at) };
-      case 'expire':
+      case 'expire': {
         await bucket.remove(place, [manifest, object], signal);
-        return { now: { ...before, phase: 'expired', finished_at: at } };
+        const { expiring: _, ...rest } = before;
+        return { now: { ...rest, phase: 'expired', finished_at: at } };
+      }
+      case 'keep': {
+        const { expiring: _, ...rest } = before;
+        const now = afterLook(rest, (await bucket.stat(place, object, signal))?.bytes, at);
+        // a removal that failed halfway may have taken it alone
+        if (now.lost === undefined) await bucket.put(place, manifest, manifestOf(backup, now), signal);
+        return { now };
+      }
       case 'tidy': {
         const { upload_id: id = '', has_surplus: _, ...rest } = before;
         await bucket.abort(place, { key: object, id }, signal);
@@ -333,6 +346,7 @@ function readWorld(it: Backup, ctx: Context): World {
   const restores = view.by('restore', 'backup', it.meta.id);
   const database = of.kind === 'database' ? view.get('database', of.id) : undefined;
   const task = taskOf(view, it.meta.id, 'backup');
+  const isReplaced = view.by('restore', 'of', of.id).some(replacesData);
   return {
     backup: it,
     database,
@@ -345,17 +359,26 @@ function readWorld(it: Backup, ctx: Context): World {
     expectedBytes: expectedBytes(it, view) ?? it.observed?.expected_bytes,
     hasSuccessor: hasSuccessor(it, view, clock.now()),
     isRead: restores.some(({ observed }) => !hasRestoreEnded(observed?.phase)),
+    isReplaced,
     restores: restores.filter(({ observed }) => hasRestoreEnded(observed?.phase)),
-    leftMs: leftMs(it, task, ctx),
+    expiringMs: ctx.since('expiring', it.observed?.expiring === true),
+    leftMs: leftMs(it, { task, isReplaced }, ctx),
     now: clock.now(),
   };
 }
 
+/** Whether a restore goes on at whose end what it is of has other data. What is held may be so for a week. */
+function replacesData(it: ReadonlyResource<'restore'>): boolean {
+  const phase = it.observed?.phase;
+  if (isDrill(it) || hasRestoreEnded(phase)) return false;
+  return phase !== 'ready_to_switch' || it.desired.switch_requested;
+}
+
 /** Milliseconds for which it may still be where it is: a server that took its task up may let it wait for others. */
-function leftMs({ observed }: Backup, task: Assignment | undefined, ctx: Context): number {
+function leftMs({ observed }: Backup, { task, isReplaced }: Pick<World, 'task' | 'isReplaced'>, ctx: Context): number {
   const report = task && upToDate(task)?.phase;
   const isTaken = task !== undefined && (report !== undefined || observed?.phase === 'running');
-  const waited = ctx.since('pending', !isTaken);
+  const waited = ctx.since('pending', !isTaken && !isReplaced);
   const { attempt } = taskState('backup', task);
   const taken = ctx.since(`${report === 'running' ? 'sent' : 'taken'} ${attempt} ${observed?.uploads ?? 1}`, isTaken);
   return isTaken ? patienceMs(taskRow('backup').deadlineSeconds * 1000) - taken : patience.startMs - waited;

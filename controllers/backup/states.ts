@@ -10,7 +10,7 @@ import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { agentTooOld } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because } from '../runtime/controller.ts';
-import { taskState } from '../task/task.ts';
+import { hasBegun, taskState } from '../task/task.ts';
 
 export type Backup = ReadonlyResource<'backup'>;
 export type Observed = ObservedOf<'backup'>;
@@ -24,6 +24,8 @@ export const patience = {
   bucketMs: 60 * 60_000,
   /** Between two looks whether the bucket still has an object. */
   lookMs: 24 * 60 * 60_000,
+  /** From the note that it is removed until it is, so that all replicas of the API know of that. */
+  expiringMs: 10_000,
   /** After a look at which the bucket did not have an object, before it counts as lost. */
   doubtMs: 60 * 60_000,
 } as const;
@@ -50,8 +52,12 @@ export interface World {
   hasSuccessor: boolean;
   /** It is being restored. */
   isRead: boolean;
+  /** What it is of is about to get other data by a restore. */
+  isReplaced: boolean;
   /** Its restores that have ended. */
   restores: readonly ReadonlyResource<'restore'>[];
+  /** For how many milliseconds it is noted that it is removed. */
+  expiringMs: number;
   /** Milliseconds for which it may still wait, or its task may; 0 or less: it is late. */
   leftMs: number;
   now: Date;
@@ -75,8 +81,12 @@ export type Step =
   | { do: 'fail'; error: Fault }
   /** Remove what a backup that was given up left in its bucket. */
   | { do: 'tidy' }
-  /** Remove the object, as its time is over. */
+  /** Note that the object is removed, as its time is over. */
+  | { do: 'mark' }
+  /** Remove it. */
   | { do: 'expire' }
+  /** Take that back: it is wanted after all, as by a pin. The removal may have begun. */
+  | { do: 'keep' }
   | { do: 'rest' };
 type Result = Extract<ReturnType<typeof taskState<'backup'>>, { outcome: 'succeeded' }>['result'];
 
@@ -101,7 +111,8 @@ function byTask(world: World): Step {
     case 'failed':
       return { do: 'fail', error: state.error };
     case 'lost':
-      return state.isExhausted ? { do: 'fail', error: state.error ?? lost } : sending;
+      if (state.isExhausted) return { do: 'fail', error: state.error ?? lost };
+      return world.isReplaced ? untilReplaced(world) : sending;
     case 'running':
       return (
         lackOf(world, [
@@ -136,6 +147,11 @@ function sendingOf({ backup, task }: World): ReturnType<typeof taskState<'backup
   return isOfEarlier ? { outcome: 'waiting', attempt: 1, isExhausted: false } : taskState('backup', task);
 }
 
+/** Whether an attempt is being made. */
+export function isReading(task: Assignment | undefined): boolean {
+  return hasBegun(task) && taskState('backup', task).outcome !== 'lost';
+}
+
 /** The version of the task that sends to the present upload: to another one, its server sends again. */
 export function uploadVersion({ meta, observed }: Backup): string {
   const { uploads = 1 } = observed ?? {};
@@ -155,7 +171,10 @@ function afterEnd(world: World): Step {
     // while a server may still send parts, none of them can be removed for good
     return observed.upload_id === undefined || task !== undefined ? { do: 'rest' } : { do: 'tidy' };
   }
-  if (isGoodBackup(observed) && isOver(world)) return { do: 'expire' };
+  if (isGoodBackup(observed)) {
+    if (isOver(world)) return { do: world.expiringMs < patience.expiringMs ? 'mark' : 'expire' };
+    if (observed.expiring === true) return { do: 'keep' };
+  }
   return now.getTime() >= lookAt ? { do: 'look' } : { do: 'rest' };
 }
 
@@ -181,6 +200,7 @@ export function afterLook(before: Observed, bytes: number | undefined, at: strin
 function begin(world: World): Step {
   const { backup, server, destination, leftMs } = world;
   if (leftMs <= 0) return { do: 'fail', error: notStarted };
+  if (world.isReplaced) return untilReplaced(world);
   if (destination?.observed?.phase === 'unreachable')
     return { do: 'wait', because: `destination ${destination.desired.name} to be reachable` };
   if (server?.observed?.phase === 'offline') return { do: 'wait', because: 'its server to answer' };
@@ -199,6 +219,11 @@ function lacking({ backup, database, instance, volume }: World): Because | undef
   }
   const isServed = database?.observed?.phase === 'running' && instance?.observed?.ready === true;
   return isServed ? undefined : `database ${name} to serve`;
+}
+
+/** What is sent now would be of data that is given up, and the newest backup all the same. */
+function untilReplaced({ backup }: World): Step {
+  return { do: 'wait', because: `the restore of ${backup.desired.name} to end` };
 }
 
 const sending: Step = { do: 'send', because: 'its server to send it' };
@@ -257,6 +282,7 @@ export function observedOf({ observed }: Backup): Observed {
     finished_at,
     verified_at,
     lost,
+    expiring,
     proven_at,
     verification,
     changed_files,
@@ -283,6 +309,7 @@ export function observedOf({ observed }: Backup): Observed {
     finished_at,
     verified_at,
     lost: lost ?? (lostSince === undefined ? undefined : { since: lostSince, looked_at: lostSince }),
+    expiring,
     proven_at,
     verification,
     changed_files,
@@ -373,7 +400,11 @@ export function conditionsOf(world: World, now: Observed, waits: Because | undef
   return [ready(world, now, waits), ...agentTooOld([world.task?.observed?.error])];
 }
 
-function ready({ server }: World, { phase, error, lost }: Observed, waits: Because | undefined): ConditionInput {
+function ready(
+  { server }: World,
+  { phase, error, lost, expiring }: Observed,
+  waits: Because | undefined,
+): ConditionInput {
   const is = (status: ConditionInput['status'], reason: string, message: string): ConditionInput => ({
     type: 'Ready',
     status,
@@ -382,6 +413,7 @@ function ready({ server }: World, { phase, error, lost }: Observed, waits: Becau
   });
   switch (phase) {
     case 'completed':
+      if (expiring === true) return is('false', 'Expiring', 'Its time is over, and its object is being removed');
       if (lost !== undefined)
         return is(
           'unknown',

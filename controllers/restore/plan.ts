@@ -13,7 +13,10 @@ import type { Step, World } from './states.ts';
 /** Of the instance beside the one that serves, among what a restore has. Its task has the role `restore`. */
 export const sideRole = 'instance';
 
-/** The writes of instance and task that a step needs. Pure. */
+/**
+ * The writes of instance and task that a step needs. Pure. What ended goes with the next step, once what came of it was noted:
+ * without it, an end that was not stored would be no end, and the restore would begin anew in a volume that is filled.
+ */
 export function plan(world: World, step: Step): Action[] {
   const { restore, side, task, database, volume } = world;
   switch (step.do) {
@@ -32,17 +35,17 @@ export function plan(world: World, step: Step): Action[] {
     }
     case 'stop_side':
       return ending(side);
-    case 'again':
     case 'clear':
-    case 'fail':
     case 'tidy':
-    case 'complete':
     case 'rest':
       return [
         ...planOne(restore, sideRole, { present: side, desired: undefined }),
         ...planTask('restore', restore, { task, wanted: undefined }),
         ...planTask('recovery', restore, { task: world.recovery, wanted: undefined }),
       ];
+    case 'again':
+    case 'fail':
+    case 'complete':
     case 'make':
     case 'switch':
     case 'turn_back':

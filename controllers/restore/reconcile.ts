@@ -3,6 +3,7 @@ import { assignmentId } from '../../store/kinds/assignment-id.ts';
 import type { DesiredOf } from '../../store/kinds/kinds.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { hasRestoreEnded } from '../../store/kinds/restore.ts';
+import { hasRunEnded } from '../../store/kinds/run.ts';
 import type { TenantView } from '../../store/mirror.ts';
 import { isKind, isStaying } from '../../store/resource.ts';
 import { retention } from '../../store/retention.ts';
@@ -11,7 +12,7 @@ import { perform } from '../rollout/actions.ts';
 import type { Because, Context, Controller, Next, Verdict } from '../runtime/controller.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
-import { patienceMs, taskOf } from '../task/task.ts';
+import { hasBegun, patienceMs, taskOf, taskState } from '../task/task.ts';
 import { plan, sideRole } from './plan.ts';
 import { isDrill } from '../../store/new-drill.ts';
 import { volumeOf } from '../../store/new-database-volume.ts';
@@ -44,6 +45,7 @@ export const restoreController: Controller<'restore'> = {
     'backup_destination',
     'database',
     'function',
+    'run',
     'server',
     'volume',
     'wal_archive',
@@ -74,8 +76,16 @@ export const restoreController: Controller<'restore'> = {
           .map((it) => it.meta.id),
     ),
     onChange(
+      'run',
+      ({ observed }) => hasRunEnded(observed?.phase),
+      ({ desired }, view) =>
+        (view.get('application', desired.application_id)?.desired.mounts ?? []).flatMap(({ volume_id }) =>
+          unfinished(view, volume_id),
+        ),
+    ),
+    onChange(
       'wal_archive',
-      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.checked_at],
+      ({ meta, observed }) => [meta.deletionRequestedAt, observed?.checked_at, observed?.checked_for],
       ({ meta }, view) => view.by('restore', 'archive', meta.id).map((it) => it.meta.id),
     ),
     onChange(
@@ -101,6 +111,7 @@ export const restoreController: Controller<'restore'> = {
   async finalize(it, ctx) {
     const world = readWorld(it, ctx);
     const step: Step = { do: 'tidy' };
+    if (it.observed?.phase === 'switching') await endFormer(world, ctx);
     await carryOut(world, step, ctx);
     await perform(ctx, plan(world, step));
     const isEmpty = world.task === undefined && world.side === undefined && world.recovery === undefined;
@@ -116,7 +127,12 @@ function readWorld(it: Restore, ctx: Context): World {
   const { bind } = it.desired;
   const bound = (kind: 'application' | 'function'): string =>
     bind !== undefined && (bind.workload_kind ?? 'application') === kind ? bind.application_id : '';
-  const awaitsTurn = isDrill(it) && isBehind(it, view);
+  const mounting =
+    bind === undefined
+      ? view.by('application', 'volume', of.id)
+      : [view.get('application', bound('application'))].filter((one) => one !== undefined);
+  const command = commandOn(it, mounting, view);
+  const turn = turnOf(it, command, view);
   const server = view.get('server', place.server_id);
   return {
     restore: it,
@@ -124,25 +140,45 @@ function readWorld(it: Restore, ctx: Context): World {
     database,
     destination: backup && view.get('backup_destination', backup.desired.destination_id),
     target: of.kind === 'volume' ? view.get('volume', of.id) : undefined,
-    mounting:
-      bind === undefined
-        ? view.by('application', 'volume', of.id)
-        : [view.get('application', bound('application'))].filter((one) => one !== undefined),
+    mounting,
     functions:
       bind === undefined
         ? view.by('function', 'volume', of.id)
         : [view.get('function', bound('function'))].filter((one) => one !== undefined),
     volume: view.get('volume', volumeIdOf(it)),
+    former: ownFormer(it, view),
     server,
     side: view.get('assignment', assignmentId.task(it.meta.id, sideRole)),
     serving: database && servingInstance(database, view),
     task: taskOf(view, it.meta.id, 'restore'),
     archive: view.get('wal_archive', it.desired.recovery?.archive_id ?? ''),
     recovery: taskOf(view, it.meta.id, 'recovery'),
-    awaitsTurn,
-    leftMs: leftMs(it, awaitsTurn, server, ctx),
+    turn,
+    command,
+    leftMs: leftMs(it, turn, server, ctx),
     now: clock.now(),
   };
+}
+
+/** A command that may write to the volume that is about to get other data: what it writes from then on would be given up. */
+function commandOn({ desired }: Restore, mounting: World['mounting'], view: TenantView): World['command'] {
+  if (desired.of.kind !== 'volume' || desired.is_new || isDrill({ desired })) return undefined;
+  const writing = mounting.filter((app) =>
+    app.desired.mounts.some((it) => it.volume_id === desired.of.id && !it.read_only),
+  );
+  return writing
+    .flatMap(({ meta }) => view.by('run', 'application', meta.id))
+    .find((it) => !it.desired.read_only_volumes && !hasRunEnded(it.observed?.phase));
+}
+
+/** For whose end it waits. */
+function turnOf(it: Restore, command: World['command'], view: TenantView): World['turn'] {
+  if (isDrill(it) && isBehind(it, view)) return 'of restores';
+  if (it.observed?.phase !== 'restoring') return undefined;
+  const task = taskOf(view, it.meta.id, 'restore');
+  // its server takes up what it has no turn for yet
+  if (!hasBegun(task)) return 'on server';
+  return command !== undefined && taskState('restore', task).outcome === 'succeeded' ? 'of command' : undefined;
 }
 
 /**
@@ -171,6 +207,8 @@ function isBefore(one: Restore, other: Restore): boolean {
 /** Milliseconds that a restore may spend in each of its stages. */
 const stages = {
   turn: patience.turnMs,
+  queued: patience.turnMs,
+  quiescing: patience.turnMs,
   preparing: patience.prepareMs,
   restoring: patienceMs(taskRow('restore').deadlineSeconds * 1000),
   verifying: patienceMs(taskRow('recovery').deadlineSeconds * 1000),
@@ -179,16 +217,27 @@ const stages = {
   switching: patience.switchMs,
 } as const;
 
-/** Milliseconds that it may still be in the stage that it is in. The time for the switch begins anew once its server answers again. */
-function leftMs({ observed }: Restore, awaitsTurn: boolean, server: World['server'], ctx: Context): number {
-  const stage = awaitsTurn ? 'turn' : stageOf(observed);
-  const isUnknown = stage === 'switching' && server?.observed?.phase === 'offline';
+/** The stage in which it waits for others. */
+const waits = { 'of restores': 'turn', 'on server': 'queued', 'of command': 'quiescing' } as const;
+
+/**
+ * Milliseconds that it may still be in the stage that it is in. The time for the switch begins anew once its server answers
+ * again: of what users may have written to, nothing is given up by time alone.
+ */
+function leftMs(it: Restore, turn: World['turn'], server: World['server'], ctx: Context): number {
+  const { observed } = it;
+  const stage = turn === undefined ? stageOf(observed) : waits[turn];
+  const isUnknown = (stage === 'switching' || stage === 'stopping') && server?.observed?.phase === 'offline';
   const spent = (Object.keys(stages) as (keyof typeof stages)[]).map((name) =>
     ctx.since(name, name === stage && !isUnknown),
   );
-  // a week is longer than most leaders lead
-  const held = stage === 'holding' ? ctx.clock.now().getTime() - Date.parse(observed?.held_since ?? '') : 0;
-  return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent, Number.isNaN(held) ? 0 : held);
+  return (stage === undefined ? 0 : stages[stage]) - Math.max(...spent, stage === 'holding' ? heldMs(it, ctx) : 0);
+}
+
+/** For how long it is held: a week is longer than most leaders lead. A clock that is ahead, or was behind, ends none at once. */
+function heldMs({ desired, observed }: Restore, ctx: Context): number {
+  const since = Math.max(Date.parse(observed?.held_since ?? ''), Date.parse(desired.requested_at));
+  return Number.isNaN(since) ? 0 : ctx.expiryTime() - since;
 }
 
 function stageOf(observed: Restore['observed']): keyof typeof stages | undefined {
@@ -206,12 +255,9 @@ async function carryOut(world: World, step: Step, ctx: Context): Promise<void> {
     case 'switch':
       return restore.desired.of.kind === 'volume' ? exchange(world, ctx) : change(world, ctx);
     case 'fail':
-      return step.back === undefined ? undefined : goBack(world, step.back, ctx);
-    case 'complete': {
-      const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
-      if (restore.desired.is_new && former !== undefined) await ctx.retire('volume', former.meta.id);
-      return;
-    }
+      return step.goesBack === true ? goBack(world, ctx) : undefined;
+    case 'complete':
+      return endFormer(world, ctx);
     case 'make':
       return make(world, ctx);
     case 'clear':
@@ -280,16 +326,24 @@ async function exchange({ restore, target, volume, mounting, functions }: World,
 }
 
 /** The former volume, if it is of the database that is restored: what is of another one is left alone. */
-function ownFormer({ database }: World, id: string | undefined, { view }: Context) {
-  const former = view.get('volume', id ?? '');
-  return database !== undefined && former?.desired.database_id === database.meta.id ? former : undefined;
+function ownFormer({ desired, observed }: Restore, view: TenantView) {
+  const former = view.get('volume', observed?.former_volume_id ?? '');
+  return desired.of.kind === 'database' && former?.desired.database_id === desired.of.id ? former : undefined;
 }
 
-/** Changes the pointer of the database to the new volume. The former one stays for a while. */
-async function change(world: World, ctx: Context): Promise<void> {
-  const { restore, database } = world;
+/**
+ * Gives the former volume of a database its end, once nothing goes back to it by itself: however long that takes, as with a
+ * server that is away. The empty one of a new database goes at once.
+ */
+async function endFormer({ restore, database, former }: World, ctx: Context): Promise<void> {
+  if (former === undefined || database?.desired.data_volume_id === former.meta.id) return;
+  if (restore.desired.is_new) await ctx.retire('volume', former.meta.id);
+  else await ctx.amend('volume', former.meta.id, (draft) => void (draft.expires_at ??= expiry(ctx)));
+}
+
+/** Changes the pointer of the database to the new volume. The former one stays. */
+async function change({ restore, database }: World, ctx: Context): Promise<void> {
   const { is_new: isNew } = restore.desired;
-  const former = ownFormer(world, restore.observed?.former_volume_id, ctx);
   if (database === undefined) return;
   await ctx.transact(
     (unit) => {
@@ -298,7 +352,6 @@ async function change(world: World, ctx: Context): Promise<void> {
         beginArchive(draft, `${restore.meta.id} there`);
         if (isNew) draft.run = 'running';
       });
-      if (former !== undefined && !isNew) unit.change(former, (draft) => void (draft.expires_at = expiry(ctx)));
     },
     { audited: 'restore' },
   );
@@ -316,14 +369,12 @@ const archives = 'f2b0a6c4-95a7-4a57-8c1d-1d7b9e3c5a42';
  * Changes the pointer of the database back to the volume that it served from before. The new one stays for a while: it may have
  * served clients without being found ready.
  */
-async function goBack(world: World, back: string, ctx: Context): Promise<void> {
-  const { restore, database, volume } = world;
-  const former = ownFormer(world, back, ctx);
-  if (database?.desired.data_volume_id !== volumeIdOf(restore) || former === undefined) return;
+async function goBack({ restore, database, volume, former }: World, ctx: Context): Promise<void> {
+  if (database?.desired.data_volume_id !== volumeIdOf(restore) || !isStaying(former)) return;
   await ctx.transact(
     (unit) => {
       unit.change(database, (draft) => {
-        draft.data_volume_id = back;
+        draft.data_volume_id = former.meta.id;
         beginArchive(draft, `${restore.meta.id} back`);
         // it was made for this
         if (restore.desired.is_new) draft.run = 'stopped';
@@ -335,7 +386,10 @@ async function goBack(world: World, back: string, ctx: Context): Promise<void> {
   );
 }
 
-/** Removes the volumes of its attempts from which nothing serves; `isGoingOn`: but that of the present one. */
+/**
+ * Removes the volumes of its attempts from which nothing serves; `isGoingOn`: but that of the present one. One that users could
+ * write to, and that the database was to serve, stays for a while.
+ */
 async function removeVolumes({ restore, database }: World, isGoingOn: boolean, ctx: Context): Promise<void> {
   const isKept = isGoingOn || (restore.observed?.phase === 'completed' && !isDrill(restore));
   for (let attempt = 1; attempt <= attemptOf(restore); attempt += 1) {
@@ -344,8 +398,16 @@ async function removeVolumes({ restore, database }: World, isGoingOn: boolean, c
     const { data_id, expires_at } = ctx.view.get('volume', id)?.desired ?? {};
     // it has the former data of another one since the restore, or goes by itself
     const isLeft = data_id !== undefined || expires_at !== undefined;
-    if (!isWanted && !isLeft && id !== database?.desired.data_volume_id) await ctx.retire('volume', id);
+    if (isWanted || isLeft || id === database?.desired.data_volume_id) continue;
+    if (id === volumeIdOf(restore) && isWantedBack(restore))
+      await ctx.amend('volume', id, (draft) => void (draft.expires_at = expiry(ctx)));
+    else await ctx.retire('volume', id);
   }
+}
+
+/** It was held, and a user wanted the database to serve it: what was written to it meanwhile is in no backup. */
+function isWantedBack({ desired, observed }: Restore): boolean {
+  return observed?.held_since !== undefined && desired.switch_requested && observed.error?.code !== 'cancelled';
 }
 
 function expiry({ clock }: Context): string {
@@ -365,7 +427,7 @@ function nextOf(world: World, step: Step, now: Observed): Next {
   if (isMoved || step.do === 'switch' || step.do === 'turn_back') return { again: 0, because };
   if (step.do === 'make') return { again: 0, because };
   if (step.do === 'tidy') return { again: 60_000, because: 'what it left to be removed' };
-  if (world.awaitsTurn) return { again: Math.min(turnLookMs, Math.max(1000, world.leftMs)), because };
+  if (world.turn === 'of restores') return { again: Math.min(turnLookMs, Math.max(1000, world.leftMs)), because };
   return { again: Math.max(1000, world.leftMs), because };
 }
 

@@ -8,6 +8,7 @@ import { plainCopy } from '../../store/plain-copy.ts';
 import { isDrill } from '../../store/new-drill.ts';
 import { isDeleting, isKind, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
+import { revisionOf } from '../backup/order.ts';
 import { agentTooOld, failureOf } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import type { Because } from '../runtime/controller.ts';
@@ -31,7 +32,7 @@ export const patience = {
   switchMs: 15 * 60_000,
   /** For so long what was recovered is kept beside what serves. */
   holdMs: 7 * 24 * 60 * 60_000,
-  /** Until the restores and the other drills of its server have ended. */
+  /** Until the restores and the other drills of its server have ended; then until its server has a turn for it. */
   turnMs: 24 * 60 * 60_000,
 } as const;
 
@@ -49,6 +50,8 @@ export interface World {
   functions: readonly ReadonlyResource<'function'>[];
   /** The new one of this attempt. */
   volume: ReadonlyResource<'volume'> | undefined;
+  /** The one that its database served from before the pointer was changed; absent: it is gone, or is none of its own. */
+  former: ReadonlyResource<'volume'> | undefined;
   server: ReadonlyResource<'server'> | undefined;
   /** Beside the one that serves, on the new volume. */
   side: Assignment | undefined;
@@ -59,8 +62,13 @@ export interface World {
   /** Of a recovery: the log that it reads, and what waits until the instance has come to the wanted time. */
   archive: ReadonlyResource<'wal_archive'> | undefined;
   recovery: Assignment | undefined;
-  /** A restore or another drill on its server comes first, or has not gone yet. */
-  awaitsTurn: boolean;
+  /**
+   * For which others it waits. `of restores`: a restore or another drill on its server comes first, or has not gone yet.
+   * `on server`: its task waits there behind others, which may also be backups. `of command`: all was read, and `command` goes on.
+   */
+  turn: 'of restores' | 'on server' | 'of command' | undefined;
+  /** A command that has not ended and may write to the volume that is restored. */
+  command: ReadonlyResource<'run'> | undefined;
   /** Milliseconds that it may still be in the stage that it is in; 0 or less: it is late. */
   leftMs: number;
   now: Date;
@@ -90,8 +98,8 @@ export type Step =
   | { do: 'complete' }
   /** Note that the database is to serve from the former volume again, before it does. */
   | { do: 'turn_back' }
-  /** Give up; `back`: the database serves from the former volume again. */
-  | { do: 'fail'; error: Fault; back?: string }
+  /** Give up; `goesBack`: the database serves from the former volume again. */
+  | { do: 'fail'; error: Fault; goesBack?: true }
   /** Remove what a restore that was given up left. */
   | { do: 'tidy' }
   | { do: 'rest' };
@@ -109,7 +117,7 @@ function nextStep(world: World): Step {
   const { restore } = world;
   const { phase = 'pending', former_volume_id: former } = restore.observed ?? {};
   if (hasRestoreEnded(phase)) return isTidy(world) ? { do: 'rest' } : { do: 'tidy' };
-  if (phase === 'switching' && former !== undefined) return switching(world, former);
+  if (phase === 'switching' && former !== undefined) return switching(world);
   if (restore.desired.cancel_requested || isDeleting(restore)) return { do: 'fail', error: cancelled };
   const { database } = world;
   const hindrance = hindranceOf(world);
@@ -134,8 +142,15 @@ function hindranceOf(world: World): Step | undefined {
     return { do: 'fail', error: { code: `${word}_gone`, message: `Its ${word} was deleted` } };
   }
   if (world.volume?.observed?.phase === 'error') return { do: 'fail', error: noVolume };
-  if (world.leftMs > 0) return world.awaitsTurn ? awaiting : undefined;
-  return { do: 'fail', error: world.awaitsTurn ? noTurn : late };
+  if (world.leftMs > 0) return world.turn === 'of restores' ? awaiting : undefined;
+  return { do: 'fail', error: lateness(world) };
+}
+
+/** Why the time is over. */
+function lateness({ turn, restore: { desired, observed } }: World): Fault {
+  if (turn === 'of restores') return noTurn;
+  if (turn === 'on server') return notTaken;
+  return observed?.held_since !== undefined && desired.switch_requested ? notSwitched : late;
 }
 
 /** What is needed until the new volume of this attempt is there; `undefined`: it is. */
@@ -169,7 +184,11 @@ function byFiles(world: World): Step {
 /** The files are put into the new volume, which nothing mounts before. */
 function byArchive(world: World): Step {
   const { outcome } = taskState('restore', world.task);
-  return outcome === 'succeeded' ? { do: 'switch' } : (afterTask(world) ?? reading);
+  if (outcome !== 'succeeded') return afterTask(world) ?? reading;
+  const { command } = world;
+  return command === undefined
+    ? { do: 'switch' }
+    : { do: 'wait', because: `command ${command.meta.id}, which may write to the volume, to end` };
 }
 
 /** The copy of all files and the log are put there before an instance begins, which then comes to the wanted time. */
@@ -199,7 +218,7 @@ function untilRead(world: World, { first_segment, last_segment }: Recovery): Ste
   const { restore, archive, task } = world;
   if (!isStaying(archive)) return { do: 'fail', error: archiveGone };
   if (task !== undefined) return afterTask(world) ?? reading;
-  const isChecked = Date.parse(archive.observed?.checked_at ?? '') > Date.parse(restore.desired.requested_at);
+  const isChecked = (archive.observed?.checked_for ?? 0) >= revisionOf(restore);
   if (!isChecked) return { do: 'wait', because: 'its archive to be compared with what the bucket has' };
   return hasGapWithin(archive, first_segment, last_segment) ? { do: 'fail', error: logGone } : reading;
 }
@@ -215,11 +234,13 @@ function afterTask({ task, restore }: World): Step | undefined {
   return undefined;
 }
 
-/** The task or the instance is of an earlier attempt. */
-function isOfEarlier({ restore, task, side }: World): boolean {
+/** A task or the instance is of an earlier attempt. */
+function isOfEarlier({ restore, task, recovery, side }: World): boolean {
   const id = volumeIdOf(restore);
-  const spec = task?.desired.spec;
-  const isTaskOld = spec?.type === 'restore' && spec.volume !== volumeName(id);
+  const isTaskOld = [task, recovery].some((it) => {
+    const spec = it?.desired.spec;
+    return (spec?.type === 'restore' || spec?.type === 'recovery') && spec.volume !== volumeName(id);
+  });
   return isTaskOld || (side !== undefined && side.desired.version !== id);
 }
 
@@ -250,26 +271,33 @@ function failedSide({ side }: World): Step | undefined {
 }
 
 /** The pointer is changed: whether the database serves decides. */
-function switching(world: World, former: string): Step {
-  const { database, serving, leftMs, restore, server } = world;
-  if (restore.desired.of.kind === 'volume') {
-    if (isInPlace(world)) return { do: 'complete' };
-    return world.target === undefined || world.volume === undefined
-      ? { do: 'fail', error: volumeGone }
-      : { do: 'switch' };
-  }
+function switching(world: World): Step {
+  const { database, serving, leftMs, restore, server, former } = world;
+  if (restore.desired.of.kind === 'volume') return exchanging(world);
   if (database === undefined) return { do: 'fail', error: databaseGone };
   const hasMoved = database.desired.data_volume_id === volumeIdOf(restore);
   const isLate = leftMs <= 0;
-  if (restore.observed?.goes_back === true) return { do: 'fail', error: notServing, ...(hasMoved && { back: former }) };
+  if (restore.observed?.goes_back === true) {
+    if (hasMoved && !isStaying(former)) return { do: 'fail', error: noWayBack };
+    return { do: 'fail', error: notServing, ...(hasMoved && { goesBack: true }) };
+  }
   if (!hasMoved) return isLate ? { do: 'fail', error: late } : { do: 'switch' };
   if (database.desired.run === 'stopped') return { do: 'complete' };
   if (isReady(serving)) return { do: 'complete' };
   // it may serve, and have taken writes
   if (server?.observed?.phase === 'offline') return { do: 'wait', because: 'its server to answer' };
+  if (isLate && !isStaying(former)) return { do: 'fail', error: noWayBack };
   return isLate
     ? { do: 'turn_back' }
     : { do: 'wait', because: `database ${database.desired.name} to serve what was restored` };
+}
+
+/** The data of the volume is exchanged, or about to be. */
+function exchanging(world: World): Step {
+  if (isInPlace(world)) return { do: 'complete' };
+  return world.target === undefined || world.volume === undefined
+    ? { do: 'fail', error: volumeGone }
+    : { do: 'switch' };
 }
 
 /** The volume has what was restored, and all that mounts it mounts that. */
@@ -336,10 +364,20 @@ const late: Fault = {
   code: 'timeout',
   message: 'It took too long: see the conditions of its server and of its volume, and begin it again',
 };
+const notSwitched: Fault = {
+  code: 'timeout',
+  message:
+    'The instance on its new volume did not end in time, so that the database was not switched. What was recovered stays for a week: once the instance has ended, switch to its volume as to a former one',
+};
 const noTurn: Fault = {
   code: 'no_turn',
   message:
     'Other restores and drills of its server took a day: let schedules verify less often, or at other times, and verify the backup by hand',
+};
+const notTaken: Fault = {
+  code: 'no_turn',
+  message:
+    'Its server did not begin to read it for a day: it sent and read other backups, or did not answer. Begin it again when those have ended',
 };
 const noVolume: Fault = {
   code: 'no_volume',
@@ -357,6 +395,12 @@ const notServing: Fault = {
   code: 'not_serving',
   message:
     'The database was not ready with what was restored: it serves from its former data again. See its log for the reason. The volume with what was restored stays for a week, as clients may have written to it',
+};
+
+const noWayBack: Fault = {
+  code: 'not_serving',
+  message:
+    'The database was not ready with what was restored, and its former volume is gone or is of another database: it still serves what was restored. See its log for the reason',
 };
 
 /** What is known after a step. Pure. */

@@ -36,6 +36,7 @@ export interface ContextScope {
   readonly fence: Guard;
   readonly clock: Clock;
   since(key: string, name: string, isOn: boolean): number;
+  readonly expiryTime: () => number;
   wrote(operation: WriteOperation): void;
   event(of: AnyObject, event: EventInput): void;
   notify(of: ReadonlyResource, key: string, notification: NotificationInput & { log: Logger }): Promise<void>;
@@ -79,6 +80,10 @@ export class RunContext implements Context {
 
   since(name: string, isOn: boolean): number {
     return this.#scope.since(this.#key, name, isOn);
+  }
+
+  expiryTime(): number {
+    return this.#scope.expiryTime();
   }
 
   /** The highest revision that this run wrote. */

@@ -116,6 +116,11 @@ export interface Context {
    */
   since(name: string, isOn: boolean): number;
   /**
+   * The time by which objects expire, in milliseconds since 1970: see `expiryTime`. By it a controller judges the age of what
+   * it removes for good, as a wall clock that is ahead would remove it at once.
+   */
+  expiryTime(): number;
+  /**
    * Creates the child or changes its desired state; writes nothing if that is equal. Ids are deterministic, so that a
    * repetition after a crash finds the first child. @throws conflict, which the runtime retries silently.
    */

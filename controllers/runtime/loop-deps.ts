@@ -21,6 +21,8 @@ export interface LoopDeps {
   /** A verdict that breaks a law of the status fails its run; otherwise it is logged and counted. */
   readonly strict: boolean;
   readonly repository: (tenant: string) => Repository;
+  /** See `expiryTime`: the time by which objects expire. */
+  readonly expiryTime: () => number;
   readonly event: (of: AnyObject, event: EventInput) => void;
   /** @param notification with the log of the run that sends it */
   readonly notify: (

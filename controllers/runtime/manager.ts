@@ -29,11 +29,8 @@ export interface Background {
 /** What background work may use. */
 export type BackgroundDeps = Pick<
   LoopDeps,
-  'store' | 'mirror' | 'clock' | 'random' | 'log' | 'pool' | 'metrics' | 'repository' | 'notify'
-> & {
-  /** See {@link expiryTime}. */
-  readonly expiryTime: () => number;
-};
+  'store' | 'mirror' | 'clock' | 'random' | 'log' | 'pool' | 'metrics' | 'repository' | 'notify' | 'expiryTime'
+>;
 
 export interface ControllersOptions {
   store: Store;
@@ -121,12 +118,12 @@ export function startControllers(options: ControllersOptions): Controllers {
       ...shared,
       concurrency: limits.queue.concurrency,
       strict: options.strict,
+      expiryTime: startExpiry(),
       event: (of, event) => recorder.record(of, event),
       notify: (of, key, notification) => notifier.notify(term.fence, of, key, notification),
     };
     const started = controllers.map((controller) => new ControllerLoop(controller, term, deps));
-    const backgroundDeps: BackgroundDeps = { ...deps, expiryTime: startExpiry() };
-    const background = options.background.map((work) => runInBackground(work, term, backgroundDeps));
+    const background = options.background.map((work) => runInBackground(work, term, deps));
     for (const loop of started) loop.start();
     loops = started;
     leading(true);

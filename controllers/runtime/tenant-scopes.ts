@@ -18,7 +18,7 @@ export function createScopes<K extends KindName>(
     let scope = scopes.get(tenant);
     if (scope !== undefined) return scope;
     const { name, kind, reads, children, notifies = [] } = controller;
-    const { mirror, clock, metrics, event, notify, repository } = deps;
+    const { mirror, clock, metrics, event, notify, repository, expiryTime } = deps;
     const world = mirror.tenant(tenant);
     const readable = new Set<KindName>([kind, ...reads]);
     scope = {
@@ -32,6 +32,7 @@ export function createScopes<K extends KindName>(
       fence: term.fence,
       clock,
       since: (key, condition, isOn) => since.ms(key, condition, isOn),
+      expiryTime,
       wrote: (operation) => metrics.wrote(name, operation),
       event,
       notify,

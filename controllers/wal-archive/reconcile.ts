@@ -17,6 +17,7 @@ import { limits } from '../runtime/limits.ts';
 import { onChange, onChild } from '../runtime/wakes.ts';
 import { plan, senderRole } from './plan.ts';
 import {
+  checkedFor,
   conditionsOf,
   dueBase,
   firstNeeded,
@@ -138,7 +139,8 @@ export function walArchiveController({ secrets, bucket }: WalArchiveSettings): C
       if (seen.system_identifier !== undefined)
         await bucket.put(place, archiveManifestKey(world.archive), manifestOf(world.archive, seen), ctx.signal);
       const names = await namesFrom(world, first, place, ctx);
-      return { now: { ...seen, gaps: gapsIn(names, first, last), checked_at: at }, again: 1000 };
+      const checked = { checked_at: at, checked_for: checkedFor(world) };
+      return { now: { ...seen, gaps: gapsIn(names, first, last), ...checked }, again: 1000 };
     } catch (error) {
       if (!(error instanceof BucketTrouble)) throw error;
       return { now: seen, because: `its bucket to answer. ${error.message}`, again: 15_000 };

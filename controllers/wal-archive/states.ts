@@ -9,7 +9,7 @@ import { isDeleting, isStaying } from '../../store/resource.ts';
 import type { ConditionInput, ReadonlyResource } from '../../store/resource.ts';
 import { uuidv5 } from '../../store/uuid.ts';
 import { nextInstant } from '../../time/cron.ts';
-import { isAhead, oldestFirst } from '../backup/order.ts';
+import { isAhead, oldestFirst, revisionOf } from '../backup/order.ts';
 import { agentTooOld } from '../rollout/failures.ts';
 import type { Assignment } from '../rollout/slots.ts';
 import { upToDate } from '../runtime/up-to-date.ts';
@@ -147,6 +147,11 @@ export function surplusOf(world: World): readonly Backup[] {
   return good.slice(good.indexOf(last) + 1).filter(({ desired }) => desired.expires_at === undefined);
 }
 
+/** What a check that is begun now is for: the last recovery that was asked for, or the one of an earlier check. Pure. */
+export function checkedFor({ archive, recoveries }: Pick<World, 'archive' | 'recoveries'>): number {
+  return Math.max(archive.observed?.checked_for ?? 0, ...recoveries.map(revisionOf));
+}
+
 /** The first segment that a base backup of the archive needs; `undefined`: there is none. */
 export function firstNeeded({ bases }: Pick<World, 'bases'>): string | undefined {
   const needed = bases
@@ -159,9 +164,10 @@ export function firstNeeded({ bases }: Pick<World, 'bases'>): string | undefined
 /** Whether the bucket is to be asked which segments it has. Pure. */
 export function isCheckDue({ archive, recoveries, now, bases }: World): boolean {
   if (firstNeeded({ bases }) === undefined || archive.observed?.last_segment === undefined) return false;
-  const { checked_at } = archive.observed;
+  const { checked_at, checked_for = 0 } = archive.observed;
   if (checked_at === undefined) return true;
-  if (recoveries.some(({ desired }) => Date.parse(desired.requested_at) >= Date.parse(checked_at))) return true;
+  // by the store, as the clocks of replicas differ
+  if (recoveries.some((it) => revisionOf(it) > checked_for)) return true;
   // what is ended gets no more, and may lose all the same
   return isPast(checked_at, patience.checkMs, now);
 }
@@ -208,7 +214,7 @@ export function observedOf(world: World, isLate: boolean): Observed {
   const seen = sender?.observed?.archive;
   // what was sent is not written again: a report takes nothing of it back
   const last_segment = laterSegment(before.last_segment, seen?.last_segment);
-  const { system_identifier, checked_at, gaps, removed_at, notified } = { ...before, ...seen };
+  const { system_identifier, checked_at, checked_for, gaps, removed_at, notified } = { ...before, ...seen };
   const { sent_at, until, until_segment } = isOfEarlierState(before, seen) ? before : { ...before, ...seen };
   const now = defined({
     system_identifier,
@@ -217,6 +223,7 @@ export function observedOf(world: World, isLate: boolean): Observed {
     until,
     until_segment,
     checked_at,
+    checked_for,
     gaps,
     removed_at,
     notified,

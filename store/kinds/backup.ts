@@ -6,7 +6,7 @@ import { Id, Name, Timestamp } from './fields.ts';
 
 /**
  * `verifying`: all bytes were sent, and the bucket is asked whether it has them. `completed` is a statement about the
- * bucket. `expired`: it was completed, and its object was removed as its time was over.
+ * bucket. `expired`: it was completed, and its object was removed as its time was over; see also `expiring`.
  */
 export const BackupPhase = z.enum(['pending', 'running', 'verifying', 'completed', 'failed', 'expired']);
 export type BackupPhase = z.infer<typeof BackupPhase>;
@@ -130,6 +130,8 @@ export const backup = defineKind({
     verified_at: Timestamp.optional(),
     /** Of one that was completed: the bucket was found without it, as it was sent, at each look since then. */
     lost: z.object({ since: Timestamp, looked_at: Timestamp }).optional(),
+    /** Its time is over: its object is removed next, or was in part. Until it is taken back, nothing begins to read it. */
+    expiring: z.literal(true).optional(),
     /** When all of it was last restored and read. */
     proven_at: Timestamp.optional(),
     /** What the last restore of it showed that was made for a trial, or that was completed. */
@@ -160,6 +162,12 @@ export const backup = defineKind({
   },
 });
 
+/** The phase that users see: what is removed next is as good as gone. */
+export function shownPhase(observed: Ended | undefined): BackupPhase {
+  const { phase = 'pending', expiring } = observed ?? {};
+  return expiring === true ? 'expired' : phase;
+}
+
 /** When the record of a backup goes by itself, in milliseconds since the epoch; `undefined`: it stays. */
 export function keptUntil({ phase, finished_at, lost }: Ended): number | undefined {
   if (phase !== 'failed' && phase !== 'expired') return undefined;
@@ -168,6 +176,7 @@ export function keptUntil({ phase, finished_at, lost }: Ended): number | undefin
 
 interface Ended {
   readonly phase: BackupPhase;
+  readonly expiring?: true | undefined;
   readonly finished_at?: string | undefined;
   readonly lost?: { readonly since: string } | undefined;
 }

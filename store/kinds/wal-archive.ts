@@ -44,6 +44,8 @@ export const walArchive = defineKind({
     until_segment: z.string().optional(),
     /** When the bucket was last asked which segments it has, from the first base backup to the last segment. */
     checked_at: Timestamp.optional(),
+    /** Recoveries that were asked for by this revision of the store were before that. */
+    checked_for: z.int().optional(),
     gaps: z.array(Gap).default([]),
     removed_at: Timestamp.optional(),
     /** Users were notified of this trouble. */

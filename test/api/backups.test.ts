@@ -174,6 +174,24 @@ describe('a backup', () => {
     ]);
   });
 
+  it('that is being removed is neither pinned nor restored', async () => {
+    const database = await aDatabase();
+    const { id } = (await backUp(database, { destination_id: destination })).data;
+    await world.observe('backup', id, { phase: 'completed', expiring: true });
+    expect((await owner.get(`/backups/${id}`)).data.status).toBe('expired');
+    expect(said(await owner.put(`/backups/${id}`, { pinned: true }))).toEqual([
+      409,
+      'Cannot change the backup as there is nothing in the bucket any more',
+    ]);
+    const removed = 'Cannot restore the backup as its object was removed: choose one that is completed';
+    for (const path of [`/backups/database/${id}/restore`, `/backups/${id}/verify`])
+      expect(said(await owner.post(path, {}))).toEqual([409, removed]);
+    expect(said(await owner.post(`/databases/${database}/restore`, { backup_id: id }))).toEqual([
+      409,
+      'Cannot restore the backup as it is expired: choose one that is completed',
+    ]);
+  });
+
   it('is cancelled until it has ended', async () => {
     const { id } = (await backUp(await aDatabase(), { destination_id: destination })).data;
     for (let times = 0; times < 2; times++) expect((await owner.post(`/backups/${id}/cancel`)).status).toBe(200);

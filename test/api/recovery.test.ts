@@ -273,6 +273,7 @@ describe('the way back to a former volume', () => {
       'after one that went back, as clients may have written to it',
       { phase: 'failed' as const, goes_back: true as const },
     ],
+    ['after one that was held and could not be switched to', { phase: 'failed' as const, held_since: latest }],
   ])('changes the pointer, keeps what was served for a week, and begins another archive, %s', async (_, observed) => {
     const id = await archived();
     const former = randomUUID();
@@ -281,7 +282,8 @@ describe('the way back to a former volume', () => {
     const place = { project_id: project, environment_id: before.environment_id, server_id: before.server_id };
     const unit = repo.begin();
     unit.create('volume', former, desiredState('volume', { ...place, database_id: id, expires_at: latest }));
-    const made = { project_id: project, of: { kind: 'database' as const, id }, volume_id: former };
+    const of = { kind: 'database' as const, id };
+    const made = { project_id: project, of, volume_id: former, switch_requested: true };
     const earlier = randomUUID();
     unit.create('restore', earlier, desiredState('restore', made));
     await commit(unit);
@@ -294,6 +296,22 @@ describe('the way back to a former volume', () => {
     const after = await repo.get('database', id);
     expect(await owner.post(`/databases/${id}/switch`, { volume_id: former })).toMatchObject({ status: 200, data });
     expect(await repo.get('database', id)).toEqual(after);
+  });
+
+  it('is open where the volume that it serves is gone', async () => {
+    const id = await archived();
+    const repo = openRepository(world.store, 'default', world.clock);
+    const { environment_id, server_id, data_volume_id } = (await repo.get('database', id))!.desired;
+    const former = randomUUID();
+    const unit = repo.begin();
+    const of = { project_id: project, environment_id, server_id, database_id: id };
+    unit.create('volume', former, desiredState('volume', { ...of, expires_at: latest }));
+    unit.requestDelete((await repo.get('volume', data_volume_id))!);
+    await commit(unit);
+    await world.settled();
+    const { status, data } = await owner.post(`/databases/${id}/switch`, { volume_id: former });
+    expect([status, data?.data_volume_id]).toEqual([200, former]);
+    expect((await repo.get('volume', data_volume_id))?.desired.expires_at).toBeUndefined();
   });
 
   it.each([

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import type { TenantView } from '../../../store/mirror.ts';
 import { goingOf, isDrill } from '../../../store/new-drill.ts';
 import { databaseWindows } from '../../../store/recovery-window.ts';
 import { retention } from '../../../store/retention.ts';
+import { isStaying } from '../../../store/resource.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
 import type { RequestContext } from '../../endpoint/context.ts';
 import { defineEndpoint } from '../../endpoint/endpoint.ts';
@@ -138,7 +140,7 @@ export const switchDatabase = defineEndpoint({
         if (draft.archive !== undefined) draft.archive.id = ctx.random.id();
       });
       const end = new Date(ctx.clock.now().getTime() + retention.formerVolumeKeepMs).toISOString();
-      unit.change(former.present, (draft) => void (draft.expires_at = end));
+      if (former.present !== undefined) unit.change(former.present, (draft) => void (draft.expires_at = end));
       unit.change(former.back, (draft) => void delete draft.expires_at);
       return ctx.commit(unit, () => databases.answerOf(next, view));
     }
@@ -168,22 +170,28 @@ function requireItself({ view }: RequestContext, it: Stored, id: string | null |
   );
 }
 
-/** The former volume that a field names, and the present one. @throws ApiError NOT_FOUND, CONFLICT */
+/** The former volume that a field names, and the present one, unless that is gone. @throws ApiError NOT_FOUND, CONFLICT */
 function formerVolume({ view }: RequestContext, it: Stored, id: string | null | undefined) {
   if (id === undefined || id === null) return undefined;
   const back = referred(view, 'volume', id, 'volume_id');
   if (back.desired.database_id !== it.meta.id) throw notHere('volume_id', 'Volume');
-  const making = view.by('restore', 'volume', back.meta.id).find((one) => isDrill(one) || !hasServed(one));
+  const making = view.by('restore', 'volume', back.meta.id).find((one) => isDrill(one) || !mayServe(one, view));
   if (making !== undefined) throw conflicting(`Restore ${making.meta.id} makes this volume: it is no former one`);
   // what the database serves no more has an end: others never had its data
   if (back.desired.expires_at === undefined)
     throw conflicting('The database never served from this volume: name a former one, which has expires_at');
-  return { back, present: referred(view, 'volume', it.desired.data_volume_id, 'volume_id') };
+  const present = view.get('volume', it.desired.data_volume_id);
+  return { back, present: isStaying(present) ? present : undefined };
 }
 
-/** The database was given what was restored, whatever became of that. */
-function hasServed({ observed }: ReadonlyResource<'restore'>): boolean {
-  return observed?.phase === 'completed' || (observed?.phase === 'failed' && observed.goes_back === true);
+/**
+ * The database was given what was restored, whatever became of that; or was to be given what was held, of which nothing uses
+ * the volume any more.
+ */
+function mayServe({ meta, desired, observed }: ReadonlyResource<'restore'>, view: TenantView): boolean {
+  if (observed?.phase !== 'failed') return observed?.phase === 'completed';
+  const wasWanted = observed.held_since !== undefined && desired.switch_requested;
+  return observed.goes_back === true || (wasWanted && view.by('assignment', 'owner', meta.id).length === 0);
 }
 
 function notHere(field: string, word: string): ApiError {

@@ -131,7 +131,8 @@ test.each([
       postgres.dump?.check.join(' '),
     ]);
     expect(progress.at(-1)).toMatchObject({ step: 'restoring', done: content.length, total: content.length });
-    expect(await readdir(join(root, 'uploads'))).toEqual([]);
+    // until its result is on the disk it may be read again
+    expect(await readdir(join(root, 'uploads'))).toHaveLength(1);
   },
 );
 
@@ -184,7 +185,6 @@ test.each<[string, string | Buffer, RegExp]>([
 ])('%s fails, and the program never reads what makes it count', async (_, content, why) => {
   await expect(run(content)).rejects.toMatchObject({ code: 'restore_failed', message: expect.stringMatching(why) });
   expect(programs.filter(({ input }) => input.includes('setpoint: restored'))).toEqual([]);
-  expect(await readdir(join(root, 'uploads'))).toEqual([]);
 });
 
 test('what the engine refuses is the reason', async () => {

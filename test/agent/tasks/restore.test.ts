@@ -91,7 +91,7 @@ function run(around: Around = {}) {
     control,
     imports: {
       folder: { file: () => Promise.reject(new Error('No file is expected')) },
-      uploads: { file: () => Promise.reject(new Error('No file is expected')), remove: async () => undefined },
+      uploads: { file: () => Promise.reject(new Error('No file is expected')) },
       networks: [],
     },
     disk: async () => ({

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { cpSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -71,6 +71,43 @@ test('a result that the disk does not take is not reported, and is known once it
     await world.until('reported', () => world.report(wanted)?.phase === 'succeeded');
     expect(world.report(wanted)).toMatchObject({ generation: 2, image_digest: made[0] });
     expect(made).toHaveLength(1);
+  } finally {
+    full.mockRestore();
+  }
+});
+
+test.each<[string, () => Promise<{ dump_bytes: number }>]>([
+  ['succeeded', async () => ({ dump_bytes: 5 })],
+  ['failed', () => Promise.reject(new RuntimeFailure('restore_failed', 'It is cut', { retryable: false }))],
+])('a dump that was sent stays until the disk has the result of its restore: %s', async (phase, restore) => {
+  await using world = await AgentWorld.create();
+  const full = vi.spyOn(Results.prototype, 'put').mockRejectedValue(new Error('No space left on device'));
+  try {
+    const sent = randomUUID();
+    const wanted = {
+      ...service(),
+      spec: {
+        type: 'restore' as const,
+        attempt: 1,
+        deadline_seconds: 60,
+        engine: 'postgres',
+        instance: 'instance',
+        volume: 'sp-vol-fresh',
+        size_bytes: 0,
+        dump_bytes: 0,
+        checksum_sha256: '',
+        source: { by: 'upload' as const, name: sent, database: 'app' },
+      },
+    };
+    await world.start({ restore });
+    const uploads = join(world.dir, 'uploads');
+    await writeFile(join(uploads, sent), 'SELECT 1;');
+    await world.snapshot(wanted);
+    await world.until('it is tried again', () => full.mock.calls.length === 3);
+    expect(await readdir(uploads)).toEqual([sent]);
+    full.mockRestore();
+    await world.until('reported', () => world.report(wanted)?.phase === phase);
+    expect(await readdir(uploads)).toEqual([]);
   } finally {
     full.mockRestore();
   }

@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
 import { backupScheduleController } from '../../../controllers/backup-schedule/reconcile.ts';
 import { drillsDueOf } from '../../../controllers/backup-schedule/states.ts';
+import { unavailable } from '../../../store/errors.ts';
+import { keys } from '../../../store/keys.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
+import type { Txn, TxnResult } from '../../../store/store.ts';
 import { commit } from '../../../store/unit.ts';
+import { ForwardingStore } from '../../harness/forwarding-store.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
@@ -92,8 +96,8 @@ test('a backup is made at each instant in the time zone of the schedule, and as 
   expect(await rig.store.revision()).toBe(quiet);
 });
 
-test('each of the volumes of an application is backed up, however many it mounts', async () => {
-  await using rig = await openRig({ controllers: [backupScheduleController] });
+/** An application that mounts forty volumes, with the schedule. */
+async function prepareVolumes(rig: Rig): Promise<void> {
   const names = Array.from({ length: 40 }, (_, n) => `data-${n}`);
   for (const name of names) {
     const unit = rig.repo.begin();
@@ -105,9 +109,57 @@ test('each of the volumes of an application is backed up, however many it mounts
   unit.create('application', id('web'), desiredState('application', { name: 'web', project_id: id('shop'), mounts }));
   await commit(unit);
   await prepare(rig, { of: { kind: 'application', id: id('web') } });
+}
+
+test('each of the volumes of an application is backed up, however many it mounts', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepareVolumes(rig);
   await pass(rig, 3 * hour);
   expect(new Set(backups(rig).map(({ desired }) => desired.of.id)).size).toBe(40);
   expect((await schedule(rig)).observed).toMatchObject({ phase: 'active', missed: 0 });
+});
+
+/** Does not answer the second transaction that makes backups. */
+class LosesPart extends ForwardingStore {
+  #parts = 0;
+
+  override async txn(txn: Txn): Promise<TxnResult> {
+    const prefix = keys.desired(tenant, 'backup', '');
+    if (txn.then.some((write) => 'put' in write && write.put.startsWith(prefix))) this.#parts += 1;
+    if (this.#parts === 2) {
+      this.#parts += 1;
+      throw unavailable('this part is not stored');
+    }
+    return super.txn(txn);
+  }
+}
+
+test('the rest of an instant of which only a part was stored is made, and none is missed', async () => {
+  await using rig = await openRig({
+    controllers: [backupScheduleController],
+    wrap: (store) => new LosesPart(store),
+  });
+  await prepareVolumes(rig);
+  await pass(rig, 3 * hour);
+  expect(new Set(backups(rig).map(({ desired }) => desired.of.id)).size).toBe(40);
+  expect((await schedule(rig)).observed).toMatchObject({ missed: 0, last_run_at: '2030-01-01T02:30:00.000Z' });
+  expect(notified(rig)).not.toContain('backup_missed');
+});
+
+test('a backup that was made before a crash is the one of its instant, also while another one by hand goes on', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepare(rig);
+  const before = plainCopy((await schedule(rig)).observed!);
+  await pass(rig, 3 * hour);
+  const [made] = backups(rig);
+  const unit = rig.repo.begin();
+  const byHand = { of: ofDatabase(id('orders')), schedule_id: id('nightly'), project_id: id('shop') };
+  unit.create('backup', id('by hand'), desiredState('backup', byHand));
+  await commit(unit);
+  await rig.repo.observe(await schedule(rig), before, []);
+  await pass(rig, hour);
+  expect((await schedule(rig)).observed).toMatchObject({ missed: 0, last_backup_id: made!.meta.id });
+  expect(notified(rig)).not.toContain('backup_missed');
 });
 
 test('a schedule goes on after a clock that was far ahead was set right', async () => {

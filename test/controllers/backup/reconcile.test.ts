@@ -646,7 +646,7 @@ test('one whose time is over goes only if it is not pinned and a later one is go
   expect(it.phase()).toBe('completed');
   await good(rig, 'later');
   rig.controllers.resync();
-  await rig.rest();
+  await it.pass(patience.expiringMs + minute);
   expect([it.phase(), [...bucket.objects.keys()].filter((key) => key.includes(id('first')))]).toEqual(['expired', []]);
   expect(it.condition()).toEqual(['false', 'Expired', expect.any(String)]);
   expect(it.told()).toEqual([]);
@@ -733,6 +733,7 @@ test('one whose time is over stays while the log of the later ones is not in the
   await shows(25);
   expect([it.phase(), bucket.objects.has(base)]).toEqual(['completed', true]);
   await shows(31);
+  await it.pass(patience.expiringMs + minute);
   expect([it.phase(), bucket.objects.has(base)]).toEqual(['expired', false]);
 });
 
@@ -757,8 +758,55 @@ test('one whose time is over stays while it is restored', async () => {
   expect([it.phase(), bucket.objects.size]).toEqual(['completed', 2]);
   const back = (await rig.repo.get('restore', id('back')))!;
   await rig.repo.observe(back, { phase: 'completed', observedGeneration: 1, conditions: [] }, []);
-  await it.pass(0);
+  await it.pass(patience.expiringMs + minute);
   expect(it.phase()).toBe('expired');
+});
+
+describe('the removal of one whose time is over', () => {
+  async function expiring(rig: Rig) {
+    const it = await completed(rig, { backup: { expires_at: '2030-01-01T02:00:00.000Z' } });
+    const unit = rig.repo.begin();
+    another('later', '2030-01-01T01:00:00.000Z')(unit);
+    await commit(unit);
+    await good(rig, 'later');
+    await it.pass(2 * hour + 2000);
+    return it;
+  }
+
+  test('is noted before it begins, so that nothing begins to need it', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await expiring(rig);
+    expect(it.observed()).toMatchObject({ phase: 'completed', expiring: true });
+    expect([it.condition()?.[1], bucket.objects.has(object)]).toEqual(['Expiring', true]);
+    await it.pass(patience.expiringMs + minute);
+    expect([it.phase(), it.observed()?.expiring, bucket.objects.has(object)]).toEqual(['expired', undefined, false]);
+  });
+
+  test('is taken back where a pin came before the note, and what is missing of it is written anew', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await expiring(rig);
+    bucket.objects.delete(manifest);
+    await it.change((draft) => void (draft.pinned = true));
+    await it.pass(hour);
+    expect([it.phase(), it.observed()?.expiring, it.condition()?.[1]]).toEqual(['completed', undefined, 'Completed']);
+    expect([bucket.objects.has(object), bucket.objects.has(manifest)]).toEqual([true, true]);
+    await it.quiet();
+  });
+
+  test('is no end of one that its bucket does not have any more', async () => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: [controllerOf(bucket)] });
+    const it = await expiring(rig);
+    for (const key of [object, manifest]) bucket.objects.delete(key);
+    await it.change((draft) => void (draft.pinned = true));
+    expect([it.observed()?.expiring, it.condition()?.[1], bucket.objects.has(manifest)]).toEqual([
+      undefined,
+      'NotFound',
+      false,
+    ]);
+  });
 });
 
 test('the bucket is asked every day whether it still has the object; one that is missing is told once', async () => {
@@ -849,6 +897,115 @@ test('one of the files of a database fails once that serves from another volume,
   await rig.rest();
   expect(it.observed()).toMatchObject({ phase: 'failed', error: { code: 'archive_ended' } });
   expect([it.observed()?.error?.message, it.told()]).toEqual([expect.stringContaining('another volume'), []]);
+});
+
+describe('a restore of what it is of', () => {
+  const notes: Asked = {
+    backup: { of: { kind: 'volume', id: id('notes') }, method: 'snapshot' },
+    also: (unit) => void unit.create('volume', id('notes'), desiredState('volume', { name: 'notes' })),
+  };
+  const specOf = (it: Awaited<ReturnType<typeof asked>>) => it.task()?.desired.spec;
+  const exchange = async (rig: Rig) => {
+    await rig.repo.change('volume', id('notes'), (draft) => void (draft.data_id = id('restored')));
+    await rig.rest();
+  };
+
+  test.each([undefined, 'pending', 'running', 'lost'] as const)(
+    'a volume that got other data by it is sent with these: the task was %s',
+    async (phase) => {
+      await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+      const it = await asked(rig, notes);
+      await it.volume('available');
+      expect(specOf(it)).toMatchObject({ volume: `sp-vol-${id('notes')}`, attempt: 1 });
+      if (phase !== undefined) await it.report({ phase });
+      await exchange(rig);
+      expect(specOf(it)).toMatchObject({
+        volume: `sp-vol-${id('restored')}`,
+        attempt: phase === 'lost' ? 2 : 1,
+      });
+    },
+  );
+
+  test.each([
+    ['that waits for its turn goes to what serves by then', 'pending', 'new instance'],
+    ['that is made goes on where it began', 'running', 'instance'],
+  ] as const)('a dump %s', async (_, phase, instance) => {
+    await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+    const it = await asked(rig);
+    await it.report({ phase });
+    const unit = rig.repo.begin();
+    const serving = { server_id: id('server'), workload_kind: 'database' as const, workload_id: id('orders') };
+    const next = desiredState('assignment', { ...serving, version: id('restored') });
+    unit.change((await rig.repo.get('database', id('orders')))!, (draft) => {
+      draft.data_volume_id = id('restored');
+    });
+    unit.create('assignment', id('new instance'), next);
+    await commit(unit);
+    await rig.rest();
+    expect(it.task()?.desired.spec).toMatchObject({ instance: id(instance) });
+  });
+
+  test.each([
+    ['ends', { phase: 'completed' as const }],
+    ['is held', { phase: 'ready_to_switch' as const }],
+  ])('lets it wait, and it begins once that %s', async (_, state) => {
+    await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+    const restore = desiredState('restore', {
+      backup_id: id('monday'),
+      of: { kind: 'volume', id: id('notes') },
+      project_id: id('shop'),
+    });
+    const it = await asked(rig, {
+      ...notes,
+      also: (unit) => {
+        notes.also?.(unit);
+        unit.create('restore', id('back'), restore);
+      },
+    });
+    await it.volume('available');
+    await it.pass(5 * hour);
+    expect([it.phase(), it.task()]).toEqual(['pending', undefined]);
+    expect(it.condition()?.[2]).toMatch(/^It waits for the restore of .+ to end$/);
+    await it.quiet();
+    const back = (await rig.repo.get('restore', id('back')))!;
+    await rig.repo.observe(back, { ...state, observedGeneration: 1, conditions: [] }, []);
+    await rig.rest();
+    expect(it.task()).toBeDefined();
+  });
+
+  test('lets an attempt wait that follows a lost one', async () => {
+    await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+    const it = await asked(rig, notes);
+    await it.volume('available');
+    await it.report({ phase: 'running' });
+    const unit = rig.repo.begin();
+    const of = { kind: 'volume' as const, id: id('notes') };
+    unit.create('restore', id('back'), desiredState('restore', { of, project_id: id('shop') }));
+    await commit(unit);
+    await rig.rest();
+    expect(it.phase()).toBe('running');
+    await it.report({ phase: 'lost' });
+    expect(specOf(it)).toMatchObject({ attempt: 1 });
+    const back = (await rig.repo.get('restore', id('back')))!;
+    await rig.repo.observe(back, { phase: 'failed', observedGeneration: 1, conditions: [] }, []);
+    await rig.rest();
+    expect(specOf(it)).toMatchObject({ attempt: 2 });
+  });
+
+  test('that is a drill holds nothing up', async () => {
+    await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
+    const of = { kind: 'volume' as const, id: id('notes') };
+    const drill = desiredState('restore', { of, project_id: id('shop'), is_drill: true });
+    const it = await asked(rig, {
+      ...notes,
+      also: (unit) => {
+        notes.also?.(unit);
+        unit.create('restore', id('trial'), drill);
+      },
+    });
+    await it.volume('available');
+    expect(it.task()).toBeDefined();
+  });
 });
 
 test('one of a volume that is deleted meanwhile fails', async () => {
@@ -1061,19 +1218,19 @@ describe('a restore of it shows whether it is proven', () => {
     ['a restore that failed', false, { phase: 'failed', error: failedWith('not_serving') }, undefined, false],
   ])('%s', async (_, isDrill, observed, status, isTold) => {
     await using rig = await openRig({ controllers: [controllerOf(new MemoryBucket())] });
-    const it = await completed(rig, {
-      also: (unit) =>
-        unit.create(
-          'restore',
-          id('trial'),
-          desiredState('restore', {
-            project_id: id('shop'),
-            of: { kind: 'database', id: id('orders') },
-            backup_id: id('first'),
-            ...(isDrill && { is_drill: true as const }),
-          }),
-        ),
-    });
+    const it = await completed(rig);
+    const unit = rig.repo.begin();
+    unit.create(
+      'restore',
+      id('trial'),
+      desiredState('restore', {
+        project_id: id('shop'),
+        of: { kind: 'database', id: id('orders') },
+        backup_id: id('first'),
+        ...(isDrill && { is_drill: true as const }),
+      }),
+    );
+    await commit(unit);
     const finished_at = '2030-01-01T01:00:00.000Z';
     const trial = (await rig.repo.get('restore', id('trial')))!;
     await rig.repo.observe(trial, { ...observed, finished_at, observedGeneration: 1, conditions: [] }, []);

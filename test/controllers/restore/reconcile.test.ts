@@ -4,11 +4,17 @@ import { drillService, sideService } from '../../../store/kinds/internal-id.ts';
 import { restoreController } from '../../../controllers/restore/reconcile.ts';
 import { patience, provenWords } from '../../../controllers/restore/states.ts';
 import { patienceMs } from '../../../controllers/task/task.ts';
+import { segmentAt } from '../../../databases/wal.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
 import type { ReadonlyResource } from '../../../store/resource.ts';
+import { unavailable } from '../../../store/errors.ts';
+import { keys } from '../../../store/keys.ts';
+import type { Store, Txn, TxnResult } from '../../../store/store.ts';
 import { commit } from '../../../store/unit.ts';
+import { FakeClock } from '../../harness/fake-clock.ts';
+import { ForwardingStore } from '../../harness/forwarding-store.ts';
 import { desiredState, ofDatabase } from '../../harness/states.ts';
 import { id, openRig, tenant } from '../runtime/rig.ts';
 import type { Rig } from '../runtime/rig.ts';
@@ -18,9 +24,15 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const at = '2030-01-01T00:00:00.000Z';
 const controllers = [restoreController];
+const recovery = {
+  target_time: at,
+  first_segment: segmentAt({ timeline: 1, position: 4 }),
+  last_segment: segmentAt({ timeline: 1, position: 7 }),
+  holds: true,
+};
 const up = { ready: true, stable: true };
 
-type Observable = 'database' | 'server' | 'volume' | 'assignment' | 'backup';
+type Observable = 'database' | 'server' | 'volume' | 'assignment' | 'backup' | 'wal_archive';
 
 interface Asked {
   type?: 'postgres' | 'redis';
@@ -34,6 +46,8 @@ interface Asked {
   isForeign?: boolean;
   /** What is restored in place of a backup. */
   source?: DesiredOf<'restore'>['source'];
+  /** It is a recovery to an instant, which is held. */
+  isRecovery?: boolean;
 }
 
 /** A restore into a database that serves from volume `data`; the new volume is `fresh`. */
@@ -47,6 +61,7 @@ async function asked(
     beside = false,
     isForeign = false,
     source,
+    isRecovery = false,
   }: Asked = {},
 ) {
   const { repo } = rig;
@@ -97,8 +112,11 @@ async function asked(
       volume_id: id('fresh'),
       is_new: isNew,
       ...(isDrill && { is_drill: true as const }),
+      ...(isRecovery && { recovery: { ...recovery, archive_id: id('log') } }),
     }),
   );
+  const log = { project_id: id('shop'), place, database_id: id('orders'), volume_id: id('data') };
+  unit.create('wal_archive', id('log'), desiredState('wal_archive', log));
   if (behind) {
     const first = { is_drill: true as const, requested_at: '2025-12-31T23:59:00.000Z', volume_id: id('other fresh') };
     unit.create('volume', id('other fresh'), desiredState('volume', { ...of, name: 'other fresh' }));
@@ -129,6 +147,7 @@ async function asked(
   await commit(unit);
   const taskId = assignmentId.task(id('back'), 'restore');
   const sideId = assignmentId.task(id('back'), 'instance');
+  const recoveryId = assignmentId.task(id('back'), 'recovery');
   const own = () => view.get('restore', id('back'));
   const it = {
     view,
@@ -142,12 +161,19 @@ async function asked(
     side: () => view.get('assignment', sideId),
     task: () => view.get('assignment', taskId),
     volume: (name: string) => view.get('volume', id(name)),
+    /** Until a volume goes by itself. */
+    daysLeft: (name: string) =>
+      (Date.parse(view.get('volume', id(name))?.desired.expires_at ?? '') - rig.clock.now().getTime()) / day,
     pointer: () => view.get('database', id('orders'))?.desired.data_volume_id,
     isRun: () => view.get('database', id('orders'))?.desired.run,
     fresh: (phase: ObservedOf<'volume'>['phase']) => observe('volume', id('fresh'), { phase }),
     server: (phase: ObservedOf<'server'>['phase']) => observe('server', id('server'), { phase }),
     ofSide: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', sideId, reported(report)),
     ofTask: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', taskId, reported(report)),
+    ofRecovery: (report: Partial<ObservedOf<'assignment'>>) => observe('assignment', recoveryId, reported(report)),
+    /** The bucket was asked which segments it has. */
+    archive: (observed: Partial<ObservedOf<'wal_archive'>>) =>
+      observe('wal_archive', id('log'), { phase: 'archiving', gaps: [], ...observed }),
     /** The database serves from its new volume, or is about to. */
     serves: async (report: Partial<ObservedOf<'assignment'>>) => {
       const which = id('serving from fresh');
@@ -174,9 +200,10 @@ async function asked(
       await rig.rest();
     },
     /** The agent is done with an assignment. */
-    gone: async (which: 'side' | 'task') => {
+    gone: async (which: 'side' | 'task' | 'recovery') => {
       const release = repo.begin();
-      release.release((await repo.get('assignment', which === 'side' ? sideId : taskId))!, 'agent');
+      const ids = { side: sideId, task: taskId, recovery: recoveryId };
+      release.release((await repo.get('assignment', ids[which]))!, 'agent');
       await commit(release);
       await rig.rest();
     },
@@ -253,6 +280,19 @@ async function switched(rig: Rig, options: Asked = {}): Promise<It> {
   return it;
 }
 
+/** A recovery that has what is wanted, and waits for a user. */
+async function held(rig: Rig): Promise<It> {
+  const it = await asked(rig, { isRecovery: true });
+  await it.fresh('available');
+  await it.archive({ checked_for: it.own()?.meta.createdRevision });
+  await it.ofTask({ phase: 'running' });
+  await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+  await it.ofSide(up);
+  await it.ofRecovery({ phase: 'succeeded', result: { timeline: 2 } });
+  expect(it.phase()).toBe('ready_to_switch');
+  return it;
+}
+
 /** It failed: the database is as it was, and nothing of the restore is left; `hasServed`: but the volume that it served from for a while. */
 async function undone(it: It, code: string, hasServed = false): Promise<void> {
   expect(it.observed()).toMatchObject({ phase: 'failed', error: { code } });
@@ -305,13 +345,14 @@ describe('by a program of the engine', () => {
     await it.gone('side');
     expect(it.observed()).toMatchObject({ phase: 'switching', former_volume_id: id('data') });
     expect(it.pointer()).toBe(id('fresh'));
-    expect(it.volume('data')?.desired.expires_at).toBeDefined();
+    expect(it.volume('data')?.desired.expires_at).toBeUndefined();
     await it.quiet();
     await it.serves({ ready: false });
     await it.pass(minute);
     expect(it.phase()).toBe('switching');
     await it.serves(up);
     expect([it.phase(), it.condition()]).toEqual(['completed', ['true', 'Completed', expect.any(String)]]);
+    expect(it.daysLeft('data')).toBeCloseTo(7, 2);
     await it.gone('task');
     expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
     expect(it.told()).toEqual([expect.stringContaining('restore_completed: ')]);
@@ -508,6 +549,34 @@ test('reading may take as long as its task, and is looked at seldom meanwhile', 
   expect((await rig.metric('setpoint_reconcile_total', { controller: 'restore' })) - before).toBeLessThan(60);
 });
 
+test('the time in which others have the turn on its server is none of its time for reading', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  await it.fresh('available');
+  await it.ofSide(up);
+  await it.ofTask({ phase: 'pending' });
+  await it.pass(23 * hour);
+  expect(it.phase()).toBe('restoring');
+  await it.ofTask({ phase: 'running' });
+  await it.pass(23 * hour);
+  expect([it.phase(), it.task()?.meta.deletionRequestedAt]).toEqual(['restoring', undefined]);
+  await it.pass(2 * hour);
+  await undone(it, 'timeout');
+});
+
+test.each([false, true])(
+  'one that gets no turn on its server for a day says so; it is a drill: %s',
+  async (isDrill) => {
+    await using rig = await openRig({ controllers });
+    const it = await asked(rig, { isDrill });
+    await it.fresh('available');
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'pending' });
+    await it.pass(day + minute);
+    await undone(it, 'no_turn');
+  },
+);
+
 test('the end of the instance beside the one that serves takes nothing of the time for the switch', async () => {
   await using rig = await openRig({ controllers });
   const it = await restored(rig);
@@ -556,6 +625,109 @@ test('a database whose server does not answer may serve what was restored, and d
   expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
   await it.serves(up);
   expect([it.phase(), it.volume('fresh')?.desired.expires_at]).toEqual(['completed', undefined]);
+});
+
+test('the week of the former volume begins once the database serves what was restored', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.server('offline');
+  await it.pass(8 * day);
+  expect([it.phase(), it.volume('data')?.desired.expires_at]).toEqual(['switching', undefined]);
+  await it.server('active');
+  await it.serves(up);
+  expect(it.phase()).toBe('completed');
+  expect(it.daysLeft('data')).toBeCloseTo(7, 2);
+});
+
+test('a database does not go back to a volume that is being deleted', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await switched(rig);
+  await it.serves({ ready: false });
+  const removal = rig.repo.begin();
+  removal.requestDelete((await rig.repo.get('volume', id('data')))!);
+  await commit(removal);
+  await it.pass(patience.switchMs + minute);
+  expect([it.phase(), it.observed()?.error?.code, it.pointer()]).toEqual(['failed', 'not_serving', id('fresh')]);
+  expect(it.observed()?.error?.message).toContain('it still serves what was restored');
+  expect(it.volume('fresh')?.desired.expires_at).toBeUndefined();
+  expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
+});
+
+test('a recovery waits until its archive was compared with the bucket after it was asked for, whatever clocks say', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig, { isRecovery: true });
+  await it.fresh('available');
+  const asOf = it.own()?.meta.createdRevision ?? 0;
+  await it.archive({ checked_at: '2030-01-02T00:00:00.000Z', checked_for: asOf - 1 });
+  expect([it.task(), it.condition()?.[2]]).toEqual([
+    undefined,
+    'It waits for its archive to be compared with what the bucket has',
+  ]);
+  await it.archive({ checked_at: '2020-01-01T00:00:00.000Z', checked_for: asOf });
+  expect(it.task()?.desired.spec).toMatchObject({ type: 'restore' });
+});
+
+describe('a recovery that is held', () => {
+  const wanted = async (rig: Rig) => {
+    await rig.repo.change('restore', id('back'), (draft) => void (draft.switch_requested = true));
+    await rig.rest();
+  };
+
+  test('is switched to once its server answers again', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    await it.server('offline');
+    await wanted(rig);
+    expect(it.phase()).toBe('switching');
+    await it.pass(day);
+    expect([it.phase(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual(['switching', undefined]);
+    await it.server('active');
+    await it.pass(patience.switchMs - minute);
+    await it.ofSide({ phase: 'stopped' });
+    await it.gone('side');
+    expect(it.pointer()).toBe(id('fresh'));
+  });
+
+  test('keeps its volume for a week if the switch that a user wanted fails', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    await wanted(rig);
+    await it.pass(patience.switchMs + minute);
+    expect([it.phase(), it.observed()?.error?.code, it.pointer()]).toEqual(['failed', 'timeout', id('data')]);
+    for (const which of ['side', 'task', 'recovery'] as const) await it.gone(which);
+    expect(it.volume('fresh')?.meta.deletionRequestedAt).toBeUndefined();
+    expect(it.daysLeft('fresh')).toBeCloseTo(7, 2);
+    await it.pass(minute);
+    await it.quiet();
+  });
+
+  test.each([
+    ['a user cancels it', (it: It) => it.cancel(), 'cancelled'],
+    ['no user answers for a week', (it: It) => it.pass(patience.holdMs + hour), 'timeout'],
+  ])('goes with its volume where %s', async (_, end, code) => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    await end(it);
+    await undone(it, code);
+  });
+
+  test('is not ended by a clock that is ahead, nor as one was behind', async () => {
+    await using rig = await openRig({ controllers });
+    const it = await held(rig);
+    rig.clock.jump(8 * day);
+    rig.controllers.resync();
+    await it.pass(minute);
+    expect(it.phase()).toBe('ready_to_switch');
+
+    await using other = await openRig({ controllers, clock: new FakeClock('2025-12-20T00:00:00.000Z') });
+    const behind = await held(other);
+    other.clock.jump(13 * day);
+    await behind.change((draft) => void (draft.display_name = 'Orders'));
+    await using _ = other.replica('right', controllers);
+    await other.controllers[Symbol.asyncDispose]();
+    await behind.pass(day);
+    expect(behind.phase()).toBe('ready_to_switch');
+  });
 });
 
 test('one whose database went back before a crash stays back', async () => {
@@ -647,6 +819,7 @@ test('a restore that is deleted after it was completed leaves what the database 
   const it = await switched(rig);
   await it.serves(up);
   await it.gone('task');
+  await it.pass(1000); // an object has so many runs at once
   await it.remove('restore', 'back');
   expect([it.own(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, undefined]);
 });
@@ -661,6 +834,79 @@ test('another leader goes on where the one before it ended', async () => {
   await it.serves(up);
   await it.pass(day);
   expect(it.phase()).toBe('completed');
+});
+
+/** A store that does not answer what notes the state of the restore, as long as that is wanted. */
+class Forgetful extends ForwardingStore {
+  notesNothing = false;
+
+  override async txn(txn: Txn): Promise<TxnResult> {
+    const notes = keys.observed(tenant, 'restore', id('back'));
+    if (this.notesNothing && txn.then.some((write) => 'put' in write && write.put === notes))
+      throw unavailable('the state of the restore is not stored');
+    return super.txn(txn);
+  }
+}
+
+describe('what ended goes only after that was noted', () => {
+  async function forgetting(options: Asked) {
+    const stores: Forgetful[] = [];
+    const wrap = (inner: Store) => {
+      const store = new Forgetful(inner);
+      stores.push(store);
+      return store;
+    };
+    const rig = await openRig({ controllers, wrap });
+    const it = await asked(rig, options);
+    /** Its state cannot be stored while something happens, and the agent is done at once with all that is to go. */
+    const unnoted = async (what: () => Promise<void>) => {
+      for (const store of stores) store.notesNothing = true;
+      await what();
+      for (const which of ['side', 'task'] as const)
+        if (it[which]()?.meta.deletionRequestedAt !== undefined) await it.gone(which);
+      for (const store of stores) store.notesNothing = false;
+      await it.pass(minute);
+    };
+    return { rig, it, unnoted };
+  }
+
+  test('a drill that went well is not begun anew', async () => {
+    const { rig, it, unnoted } = await forgetting({ isDrill: true });
+    await using _ = rig;
+    await it.fresh('available');
+    await it.ofSide(up);
+    await it.ofTask({ phase: 'running' });
+    await it.ofTask({ phase: 'succeeded', result: { dump_bytes: 900 } });
+    await it.ofSide({ phase: 'stopped' });
+    const made = it.task()?.meta.createdRevision;
+    await unnoted(() => it.gone('side'));
+    expect([it.phase(), it.task()?.meta.createdRevision]).toEqual(['completed', made]);
+    await it.gone('task');
+    expect([it.side(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, expect.any(String)]);
+    await it.quiet();
+  });
+
+  test('one that failed keeps its first reason', async () => {
+    const { rig, it, unnoted } = await forgetting({});
+    await using _ = rig;
+    await it.fresh('available');
+    await it.ofSide(up);
+    const error = { code: 'no_space', message: 'The disk is full' };
+    await unnoted(() => it.ofTask({ phase: 'failed', error }));
+    await undone(it, 'no_space');
+    expect(it.told()).toEqual(['restore_failed: The disk is full']);
+  });
+
+  test('what its server lost is not read into the same volume again', async () => {
+    const { rig, it, unnoted } = await forgetting({});
+    await using _ = rig;
+    await it.fresh('available');
+    await it.ofSide(up);
+    await unnoted(() => it.ofTask({ phase: 'lost' }));
+    expect(it.observed()).toMatchObject({ phase: 'preparing', attempt: 2 });
+    for (const which of ['side', 'task'] as const) await it.gone(which);
+    expect([it.task(), it.volume('fresh')?.meta.deletionRequestedAt]).toEqual([undefined, expect.any(String)]);
+  });
 });
 
 describe('a drill', () => {

@@ -89,6 +89,34 @@ test('the volume gets what was restored, and the new one the former data for a w
   expect(it.mounts()).toEqual([{ volume_id: id('data'), data_id: id('fresh'), path: '/data', read_only: false }]);
 });
 
+test.each([
+  ['may write to the volume', {}, true],
+  ['only reads the volume', { read_only_volumes: true }, false],
+])('what was restored waits for a command that %s: %j', async (_, fields, waits) => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  const unit = rig.repo.begin();
+  unit.create('run', id('migrate'), desiredState('run', { application_id: id('web'), ...fields }));
+  await commit(unit);
+  const run = async (phase: ObservedOf<'run'>['phase']) => {
+    const found = (await rig.repo.get('run', id('migrate')))!;
+    await rig.repo.observe(found, { phase, observedGeneration: 1, conditions: [] }, []);
+    await rig.rest();
+  };
+  await run('running');
+  await it.report({ phase: 'running' });
+  await it.report(done);
+  if (waits) {
+    expect([it.phase(), it.volume('data')?.data_id]).toEqual(['restoring', undefined]);
+    const message = it.restore()?.observed?.conditions.find(({ type }) => type === 'Ready')?.message;
+    expect(message).toBe(`It waits for command ${id('migrate')}, which may write to the volume, to end`);
+    await rig.clock.advance(23 * 60 * 60_000);
+    await rig.rest();
+    await run('succeeded');
+  }
+  expect([it.phase(), it.volume('data')?.data_id]).toEqual(['completed', id('fresh')]);
+});
+
 test('a function that mounts the volume mounts what was restored', async () => {
   await using rig = await openRig({ controllers });
   const it = await asked(rig);

@@ -69,6 +69,7 @@ async function startDeposable(world: World, controller: Controller<'project'>): 
   };
   const loop = new ControllerLoop(controller, term, {
     ...world,
+    expiryTime: () => clock.now().getTime(),
     random: () => 0,
     log: pino({ level: 'silent' }),
     pool: new PQueue(),

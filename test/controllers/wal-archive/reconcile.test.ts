@@ -144,6 +144,39 @@ async function archived(rig: Rig, bucket: MemoryBucket) {
   };
 }
 
+test.each([
+  ['is 20 minutes ahead', '2030-01-01T04:50:00.000Z'],
+  ['is right', '2030-01-01T04:30:00.000Z'],
+  ['is 50 minutes behind', '2030-01-01T03:40:00.000Z'],
+])(
+  'the bucket is asked once for a recovery, where the clock of the replica that took it %s',
+  async (_, requested_at) => {
+    const bucket = new MemoryBucket();
+    await using rig = await openRig({ controllers: controllersOf(bucket) });
+    const it = await archived(rig, bucket);
+    await it.based('first', 10, 11);
+    await it.sent(25);
+    await it.pass(4.5 * hour - 60_000);
+    await it.sent(25);
+    await it.pass(60_000);
+    const unit = rig.repo.begin();
+    const [first_segment, last_segment] = [segment(10), segment(25)];
+    const recovery = { archive_id: id('log'), target_time: requested_at, first_segment, last_segment, holds: true };
+    const of = { kind: 'database' as const, id: id('orders') };
+    const asked = { project_id: id('shop'), place, of, requested_at, recovery };
+    unit.create('restore', id('back'), desiredState('restore', asked));
+    const before = bucket.calls;
+    await commit(unit);
+    await rig.rest();
+    const once = bucket.calls - before;
+    expect(once).toBeGreaterThan(0);
+    await it.pass(30_000);
+    expect(bucket.calls - before).toBe(once);
+    const { checked_for } = it.archive()?.observed ?? {};
+    expect(checked_for).toBe((await rig.repo.get('restore', id('back')))?.meta.createdRevision);
+  },
+);
+
 test('the log of an archive that is deleted goes once its bucket can be reached, which is asked nothing before', async () => {
   const bucket = new MemoryBucket();
   await using rig = await openRig({ controllers: controllersOf(bucket) });
