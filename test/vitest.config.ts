@@ -101,6 +101,9 @@ function excludedFrom(layer: string): string[] {
 /** Layers whose files share the modules of a process: no file leaves anything behind in them. */
 const shared = ['unit', 'api', apiOnEtcd, apiOnEtcdToo, 'sim', 'programs'];
 
+/** Layers that start no programs, or few. */
+const computing = ['unit', 'api', apiOnEtcd, apiOnEtcdToo, 'sim'];
+
 /** What the files of a layer load first. */
 const setup: Readonly<Record<string, string[]>> = {
   unit: ['test/harness/no-programs.ts'],
@@ -127,7 +130,8 @@ export default defineConfig({
           setupFiles: setup[name] ?? [],
           pool: 'forks',
           // Most of what tests make is garbage at once: it is collected in larger parts, a tenth less work in worlds of `sim`.
-          execArgv: ['--max-semi-space-size=64'],
+          // What starts programs is small instead: each start copies the page tables of the process.
+          execArgv: [`--max-semi-space-size=${computing.includes(name) ? 64 : 8}`],
           // A third of the time of many small files would be the loading of the same modules.
           isolate: !shared.includes(name),
           // Node loads the modules itself, as it does those of the product; `unit` replaces some, and loads pages of the console.

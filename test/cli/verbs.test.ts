@@ -431,31 +431,35 @@ describe('after a login', () => {
     expect((await run('logs', 'application', 'talking', '--tail', '1')).out).toMatch(/^\S+Z Listening\n$/);
   });
 
-  it.concurrent('the output of a server is printed with what wrote it, and that of all applications is followed', async () => {
-    expect((await applied('chatting')).code).toBe(0);
-    // Other tests make servers, too.
-    const chatting = (await town.client.list('/api/v1/applications')).find((it) => it.name === 'chatting');
-    const { server_id } = z.object({ server_id: z.string() }).parse(chatting);
-    const { name } = z
-      .object({ name: z.string() })
-      .parse(await town.client.object('GET', `/api/v1/servers/${server_id}`));
-    const printed = await run('logs', 'server', name, '--search', 'Listening');
-    expect(printed.out).toMatch(/^\S+Z chatting Listening$/m);
-    const own = await run('logs', 'server', name, '--source', 'agent');
-    expect(own.out).toMatch(/^\S+Z agent Agent started \{"server":"/m);
-    const whole = town.cli.start(['logs', 'server', name, '-f', '--tail', '500']);
-    await whole.prints('chatting Listening');
-    await whole.prints(/Z agent Agent started/);
-    expect((await run('restart', 'chatting')).code).toBe(0);
-    await whole.prints(/chatting Listening\n[^]*chatting Listening\n/);
-    expect((await whole.interrupt()).code).toBe(0);
-    expect((await run('logs')).err).toContain('Name an application or a server');
-    const following = town.cli.start(['logs', '--follow', '--tail', '500']);
-    await following.prints('chatting Listening');
-    expect((await run('restart', 'chatting')).code).toBe(0);
-    await following.prints(/chatting Listening\n[^]*chatting Listening\n/);
-    expect((await following.interrupt()).code).toBe(0);
-  });
+  it.concurrent(
+    'the output of a server is printed with what wrote it, and that of all applications is followed',
+    { tags: [longTag] },
+    async () => {
+      expect((await applied('chatting')).code).toBe(0);
+      // Other tests make servers, too.
+      const chatting = (await town.client.list('/api/v1/applications')).find((it) => it.name === 'chatting');
+      const { server_id } = z.object({ server_id: z.string() }).parse(chatting);
+      const { name } = z
+        .object({ name: z.string() })
+        .parse(await town.client.object('GET', `/api/v1/servers/${server_id}`));
+      const printed = await run('logs', 'server', name, '--search', 'Listening');
+      expect(printed.out).toMatch(/^\S+Z chatting Listening$/m);
+      const own = await run('logs', 'server', name, '--source', 'agent');
+      expect(own.out).toMatch(/^\S+Z agent Agent started \{"server":"/m);
+      const whole = town.cli.start(['logs', 'server', name, '-f', '--tail', '500']);
+      await whole.prints('chatting Listening');
+      await whole.prints(/Z agent Agent started/);
+      expect((await run('restart', 'chatting')).code).toBe(0);
+      await whole.prints(/chatting Listening\n[^]*chatting Listening\n/);
+      expect((await whole.interrupt()).code).toBe(0);
+      expect((await run('logs')).err).toContain('Name an application or a server');
+      const following = town.cli.start(['logs', '--follow', '--tail', '500']);
+      await following.prints('chatting Listening');
+      expect((await run('restart', 'chatting')).code).toBe(0);
+      await following.prints(/chatting Listening\n[^]*chatting Listening\n/);
+      expect((await following.interrupt()).code).toBe(0);
+    },
+  );
 
   it.concurrent('a watch prints every change in the columns of its list, until it is interrupted', async () => {
     const watching = town.cli.start(['get', 'applications', '--watch']);
@@ -499,7 +503,7 @@ describe('after a login', () => {
     expect(await agent.interrupt()).toMatchObject({ code: 0 });
   });
 
-  it.concurrent('what waits is ended by an interrupt, and what it asked for goes on', async () => {
+  it.concurrent('what waits is ended by an interrupt, and what it asked for goes on', { tags: [longTag] }, async () => {
     // each instance is ready after so long, so that a command has to wait
     const slow = { healthcheck: { type: 'none' }, healthcheck_path: undefined, min_healthy_seconds: 10 };
     const file = await town.cli.file('going-on.json', manifest('going-on', slow));

@@ -67,37 +67,41 @@ for (const { store, tags } of onBothStores)
       await allEndWell(started);
     }, 240_000);
 
-    it('workloads serve and are repaired while the control plane is down, and nothing restarts when it returns', async () => {
-      const port = await freePort();
-      const app = await create(port);
-      await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
-      const plane = town.replicas[0]!.program;
-      await plane.kill();
-      expect(await answers(port)).toBe(true);
-      await docker('rm', '--force', (await instancesOf(app.id))[0]!);
-      await town.until('it serves again', () => answers(port), 15_000);
-      await town.agent.restart();
-      await town.until('it still serves', () => answers(port), 15_000);
-      const [container] = await instancesOf(app.id);
-      const since = await startedAt(container!);
-      plane.start();
-      await town.ready();
-      await town.until(
-        'the agent is back',
-        async () => {
-          const it = await town.client.request('GET', `/api/v1/servers/${town.server.id}/agent-status`);
-          return JSON.stringify(it).includes('"connected"');
-        },
-        90_000,
-      );
-      await town.until(
-        'the application is running',
-        async () => (await town.application(app.id)).status === 'running',
-        60_000,
-      );
-      expect(await instancesOf(app.id)).toEqual([container]);
-      expect(await startedAt(container!)).toBe(since);
-    }, 240_000);
+    it(
+      'workloads serve and are repaired while the control plane is down, and nothing restarts when it returns',
+      { tags: [longTag], timeout: 240_000 },
+      async () => {
+        const port = await freePort();
+        const app = await create(port);
+        await town.deployment((await town.deploy(app.id)).id, 'succeeded', 90_000);
+        const plane = town.replicas[0]!.program;
+        await plane.kill();
+        expect(await answers(port)).toBe(true);
+        await docker('rm', '--force', (await instancesOf(app.id))[0]!);
+        await town.until('it serves again', () => answers(port), 15_000);
+        await town.agent.restart();
+        await town.until('it still serves', () => answers(port), 15_000);
+        const [container] = await instancesOf(app.id);
+        const since = await startedAt(container!);
+        plane.start();
+        await town.ready();
+        await town.until(
+          'the agent is back',
+          async () => {
+            const it = await town.client.request('GET', `/api/v1/servers/${town.server.id}/agent-status`);
+            return JSON.stringify(it).includes('"connected"');
+          },
+          90_000,
+        );
+        await town.until(
+          'the application is running',
+          async () => (await town.application(app.id)).status === 'running',
+          60_000,
+        );
+        expect(await instancesOf(app.id)).toEqual([container]);
+        expect(await startedAt(container!)).toBe(since);
+      },
+    );
 
     it('an agent killed in the middle of deployments adopts what it made and makes no twin', async () => {
       const started = await underWay();

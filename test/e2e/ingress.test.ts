@@ -115,33 +115,37 @@ it('leads hosts and paths to applications, in clear and encrypted, and tells of 
   await town.until('nothing leads there', async () => (await http('http://clear.example.test/')).status === 404);
 });
 
-it('replaces all instances under load without a failed request and without another configuration', async () => {
-  const app = await served('swapped', [{ host: 'swapped.example.test', tls: 'off' }], { replicas: 2 });
-  const before = await instancesOf(app.id);
-  const load = new Load('http://swapped.example.test/', httpPort, 8);
-  const settled = (): Promise<unknown> =>
-    town.until(
-      'it is settled',
-      async () => {
-        const it = await town.application(app.id);
-        const busy = it.conditions?.some((one) => one.type === 'Reconciling' && one.status === 'true');
-        return it.status === 'running' && busy !== true && it.observed_generation === it.generation;
-      },
-      120_000,
-    );
-  await town.client.request('POST', `/api/v1/applications/${app.id}/scale`, { replicas: 3 });
-  await settled();
-  const { id } = await town.deploy(app.id);
-  await town.deployment(id, 'succeeded');
-  await settled();
-  await town.until('the former instances are gone', async () => {
-    const after = await instancesOf(app.id);
-    return after.length === 3 && !after.some((one) => before.includes(one));
-  });
-  const { count, failures } = await load.stop();
-  expect(failures).toEqual([]);
-  expect(count).toBeGreaterThan(500);
-});
+it(
+  'replaces all instances under load without a failed request and without another configuration',
+  { tags: [longTag] },
+  async () => {
+    const app = await served('swapped', [{ host: 'swapped.example.test', tls: 'off' }], { replicas: 2 });
+    const before = await instancesOf(app.id);
+    const load = new Load('http://swapped.example.test/', httpPort, 8);
+    const settled = (): Promise<unknown> =>
+      town.until(
+        'it is settled',
+        async () => {
+          const it = await town.application(app.id);
+          const busy = it.conditions?.some((one) => one.type === 'Reconciling' && one.status === 'true');
+          return it.status === 'running' && busy !== true && it.observed_generation === it.generation;
+        },
+        120_000,
+      );
+    await town.client.request('POST', `/api/v1/applications/${app.id}/scale`, { replicas: 3 });
+    await settled();
+    const { id } = await town.deploy(app.id);
+    await town.deployment(id, 'succeeded');
+    await settled();
+    await town.until('the former instances are gone', async () => {
+      const after = await instancesOf(app.id);
+      return after.length === 3 && !after.some((one) => before.includes(one));
+    });
+    const { count, failures } = await load.stop();
+    expect(failures).toEqual([]);
+    expect(count).toBeGreaterThan(500);
+  },
+);
 
 it(
   'swaps the instances of WebSockets, which end with their instance, and of HTTP/2 and HTTP/3',
@@ -253,57 +257,61 @@ it(
   },
 );
 
-it('leaves no container, network, image, volume or route of a deleted application, and shows nothing of its output', async () => {
-  await using git = await startGitServer();
-  const { url } = await git.repository({ Dockerfile: `FROM ${image}\nENV APP=traced\n` });
-  const environment = await town.client.object('POST', `/api/v1/projects/${town.project.id}/environments`, {
-    name: 'traced',
-  });
-  const before = await onEngine();
-  const host = 'traced.example.test';
-  const app = await served('traced', [{ host, tls: 'internal' }], {
-    source_type: 'git',
-    repository_url: url,
-    branch: 'main',
-    dockerfile_path: 'Dockerfile',
-    image_url: undefined,
-    environment_id: environment.id,
-  });
-  expect((await https(`https://${host}/log/traced-line`)).status).toBe(200);
-  await town.until('its line is stored', async () => {
-    const logs = await town.client.request('GET', `/api/v1/applications/${app.id}/runtime-logs?search=traced-line`);
-    return JSON.stringify(logs).includes('traced-line');
-  });
-  const during = await onEngine();
-  for (const kind of ['containers', 'networks', 'images'] as const)
-    expect(during[kind].length, kind).toBeGreaterThan(before[kind].length);
+it(
+  'leaves no container, network, image, volume or route of a deleted application, and shows nothing of its output',
+  { tags: [longTag] },
+  async () => {
+    await using git = await startGitServer();
+    const { url } = await git.repository({ Dockerfile: `FROM ${image}\nENV APP=traced\n` });
+    const environment = await town.client.object('POST', `/api/v1/projects/${town.project.id}/environments`, {
+      name: 'traced',
+    });
+    const before = await onEngine();
+    const host = 'traced.example.test';
+    const app = await served('traced', [{ host, tls: 'internal' }], {
+      source_type: 'git',
+      repository_url: url,
+      branch: 'main',
+      dockerfile_path: 'Dockerfile',
+      image_url: undefined,
+      environment_id: environment.id,
+    });
+    expect((await https(`https://${host}/log/traced-line`)).status).toBe(200);
+    await town.until('its line is stored', async () => {
+      const logs = await town.client.request('GET', `/api/v1/applications/${app.id}/runtime-logs?search=traced-line`);
+      return JSON.stringify(logs).includes('traced-line');
+    });
+    const during = await onEngine();
+    for (const kind of ['containers', 'networks', 'images'] as const)
+      expect(during[kind].length, kind).toBeGreaterThan(before[kind].length);
 
-  await town.client.request('DELETE', `/api/v1/applications/${app.id}`);
-  await town.until('it is gone', async () =>
-    town.application(app.id).then(
-      () => false,
-      (error: unknown) => error instanceof Refused && error.status === 404,
-    ),
-  );
-  await expect(town.client.request('GET', `/api/v1/applications/${app.id}/runtime-logs`)).rejects.toMatchObject({
-    status: 404,
-  });
-  expect((await http(`http://${host}/`)).status).toBe(404);
-  // the proxy has its certificate in memory for some time
-  expect((await https(`https://${host}/`)).status).toBe(421);
-  await town.until(
-    'the engine has nothing of it',
-    async () => {
-      const now = await onEngine();
-      const left = Object.entries(now).flatMap(([kind, ids]) =>
-        ids.filter((id) => !Object.values(before).flat().includes(id)).map((id) => `${kind}: ${id}`),
-      );
-      if (left.length > 0) throw new Error(left.join('\n'));
-      return true;
-    },
-    60_000,
-  );
-});
+    await town.client.request('DELETE', `/api/v1/applications/${app.id}`);
+    await town.until('it is gone', async () =>
+      town.application(app.id).then(
+        () => false,
+        (error: unknown) => error instanceof Refused && error.status === 404,
+      ),
+    );
+    await expect(town.client.request('GET', `/api/v1/applications/${app.id}/runtime-logs`)).rejects.toMatchObject({
+      status: 404,
+    });
+    expect((await http(`http://${host}/`)).status).toBe(404);
+    // the proxy has its certificate in memory for some time
+    expect((await https(`https://${host}/`)).status).toBe(421);
+    await town.until(
+      'the engine has nothing of it',
+      async () => {
+        const now = await onEngine();
+        const left = Object.entries(now).flatMap(([kind, ids]) =>
+          ids.filter((id) => !Object.values(before).flat().includes(id)).map((id) => `${kind}: ${id}`),
+        );
+        if (left.length > 0) throw new Error(left.join('\n'));
+        return true;
+      },
+      60_000,
+    );
+  },
+);
 
 /** What the engine has of the server, besides the image of the proxy. */
 async function onEngine(): Promise<Record<'containers' | 'networks' | 'images' | 'volumes', string[]>> {

@@ -4,6 +4,7 @@ import { docker, instancesOf } from '../harness/engine.ts';
 import { brief, Installation } from '../harness/installation.ts';
 import { freePort } from '../harness/program.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 /** Data on a real engine, from the API to the file system of the containers. */
 describe('a volume', () => {
@@ -51,39 +52,44 @@ describe('a volume', () => {
     expect(await shell(second, 'cat /data/note')).toContain('kept');
   });
 
-  it('is mounted by several instances one after another, and no request fails meanwhile', async () => {
-    const base = `/api/v1/applications/${app}`;
-    const binding = { workload_type: 'application', workload_id: app, mount_path: '/data', read_only: true };
-    await town.client.request('POST', `/api/v1/volumes/${volume}/unbind`, {});
-    await town.client.request('POST', `${base}/scale?wait=60`, { replicas: 3 });
-    await town.until('what drained has ended', async () => (await instancesOf(app)).length === 3, 60_000);
-    const before = await instancesOf(app);
-    let after: string[] = [];
-    const outcomes: boolean[] = [];
-    const isDone = new AbortController();
-    const asking = (async () => {
-      while (!isDone.signal.aborted) outcomes.push(await isAnswered(port));
-    })();
-    try {
-      await town.client.request('POST', `/api/v1/volumes/${volume}/bind`, binding);
-      const settled = await town.client.object('POST', `${base}/scale?wait=120`, { replicas: 3 });
-      expect(settled).toMatchObject({ status: 'running', ready_replicas: 3 });
-      await town.until(
-        'those without the volume have drained',
-        async () => {
-          after = await instancesOf(app);
-          return after.length === 3 && after.every((it) => !before.includes(it));
-        },
-        60_000,
-      );
-    } finally {
-      isDone.abort();
-      await asking;
-    }
-    for (const one of after) expect(await shell(one, 'cat /data/note')).toContain('kept');
-    expect(outcomes.length).toBeGreaterThan(100);
-    expect(outcomes.filter((isOk) => !isOk)).toEqual([]);
-  });
+  it(
+    'is mounted by several instances one after another, and no request fails meanwhile',
+    { tags: [longTag] },
+    async () => {
+      await shell(await deployed(), 'echo kept > /data/note');
+      const base = `/api/v1/applications/${app}`;
+      const binding = { workload_type: 'application', workload_id: app, mount_path: '/data', read_only: true };
+      await town.client.request('POST', `/api/v1/volumes/${volume}/unbind`, {});
+      await town.client.request('POST', `${base}/scale?wait=60`, { replicas: 3 });
+      await town.until('what drained has ended', async () => (await instancesOf(app)).length === 3, 60_000);
+      const before = await instancesOf(app);
+      let after: string[] = [];
+      const outcomes: boolean[] = [];
+      const isDone = new AbortController();
+      const asking = (async () => {
+        while (!isDone.signal.aborted) outcomes.push(await isAnswered(port));
+      })();
+      try {
+        await town.client.request('POST', `/api/v1/volumes/${volume}/bind`, binding);
+        const settled = await town.client.object('POST', `${base}/scale?wait=120`, { replicas: 3 });
+        expect(settled).toMatchObject({ status: 'running', ready_replicas: 3 });
+        await town.until(
+          'those without the volume have drained',
+          async () => {
+            after = await instancesOf(app);
+            return after.length === 3 && after.every((it) => !before.includes(it));
+          },
+          60_000,
+        );
+      } finally {
+        isDone.abort();
+        await asking;
+      }
+      for (const one of after) expect(await shell(one, 'cat /data/note')).toContain('kept');
+      expect(outcomes.length).toBeGreaterThan(100);
+      expect(outcomes.filter((isOk) => !isOk)).toEqual([]);
+    },
+  );
 
   it('that was removed from outside is in error, and nothing starts with an empty one in its place', async () => {
     await town.client.request('POST', `/api/v1/applications/${app}/stop?wait=60`);
