@@ -379,8 +379,10 @@ function leftMs({ observed }: Backup, { task, isReplaced }: Pick<World, 'task' |
   const report = task && upToDate(task)?.phase;
   const isTaken = task !== undefined && (report !== undefined || observed?.phase === 'running');
   const waited = ctx.since('pending', !isTaken && !isReplaced);
-  const { attempt } = taskState('backup', task);
-  const taken = ctx.since(`${report === 'running' ? 'sent' : 'taken'} ${attempt} ${observed?.uploads ?? 1}`, isTaken);
+  const { attempt, outcome } = taskState('backup', task);
+  // the next attempt follows once a restore that goes on has ended
+  const isGoingOn = isTaken && !(isReplaced && outcome === 'lost');
+  const taken = ctx.since(`${report === 'running' ? 'sent' : 'taken'} ${attempt} ${observed?.uploads ?? 1}`, isGoingOn);
   return isTaken ? patienceMs(taskRow('backup').deadlineSeconds * 1000) - taken : patience.startMs - waited;
 }
 

@@ -147,6 +147,7 @@ function readWorld(it: Restore, ctx: Context): World {
         : [view.get('function', bound('function'))].filter((one) => one !== undefined),
     volume: view.get('volume', volumeIdOf(it)),
     former: ownFormer(it, view),
+    isFormer: isFormerOfAnother(volumeIdOf(it), it, view),
     server,
     side: view.get('assignment', assignmentId.task(it.meta.id, sideRole)),
     serving: database && servingInstance(database, view),
@@ -174,6 +175,8 @@ function commandOn({ desired }: Restore, mounting: World['mounting'], view: Tena
 /** For whose end it waits. */
 function turnOf(it: Restore, command: World['command'], view: TenantView): World['turn'] {
   if (isDrill(it) && isBehind(it, view)) return 'of restores';
+  const isExchanged = view.get('volume', it.desired.of.id)?.desired.data_id === volumeIdOf(it);
+  if (it.observed?.phase === 'switching') return command !== undefined && !isExchanged ? 'of command' : undefined;
   if (it.observed?.phase !== 'restoring') return undefined;
   const task = taskOf(view, it.meta.id, 'restore');
   // its server takes up what it has no turn for yet
@@ -208,7 +211,7 @@ function isBefore(one: Restore, other: Restore): boolean {
 const stages = {
   turn: patience.turnMs,
   queued: patience.turnMs,
-  quiescing: patience.turnMs,
+  quiescing: patience.quietMs,
   preparing: patience.prepareMs,
   restoring: patienceMs(taskRow('restore').deadlineSeconds * 1000),
   verifying: patienceMs(taskRow('recovery').deadlineSeconds * 1000),
@@ -331,6 +334,14 @@ function ownFormer({ desired, observed }: Restore, view: TenantView) {
   return desired.of.kind === 'database' && former?.desired.database_id === desired.of.id ? former : undefined;
 }
 
+/** Whether another restore of the database goes on that may go back to this volume. It gives it an end when it has ended. */
+function isFormerOfAnother(volumeId: string, { meta, desired }: Restore, view: TenantView): boolean {
+  return view
+    .by('restore', 'of', desired.of.id)
+    .filter((one) => one.meta.id !== meta.id && !hasRestoreEnded(one.observed?.phase))
+    .some(({ observed }) => observed?.former_volume_id === volumeId);
+}
+
 /**
  * Gives the former volume of a database its end, once nothing goes back to it by itself: however long that takes, as with a
  * server that is away. The empty one of a new database goes at once.
@@ -399,6 +410,7 @@ async function removeVolumes({ restore, database }: World, isGoingOn: boolean, c
     // it has the former data of another one since the restore, or goes by itself
     const isLeft = data_id !== undefined || expires_at !== undefined;
     if (isWanted || isLeft || id === database?.desired.data_volume_id) continue;
+    if (isFormerOfAnother(id, restore, ctx.view)) continue;
     if (id === volumeIdOf(restore) && isWantedBack(restore))
       await ctx.amend('volume', id, (draft) => void (draft.expires_at = expiry(ctx)));
     else await ctx.retire('volume', id);

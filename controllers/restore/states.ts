@@ -34,6 +34,8 @@ export const patience = {
   holdMs: 7 * 24 * 60 * 60_000,
   /** Until the restores and the other drills of its server have ended; then until its server has a turn for it. */
   turnMs: 24 * 60 * 60_000,
+  /** Until commands that may write to the volume have ended, which have at most a day each. */
+  quietMs: 25 * 60 * 60_000,
 } as const;
 
 /** What the phase of a restore follows from. */
@@ -52,6 +54,8 @@ export interface World {
   volume: ReadonlyResource<'volume'> | undefined;
   /** The one that its database served from before the pointer was changed; absent: it is gone, or is none of its own. */
   former: ReadonlyResource<'volume'> | undefined;
+  /** The new volume is by now the former one of another restore, which goes on and may go back to it. */
+  isFormer: boolean;
   server: ReadonlyResource<'server'> | undefined;
   /** Beside the one that serves, on the new volume. */
   side: Assignment | undefined;
@@ -150,6 +154,7 @@ function hindranceOf(world: World): Step | undefined {
 function lateness({ turn, restore: { desired, observed } }: World): Fault {
   if (turn === 'of restores') return noTurn;
   if (turn === 'on server') return notTaken;
+  if (turn === 'of command') return notQuiet;
   return observed?.held_since !== undefined && desired.switch_requested ? notSwitched : late;
 }
 
@@ -185,10 +190,13 @@ function byFiles(world: World): Step {
 function byArchive(world: World): Step {
   const { outcome } = taskState('restore', world.task);
   if (outcome !== 'succeeded') return afterTask(world) ?? reading;
-  const { command } = world;
-  return command === undefined
-    ? { do: 'switch' }
-    : { do: 'wait', because: `command ${command.meta.id}, which may write to the volume, to end` };
+  return untilQuiet(world) ?? { do: 'switch' };
+}
+
+/** A command that may write to the volume goes on. */
+function untilQuiet({ command }: World): Step | undefined {
+  if (command === undefined) return undefined;
+  return { do: 'wait', because: `command ${command.meta.id}, which may write to the volume, to end` };
 }
 
 /** The copy of all files and the log are put there before an instance begins, which then comes to the wanted time. */
@@ -295,9 +303,10 @@ function switching(world: World): Step {
 /** The data of the volume is exchanged, or about to be. */
 function exchanging(world: World): Step {
   if (isInPlace(world)) return { do: 'complete' };
-  return world.target === undefined || world.volume === undefined
-    ? { do: 'fail', error: volumeGone }
-    : { do: 'switch' };
+  if (world.target === undefined || world.volume === undefined) return { do: 'fail', error: volumeGone };
+  // one that was asked for since the switch was noted still has the former data
+  const isExchanged = world.target.desired.data_id === volumeIdOf(world.restore);
+  return (isExchanged ? undefined : untilQuiet(world)) ?? { do: 'switch' };
 }
 
 /** The volume has what was restored, and all that mounts it mounts that. */
@@ -333,9 +342,10 @@ function isReady(instance: Assignment | undefined): boolean {
 }
 
 /** Nothing of it is left but what the database serves from, or did so until it went back. */
-function isTidy({ task, side, recovery, volume, restore, database }: World): boolean {
+function isTidy({ task, side, recovery, volume, restore, database, isFormer }: World): boolean {
   if (task !== undefined || side !== undefined || recovery !== undefined) return false;
   return (
+    isFormer ||
     (restore.observed?.phase === 'completed' && !isDrill(restore)) ||
     volume === undefined ||
     volume.desired.data_id !== undefined ||
@@ -378,6 +388,11 @@ const notTaken: Fault = {
   code: 'no_turn',
   message:
     'Its server did not begin to read it for a day: it sent and read other backups, or did not answer. Begin it again when those have ended',
+};
+const notQuiet: Fault = {
+  code: 'volume_in_use',
+  message:
+    'Commands that may write to the volume went on for more than a day: wait until they have ended, or cancel them, and begin the restore again',
 };
 const noVolume: Fault = {
   code: 'no_volume',

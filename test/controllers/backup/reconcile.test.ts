@@ -986,10 +986,16 @@ describe('a restore of what it is of', () => {
     expect(it.phase()).toBe('running');
     await it.report({ phase: 'lost' });
     expect(specOf(it)).toMatchObject({ attempt: 1 });
+    // this is no time of the attempt that follows
+    await rig.clock.advance(25 * 60 * 60_000);
+    await rig.rest();
     const back = (await rig.repo.get('restore', id('back')))!;
     await rig.repo.observe(back, { phase: 'failed', observedGeneration: 1, conditions: [] }, []);
     await rig.rest();
     expect(specOf(it)).toMatchObject({ attempt: 2 });
+    await rig.clock.advance(60 * 60_000);
+    await rig.rest();
+    expect(it.phase()).toBe('running');
   });
 
   test('that is a drill holds nothing up', async () => {

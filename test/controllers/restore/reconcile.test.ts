@@ -639,6 +639,29 @@ test('the week of the former volume begins once the database serves what was res
   expect(it.daysLeft('data')).toBeCloseTo(7, 2);
 });
 
+test('the former volume of a switch that goes on is not taken for what an earlier restore has left', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await restored(rig);
+  const own = it.own()!.desired;
+  const unit = rig.repo.begin();
+  unit.create('restore', id('earlier'), { ...own, volume_id: id('data') });
+  await commit(unit);
+  const failed = { phase: 'failed' as const, goes_back: true as const, observedGeneration: 1, conditions: [] };
+  await rig.repo.observe((await rig.repo.get('restore', id('earlier')))!, failed, []);
+  await rig.rest();
+  await it.ofSide({ phase: 'stopped' });
+  await it.gone('side');
+  expect([it.phase(), it.pointer()]).toEqual(['switching', id('fresh')]);
+  await it.serves({ ready: false });
+  // nothing serves from it any more, which wakes both restores
+  const data = (await rig.repo.get('volume', id('data')))!;
+  await rig.repo.observe(data, { phase: 'available', observedGeneration: 1, conditions: [] }, []);
+  await rig.rest();
+  expect(it.volume('data')?.meta.deletionRequestedAt).toBeUndefined();
+  await it.pass(patience.switchMs + minute);
+  expect([it.phase(), it.pointer()]).toEqual(['failed', id('data')]);
+});
+
 test('a database does not go back to a volume that is being deleted', async () => {
   await using rig = await openRig({ controllers });
   const it = await switched(rig);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { restoreController } from '../../../controllers/restore/reconcile.ts';
+import { patience } from '../../../controllers/restore/states.ts';
 import { assignmentId } from '../../../store/kinds/assignment-id.ts';
 import { kinds } from '../../../store/kinds/kinds.ts';
 import type { DesiredOf, ObservedOf } from '../../../store/kinds/kinds.ts';
@@ -114,6 +115,43 @@ test.each([
     await rig.rest();
     await run('succeeded');
   }
+  expect([it.phase(), it.volume('data')?.data_id]).toEqual(['completed', id('fresh')]);
+});
+
+test('a command that goes on for longer than it may ends a restore that waits for it, which names it', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  const unit = rig.repo.begin();
+  unit.create('run', id('migrate'), desiredState('run', { application_id: id('web') }));
+  await commit(unit);
+  await it.report({ phase: 'running' });
+  await it.report(done);
+  await rig.clock.advance(patience.quietMs - 60_000);
+  await rig.rest();
+  expect(it.phase()).toBe('restoring');
+  await rig.clock.advance(2 * 60_000);
+  await rig.rest();
+  expect([it.phase(), it.volume('data')?.data_id]).toEqual(['failed', undefined]);
+  expect(it.restore()?.observed?.error).toMatchObject({
+    code: 'volume_in_use',
+    message: expect.stringContaining('cancel them'),
+  });
+});
+
+test('a command that was asked for after the exchange was noted, and before it was made, holds it up', async () => {
+  await using rig = await openRig({ controllers });
+  const it = await asked(rig);
+  const unit = rig.repo.begin();
+  unit.create('run', id('migrate'), desiredState('run', { application_id: id('web') }));
+  await commit(unit);
+  const noted = { phase: 'switching' as const, former_volume_id: id('data'), observedGeneration: 1, conditions: [] };
+  await rig.repo.observe((await rig.repo.get('restore', id('back')))!, noted, []);
+  rig.controllers.resync();
+  await rig.rest();
+  expect([it.phase(), it.volume('data')?.data_id]).toEqual(['switching', undefined]);
+  const ended = { phase: 'succeeded' as const, observedGeneration: 1, conditions: [] };
+  await rig.repo.observe((await rig.repo.get('run', id('migrate')))!, ended, []);
+  await rig.rest();
   expect([it.phase(), it.volume('data')?.data_id]).toEqual(['completed', id('fresh')]);
 });
 
