@@ -6,6 +6,7 @@ import { account, Town } from '../harness/command-line.ts';
 import { leaveLook, looks, pixelsBeyond, signIn, takeLook } from '../harness/console-page.ts';
 import { startPathProxy } from '../harness/path-proxy.ts';
 import { until } from '../harness/until.ts';
+import { longTag } from '../layer-report.ts';
 
 let town: Town;
 let browser: TestPage;
@@ -218,28 +219,32 @@ it('the audit log is filtered, opened and verified', async () => {
   await page.getByRole('heading', { name: 'Nothing was recorded' }).waitFor();
 });
 
-it('the reference of the API begins with its areas, and shows each operation under the same policy, by a part of its path, also dark', async () => {
-  const { page, complaints } = browser;
-  // what the pages before asked for may be gone by now
-  complaints.length = 0;
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await page.goto(`${town.url}/docs`);
-  await page.getByRole('heading', { name: /^Setpoint/ }).waitFor();
-  expect(await page.locator('html').getAttribute('class')).toBe('dark-mode');
-  const operations = page.locator('.opblock');
-  await page.locator('.opblock-tag').first().waitFor();
-  expect(await operations.count()).toBe(0);
-  await page.getByRole('button', { name: 'Expand operation' }).first().click();
-  await operations.first().waitFor();
-  await page.getByPlaceholder('Filter by tag or path').fill('/syncs/{id}/sync');
-  await page.getByRole('button', { name: /Read the repository and apply the head of the branch/ }).click();
-  await page.getByText('Request body').waitFor();
-  await page.getByText('"force": [').waitFor();
-  for (const name of ['Authorize', 'Try it out'])
-    expect(await page.getByRole('button', { name }).count(), name).toBe(0);
-  await page.emulateMedia({ colorScheme: null });
-  expect(complaints).toEqual([]);
-});
+it(
+  'the reference of the API begins with its areas, and shows each operation under the same policy, by a part of its path, also dark',
+  { tags: [longTag] },
+  async () => {
+    const { page, complaints } = browser;
+    // what the pages before asked for may be gone by now
+    complaints.length = 0;
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.goto(`${town.url}/docs`);
+    await page.getByRole('heading', { name: /^Setpoint/ }).waitFor();
+    expect(await page.locator('html').getAttribute('class')).toBe('dark-mode');
+    const operations = page.locator('.opblock');
+    await page.locator('.opblock-tag').first().waitFor();
+    expect(await operations.count()).toBe(0);
+    await page.getByRole('button', { name: 'Expand operation' }).first().click();
+    await operations.first().waitFor();
+    await page.getByPlaceholder('Filter by tag or path').fill('/syncs/{id}/sync');
+    await page.getByRole('button', { name: /Read the repository and apply the head of the branch/ }).click();
+    await page.getByText('Request body').waitFor();
+    await page.getByText('"force": [').waitFor();
+    for (const name of ['Authorize', 'Try it out'])
+      expect(await page.getByRole('button', { name }).count(), name).toBe(0);
+    await page.emulateMedia({ colorScheme: null });
+    expect(complaints).toEqual([]);
+  },
+);
 
 it('a volume is made, and deleted once its name was typed', async () => {
   const { page } = browser;

@@ -209,7 +209,7 @@ describe('a volume that begins as a copy of one of Docker', () => {
 describe('a disk without room for a copy', () => {
   const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 
-  it('is found before anything is copied, and there is a copy once there is room', async () => {
+  it('is found before anything is copied, and there is a copy once there is room', { tags: [longTag] }, async () => {
     await using engine = await smallEngine(700 * MiB);
     const { runtime } = engine;
     const copies = new VolumeCopies({

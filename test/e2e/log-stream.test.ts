@@ -3,6 +3,7 @@ import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import { Installation } from '../harness/installation.ts';
 import { ensureTestImages } from '../harness/test-image.ts';
+import { longTag } from '../layer-report.ts';
 
 /** Writes 5,000 numbered lines a second until it is asked to stop, and how many they were at last. */
 const script = `
@@ -102,31 +103,35 @@ describe('5,000 lines a second through a redeployment', () => {
 
   const isOver = (messages: readonly string[] | undefined): boolean => messages?.at(-1)?.startsWith('in all ') === true;
 
-  it('come to a live reader once and in order, are stored so, and are those of their deployment', async () => {
-    const live = reads(await town.client.socket(`/ws/applications/${app}/logs`, { tail: '0' }));
-    await town.until('the reader is told that what follows is live', async () => live.others.has('ready'));
-    const first = await town.deploy(app);
-    await town.deployment(first.id, 'succeeded');
-    const second = await town.deploy(app);
-    await town.deployment(second.id, 'succeeded');
-    await town.until('the first instance has ended', async () => [...live.by.values()].some(isOver));
-    await town.client.request('POST', `/api/v1/applications/${app}/stop`);
-    await town.until('the second one has ended', async () => [...live.by.values()].every(isOver), 60_000);
+  it(
+    'come to a live reader once and in order, are stored so, and are those of their deployment',
+    { tags: [longTag], timeout: 240_000 },
+    async () => {
+      const live = reads(await town.client.socket(`/ws/applications/${app}/logs`, { tail: '0' }));
+      await town.until('the reader is told that what follows is live', async () => live.others.has('ready'));
+      const first = await town.deploy(app);
+      await town.deployment(first.id, 'succeeded');
+      const second = await town.deploy(app);
+      await town.deployment(second.id, 'succeeded');
+      await town.until('the first instance has ended', async () => [...live.by.values()].some(isOver));
+      await town.client.request('POST', `/api/v1/applications/${app}/stop`);
+      await town.until('the second one has ended', async () => [...live.by.values()].every(isOver), 60_000);
 
-    expect(live.by.size).toBe(2);
-    for (const messages of live.by.values()) {
-      expect(messages.length).toBeGreaterThan(15_000);
-      expect(firstBreak(messages)).toBeUndefined();
-    }
-    expect(live.isOrdered).toBe(true);
-    expect([...live.others]).toEqual(['ready']);
+      expect(live.by.size).toBe(2);
+      for (const messages of live.by.values()) {
+        expect(messages.length).toBeGreaterThan(15_000);
+        expect(firstBreak(messages)).toBeUndefined();
+      }
+      expect(live.isOrdered).toBe(true);
+      expect([...live.others]).toEqual(['ready']);
 
-    expect(await stored()).toEqual(live.by);
-    const [before, after] = [...live.by.keys()];
-    const previous = await stored({ previous: 'true' });
-    expect([...previous.keys()]).toEqual([before]);
-    expect(previous.get(before!)).toEqual(live.by.get(before!));
-    const ofSecond = await stored({ instance_id: after! });
-    expect([...ofSecond]).toEqual([[after, live.by.get(after!)]]);
-  }, 240_000);
+      expect(await stored()).toEqual(live.by);
+      const [before, after] = [...live.by.keys()];
+      const previous = await stored({ previous: 'true' });
+      expect([...previous.keys()]).toEqual([before]);
+      expect(previous.get(before!)).toEqual(live.by.get(before!));
+      const ofSecond = await stored({ instance_id: after! });
+      expect([...ofSecond]).toEqual([[after, live.by.get(after!)]]);
+    },
+  );
 });
