@@ -64,9 +64,11 @@ export function dueOf({ schedule, targets, backups, now }: World): Due {
   const instants = recurrencesBetween(ruleOf(schedule), handled, now);
   const last = instants.at(-1);
   if (last === undefined) return { ...nothing, handledUntil: handled };
-  // a run that ended before it noted this instant is repeated, and makes what is still to be made of it
-  const isBegun = backups.some(({ desired }) => desired.scheduled_for === last.toISOString());
-  return !isBegun && backups.some(isBusyBackup)
+  // a run that ended before it noted an instant is repeated, and makes what is still to be made of it; later ones come next
+  const begun = instants.findLast((at) => backups.some(({ desired }) => desired.scheduled_for === at.toISOString()));
+  if (begun !== undefined)
+    return { fires: begun, missed: instants.indexOf(begun), skipped: undefined, handledUntil: begun };
+  return backups.some(isBusyBackup)
     ? { fires: undefined, missed: instants.length, skipped: 'overlap', handledUntil: last }
     : { fires: last, missed: instants.length - 1, skipped: undefined, handledUntil: last };
 }

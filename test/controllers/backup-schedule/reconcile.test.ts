@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { backupScheduleController } from '../../../controllers/backup-schedule/reconcile.ts';
-import { drillsDueOf } from '../../../controllers/backup-schedule/states.ts';
+import { drillsDueOf, dueOf } from '../../../controllers/backup-schedule/states.ts';
 import { unavailable } from '../../../store/errors.ts';
 import { keys } from '../../../store/keys.ts';
 import { plainCopy } from '../../../store/plain-copy.ts';
@@ -160,6 +160,25 @@ test('a backup that was made before a crash is the one of its instant, also whil
   await pass(rig, hour);
   expect((await schedule(rig)).observed).toMatchObject({ missed: 0, last_backup_id: made!.meta.id });
   expect(notified(rig)).not.toContain('backup_missed');
+});
+
+test('an instant that was begun before a crash is finished after it, also where the next one has come meanwhile', async () => {
+  await using rig = await openRig({ controllers: [backupScheduleController] });
+  await prepareVolumes(rig);
+  await pass(rig, 3 * hour);
+  const last = new Date((await schedule(rig)).observed!.handled_until!);
+  const known = { ...plainCopy((await schedule(rig)).observed!), handled_until: new Date(+last - 1000).toISOString() };
+  const it = rig.mirror.tenant(tenant).get('volume', id('data-0'))!;
+  const due = dueOf({
+    schedule: { ...(await schedule(rig)), observed: known },
+    targets: [{ kind: 'volume', it }],
+    name: 'web',
+    backups: backups(rig).slice(0, 15),
+    drills: [],
+    room: 1,
+    now: new Date(+last + 25 * hour),
+  });
+  expect(due).toEqual({ fires: last, missed: 0, skipped: undefined, handledUntil: last });
 });
 
 test('a schedule goes on after a clock that was far ahead was set right', async () => {
