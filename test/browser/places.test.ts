@@ -288,6 +288,18 @@ describe('a log', () => {
   });
 });
 
+it('loads again when the module of a page did not arrive, and says so where that was of no use', async () => {
+  const { page, complaints } = browser;
+  await page.route('**/console/backups-page-*.js', (route) => route.abort(), { times: 1 });
+  await open('backups', 'Backups');
+  await page.route('**/console/templates-page-*.js', (route) => route.abort());
+  await open('templates', 'This page has a defect');
+  await page.unroute('**/console/templates-page-*.js');
+  await page.getByRole('button', { name: 'Load the console again' }).click();
+  await page.getByRole('heading', { name: 'Templates', level: 1 }).waitFor();
+  complaints.length = 0;
+});
+
 it('the console and the reference of the API work below a path that a proxy takes off', async () => {
   const { page, complaints } = browser;
   complaints.length = 0;

@@ -35,7 +35,12 @@ function Loaded({ page, about, params, query }: LoadedProps): VNode {
     let isCurrent = true;
     page.load().then(
       (loaded) => isCurrent && setShown(() => loaded),
-      (failure: unknown) => isCurrent && setError(messageOf(failure)),
+      async (failure: unknown) => {
+        const reloads = await isWorthReloading();
+        if (!isCurrent) return;
+        if (reloads) location.reload();
+        else setError(messageOf(failure));
+      },
     );
     return () => {
       isCurrent = false;
@@ -54,6 +59,25 @@ function Loaded({ page, about, params, query }: LoadedProps): VNode {
       </div>
     );
   return <Shown params={params} query={query} />;
+}
+
+const lastReload = 'setpoint.reloaded-for-page';
+const reloadsApartMs = 30_000;
+
+/**
+ * A module that did not arrive once is never asked for again by the page that runs: its network had changed, or the control
+ * plane has another release by now, whose modules have other names. Then the console is loaded again, unless that was tried
+ * just now, or the control plane does not answer.
+ */
+async function isWorthReloading(): Promise<boolean> {
+  if (Date.now() - Number(sessionStorage.getItem(lastReload) ?? 0) < reloadsApartMs) return false;
+  const signal = AbortSignal.timeout(5000);
+  const isThere = await fetch(location.pathname, { method: 'HEAD', signal }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+  if (isThere) sessionStorage.setItem(lastReload, String(Date.now()));
+  return isThere;
 }
 
 let turns = 0;
