@@ -8,8 +8,9 @@ import { resumed } from './resume.ts';
 const quietMs = 3000;
 
 /**
- * Returns the answer to a change of an application. If it takes long, prints to standard error why the application is not
- * ready yet, each time that changes. Never throws by itself: the change goes on where nothing can be followed.
+ * Returns the answer to a change of an application. If it takes long, prints to standard error why the application, or one
+ * of its instances that another one covers, is not ready yet, each time that changes. Never throws by itself: the change
+ * goes on where nothing can be followed.
  */
 export async function whileComing<T>(client: Client, app: ApiObject, answer: Promise<T>): Promise<T> {
   const answered = new AbortController();
@@ -33,8 +34,13 @@ async function tellWhy(client: Client, app: ApiObject, over: AbortSignal): Promi
     const changed = ApiObject.safeParse(frame['object']);
     const now = changed.success ? changed.data : await client.object('GET', `/api/v1/applications/${app.id}`);
     const ready = now.conditions?.find(({ type }) => type === 'Ready');
-    if (over.aborted || ready === undefined || ready.status === 'true' || ready.message === last) continue;
+    if (over.aborted || ready === undefined || isComplete(ready) || ready.message === last) continue;
     last = ready.message;
     console.error(displayable(`… ${last}`));
   }
+}
+
+/** Whether the application is ready by its own instances, without one that serves in place of another. */
+function isComplete({ status, reason }: { status: string; reason: string }): boolean {
+  return status === 'true' && reason !== 'Covered';
 }

@@ -46,7 +46,7 @@ export function alarmOf(world: World, now: State): Alarm {
 
 const isUnknown: ReadonlySet<string> = new Set(['ServerOffline', 'EngineNotReady']);
 const isWhole: ReadonlySet<string> = new Set(['Running', 'RolloutFailed']);
-const isServing: ReadonlySet<string> = new Set([...isWhole, 'Degraded']);
+const isServing: ReadonlySet<string> = new Set([...isWhole, 'Covered', 'Degraded']);
 
 function troubleOf(name: string, now: State, looping: readonly Assignment[]): NotificationInput {
   const type = 'application_error';

@@ -31,7 +31,10 @@ import type { Assignment } from '../rollout/slots.ts';
 import type { Deployment, World } from './world.ts';
 import { isActive } from './world.ts';
 
-/** The phase of an application and why. `ready`: all desired instances are ready with the desired revision. */
+/**
+ * The phase of an application and why. `ready`: as many instances as desired are ready with the desired revision, or others
+ * of it serve in their place.
+ */
 export interface State {
   phase: ApplicationPhase;
   ready: ConditionInput['status'];
@@ -145,26 +148,39 @@ function withoutSuccess(target: Deployment | undefined): State {
 }
 
 function servingState(world: World, serving: Deployment): State {
-  const { app, target } = world;
-  const { instances, ready, lacking, isCrashLooping: crashes } = servingHealth(world, serving);
-  const replicas = replicasOf(world, serving);
-  const ended = endedState(instances, lacking);
-  if (ended !== undefined) return ended;
+  const health = servingHealth(world, serving);
+  return (
+    endedState(health) ??
+    (health.lacking === health.covering ? servedState(world, serving, health) : lackingState(world, serving, health))
+  );
+}
+
+/** The state of an application of which every instance is ready, or another one serves in its place. */
+function servedState(world: World, serving: Deployment, { instances, lacking, isCrashLooping }: Health): State {
+  const { target } = world;
   // a process that keeps exiting is in trouble also while it is ready for a moment
-  if (lacking === 0 && crashes) return state('running', 'false', 'CrashLoop', loopMessage(instances));
-  if (lacking === 0) {
-    return target?.observed?.phase === 'failed'
-      ? state('running', 'false', 'RolloutFailed', failureMessage(target))
-      : state('running', 'true', 'Running', 'Every instance is ready');
+  if (isCrashLooping) return state('running', 'false', 'CrashLoop', loopMessage(instances));
+  const why = lacking === 0 ? '' : whyUnready(world, instances);
+  if (why === '' && target?.observed?.phase === 'failed')
+    return state('running', 'false', 'RolloutFailed', failureMessage(target));
+  if (lacking === 0) return state('running', 'true', 'Running', 'Every instance is ready');
+  const some = `${lacking} of ${replicasOf(world, serving)} instances are not ready yet`;
+  const message = `${some}, and others serve in their place${why}`;
+  return why === '' ? state('running', 'true', 'Covered', message) : state('running', 'false', 'Degraded', message);
+}
+
+function lackingState(world: World, serving: Deployment, { instances, ready, covering, ...health }: Health): State {
+  const why = whyUnready(world, instances);
+  if (isAnswering(mainHealth(world, serving))) {
+    const all = replicasOf(world, serving);
+    return state('running', 'false', 'Degraded', `${ready + covering} of ${all} instances are ready${why}`);
   }
-  const why = hindrance(instances, world.mounted) + ofBuildAgain(world, instances);
-  if (mainHealth(world, serving).ready > 0)
-    return state('running', 'false', 'Degraded', `${ready} of ${replicas} instances are ready${why}`);
   if (instances.some((it) => hasCode(upToDate(it)?.error, 'data_lost')))
     return state('error', 'false', 'VolumeLost', `No instance can start${why}`);
-  if (crashes) return state(isReadyAtTimes(world) ? 'running' : 'error', 'false', 'CrashLoop', loopMessage(instances));
+  if (health.isCrashLooping)
+    return state(isReadyAtTimes(world) ? 'running' : 'error', 'false', 'CrashLoop', loopMessage(instances));
   if (world.unreadyTooLong) return state('error', 'false', 'NoReadyInstance', `No instance has become ready${why}`);
-  switch (app.observed?.phase) {
+  switch (world.app.observed?.phase) {
     case 'running':
       return state('running', 'false', 'NoReadyInstance', `No instance is ready at the moment${why}`);
     case 'error':
@@ -174,6 +190,11 @@ function servingState(world: World, serving: Deployment): State {
   }
 }
 
+/** `: `, and why instances are not ready; empty if no reason is known. */
+function whyUnready(world: World, instances: readonly Assignment[]): string {
+  return hindrance(instances, world.mounted) + ofBuildAgain(world, instances);
+}
+
 /** Why an image that is gone from the server could not be built again; empty if that is not so. */
 function ofBuildAgain({ target }: World, instances: readonly Assignment[]): string {
   const isLost = instances.some((it) => hasCode(upToDate(it)?.error, 'image_not_found'));
@@ -181,9 +202,9 @@ function ofBuildAgain({ target }: World, instances: readonly Assignment[]): stri
 }
 
 /** The state of an application whose processes have come to an end that is meant; `undefined` while one runs or shall run. */
-function endedState(instances: readonly Assignment[], lacking: number): State | undefined {
+function endedState({ instances, lacking, covering }: Health): State | undefined {
   const [first] = instances;
-  if (first === undefined || !instances.every((it) => isDone(it) || isFailed(it))) return undefined;
+  if (first === undefined || covering > 0 || !instances.every((it) => isDone(it) || isFailed(it))) return undefined;
   const failed = instances.find(isFailed);
   if (failed === undefined) return lacking > 0 ? undefined : state('stopped', 'false', 'Completed', endOf(first));
   const lines = failed.observed?.last_exit?.lines;
@@ -208,8 +229,13 @@ export function isUnready(world: Omit<World, 'unreadyTooLong'>): boolean {
   const { app, target, serving } = world;
   if (app.desired.run === 'stopped' || serving === undefined || !isStaying(app)) return false;
   if (target !== undefined && isActive(target)) return false;
-  const { ready, instances } = mainHealth(world, serving);
-  return app.desired.replicas > 0 && ready === 0 && !instances.some(isFailed);
+  const health = mainHealth(world, serving);
+  return app.desired.replicas > 0 && !isAnswering(health) && !health.instances.some(isFailed);
+}
+
+/** Whether one of these instances is ready, or another one serves in its place. */
+function isAnswering({ ready, covering }: Health): boolean {
+  return ready + covering > 0;
 }
 
 /** How the instances of the service that requests are for are. */
@@ -286,7 +312,7 @@ export function observe(world: World, now: State): ObservedOf<'application'> {
   const before = world.app.observed;
   const services = serving === undefined ? [] : servicesOf(world.app, serving);
   const crashing = world.slots.some((it) => isOfAny(it, services) && isCrashLooping(it));
-  const healthy = now.ready === 'true' || now.reason === 'Completed';
+  const healthy = now.reason === 'Running' || now.reason === 'Completed';
   const counted = target?.observed?.phase === 'failed' ? target.meta.id : before?.counted_deployment_id;
   const wasCrashing = before?.crash_loop_counted === true;
   const failures =

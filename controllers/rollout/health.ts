@@ -1,7 +1,7 @@
 import { upToDate } from '../runtime/up-to-date.ts';
 import { failureOf } from './failures.ts';
 import type { Failure } from './failures.ts';
-import { isCrashLooping, isReady, isStable, isStarted, wantedOf } from './slots.ts';
+import { isCrashLooping, isDone, isReady, isStable, isStarted, slotOf, wantedOf } from './slots.ts';
 import type { Assignment } from './slots.ts';
 
 /** How the instances of one version of a workload are. */
@@ -10,6 +10,11 @@ export interface Health {
   instances: readonly Assignment[];
   /** How many of them are ready. */
   ready: number;
+  /**
+   * How many of those that are not ready are covered: a ready instance of the version beyond the number of replicas
+   * serves in their place (`plan.ts`). It makes the workload ready, and not the version a success.
+   */
+  covering: number;
   /** How many of them have stayed ready. */
   stable: number;
   /** The container of one was started, and it has not stayed ready yet. */
@@ -30,12 +35,15 @@ export interface Health {
 export function healthOf(slots: readonly Assignment[], version: string, replicas: number): Health {
   const instances = wantedOf(slots, version, replicas);
   const ready = instances.filter(isReady).length;
+  const lacking = Math.max(0, replicas - ready);
+  const beyond = slots.filter((it) => it.desired.version === version && slotOf(it) >= replicas);
   return {
     instances,
     ready,
+    covering: Math.min(lacking, beyond.filter((it) => isReady(it) && !isDone(it)).length),
     stable: instances.filter(isStable).length,
     isComing: instances.some((it) => !isStable(it) && isStarted(it)),
-    lacking: Math.max(0, replicas - ready),
+    lacking,
     isStable: instances.length >= replicas && instances.every(isStable),
     isCrashLooping: instances.some(isCrashLooping),
     errors: instances.flatMap((it) => upToDate(it)?.error ?? []),

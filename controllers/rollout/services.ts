@@ -61,6 +61,7 @@ export function healthOfAll(slots: readonly Assignment[], services: readonly Ser
   return {
     instances: all.flatMap((it) => it.instances),
     ready: sum(all.map((it) => it.ready)),
+    covering: sum(all.map((it) => it.covering)),
     stable: sum(all.map((it) => it.stable)),
     isComing: all.some((it) => it.isComing),
     lacking: sum(all.map((it) => it.lacking)),

@@ -345,6 +345,18 @@ describe('after a login', () => {
     expect(await run('restart', 'shop-sign')).toEqual(output('^shop-sign is running, 2 of 2 ready\n$'));
   });
 
+  it.concurrent('a restart that is waited for says that another instance covers it', { tags: [longTag] }, async () => {
+    // an instance is ready after so long, so that the command has to wait
+    const slow = { healthcheck: { type: 'none' }, healthcheck_path: undefined, min_healthy_seconds: 6 };
+    expect((await applied('shop-clock', slow)).code).toBe(0);
+    expect(await run('restart', 'shop-clock')).toEqual(
+      output(
+        '^shop-clock is running, 1 of 1 ready\n$',
+        '… 1 of 1 instances are not ready yet, and others serve in their place\n',
+      ),
+    );
+  });
+
   it.concurrent('a volume is created, bound, shown, unbound and deleted', { tags: [longTag] }, async () => {
     expect((await applied('shop-safe')).code).toBe(0);
     expect(await run('create', 'volume', 'coins', '--project', 'shop', '--on', 'one')).toEqual(

@@ -8,10 +8,12 @@ describe('the words of a status', () => {
     const all = { status: 'running', replicas: 3, ready_replicas: 3, conditions: [] };
     expect(lookOf('application', all)).toEqual({ word: 'Running', shape: 'good' });
     expect(lookOf('application', { ...all, ready_replicas: 1 })).toEqual({ word: 'Running 1 of 3', shape: 'warn' });
-    expect(lookOf('application', { ...all, conditions: [condition('Ready', 'false')] })).toEqual({
-      word: 'Running, newest deployment failed',
-      shape: 'warn',
-    });
+    const unready = (reason: string) =>
+      lookOf('application', { ...all, conditions: [condition('Ready', 'false', reason)] });
+    expect(unready('RolloutFailed')).toEqual({ word: 'Running, newest deployment failed', shape: 'warn' });
+    expect(unready('CrashLoop')).toEqual({ word: 'Running, a process keeps exiting', shape: 'warn' });
+    expect(unready('Degraded')).toEqual({ word: 'Running, an instance is not ready', shape: 'warn' });
+    expect(lookOf('application', { ...all, conditions: [condition('Ready', 'true', 'Covered')] }).word).toBe('Running');
   });
 
   test('of an application that has ended by itself are not those of one that was stopped', () => {

@@ -234,9 +234,20 @@ function ofApplication(status: string, object: WithStatus): Look | undefined {
   if (status !== 'running') return undefined;
   if (typeof ready === 'number' && typeof replicas === 'number' && ready < replicas)
     return { word: `Running ${ready} of ${replicas}`, shape: 'warn' };
-  if (conditionOf(object, 'Ready')?.status === 'false')
-    return { word: 'Running, newest deployment failed', shape: 'warn' };
-  return undefined;
+  const unready = conditionOf(object, 'Ready');
+  return unready?.status === 'false' ? { word: wordOfUnready(unready.reason), shape: 'warn' } : undefined;
+}
+
+/** Of an application that runs and is not ready, although as many instances answer as it wants. */
+function wordOfUnready(reason: string): string {
+  switch (reason) {
+    case 'RolloutFailed':
+      return 'Running, newest deployment failed';
+    case 'CrashLoop':
+      return 'Running, a process keeps exiting';
+    default:
+      return 'Running, an instance is not ready';
+  }
 }
 
 function ofOther(kind: StatusKind, status: string, object: WithStatus): Look | undefined {

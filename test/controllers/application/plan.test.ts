@@ -403,12 +403,16 @@ describe('the plan of an application', () => {
     town.step();
     expect(renewed().map(slotOf)).toEqual([0, 3]);
     expect(town.slots.filter(isReady)).toHaveLength(3);
+    expect(stateOf(town.world())).toMatchObject({ ready: 'true', reason: 'Covered' });
     expect(town.step()).toBe(0);
     town.agent(town.slots.indexOf(renewed()[0] as Slot), 'unready');
+    expect(stateOf(town.world())).toMatchObject({ ready: 'true', reason: 'Covered' });
+    expect(isChanging(town.world())).toBe(true);
     expect(town.step()).toBe(0);
     town.settle();
     expect(renewed()).toHaveLength(4);
     expect(town.slots.filter(isWanted).map(slotOf)).toEqual([0, 1, 2]);
+    expect(stateOf(town.world())).toMatchObject({ ready: 'true', reason: 'Running' });
   });
 
   it('scales down only as far as those that remain are ready', () => {

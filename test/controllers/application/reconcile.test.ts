@@ -20,6 +20,42 @@ test('an application in error stays so for as long as it has no ready instance',
   expect(phase()).toBe('error');
 });
 
+test('a restart that takes long is no trouble as long as another instance serves in its place', async () => {
+  await using rig = await openRig({ controllers });
+  const one = await deployed(rig);
+  const up = { ready: true, stable: true };
+  await one.report(up);
+  const ready = () => rig.mirror.tenant(tenant).get('application', one.app)?.observed;
+  const condition = () => ready()?.conditions.find(({ type }) => type === 'Ready');
+  expect(condition()).toMatchObject({ status: 'true', reason: 'Running' });
+  const restart = rig.repo.begin();
+  restart.change((await rig.repo.get('application', one.app))!, (draft) => void (draft.restart_token = 'again'));
+  await commit(restart);
+  await rig.rest();
+  await one.report({ ready: true }, 1);
+  await one.report({ phase: 'starting', ready: false });
+  const message = '1 of 1 instances are not ready yet, and others serve in their place';
+  expect(condition()).toMatchObject({ status: 'true', reason: 'Covered', message });
+  await rig.clock.advance(2 * unreadyGraceMs);
+  await rig.rest();
+  expect(one.phase()).toBe('running');
+  expect(condition()).toMatchObject({ status: 'true', reason: 'Covered' });
+  expect(ready()?.ready_replicas).toBe(1);
+  expect(ready()?.notified ?? []).toEqual([]);
+  expect(ready()?.conditions.find(({ type }) => type === 'Reconciling')?.message).toBe(
+    '1 of 1 instances to become ready',
+  );
+  // the other one ends, too: the grace begins then
+  await one.report({ ready: false }, 1);
+  expect(one.phase()).toBe('running');
+  expect(condition()).toMatchObject({ status: 'false', reason: 'NoReadyInstance' });
+  await rig.clock.advance(unreadyGraceMs);
+  await rig.rest();
+  expect(one.phase()).toBe('error');
+  await one.report(up);
+  expect(condition()).toMatchObject({ status: 'true', reason: 'Running' });
+});
+
 test('a new leader has an application in error wait no longer than one that runs', async () => {
   await using rig = await openRig({ controllers });
   const { app, phase, report } = await deployed(rig);

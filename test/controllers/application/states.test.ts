@@ -139,6 +139,52 @@ describe('the phase of an application', () => {
       'error',
       'NoReadyInstance',
     ],
+    [
+      'served by the instance that covers the one that gets a new container',
+      { before: 'running', deployments: ['succeeded'], slots: [{}, up] },
+      'running',
+      'Covered',
+    ],
+    [
+      'covered by one that is not ready itself',
+      { before: 'running', deployments: ['succeeded'], slots: [{}, {}] },
+      'running',
+      'NoReadyInstance',
+    ],
+    [
+      'covered after a deployment that failed',
+      { before: 'running', deployments: ['succeeded', 'failed'], slots: [{}, up] },
+      'running',
+      'RolloutFailed',
+    ],
+    [
+      'covered while the process of the new container keeps exiting',
+      { before: 'running', deployments: ['succeeded'], slots: [{ crash_loop: true }, up] },
+      'running',
+      'CrashLoop',
+    ],
+    [
+      'covered while the new container cannot be made',
+      {
+        before: 'running',
+        deployments: ['succeeded'],
+        slots: [{ phase: 'failed', error: { code: 'data_lost', message: 'Volume v does not exist' } }, up],
+      },
+      'running',
+      'Degraded',
+    ],
+    [
+      'covered while the process of the new container has failed for good',
+      { before: 'running', deployments: ['succeeded'], restartPolicy: 'no', slots: [exited, up] },
+      'running',
+      'Degraded',
+    ],
+    [
+      'covered in part',
+      { before: 'running', replicas: 3, deployments: ['succeeded'], slots: [up, {}, {}, up] },
+      'running',
+      'Degraded',
+    ],
     ['back from error', { before: 'error', deployments: ['succeeded'], slots: [up] }, 'running', 'Running'],
     ['started again', { before: 'stopped', deployments: ['succeeded'], slots: [{}] }, 'deploying', 'Starting'],
     [
@@ -307,6 +353,45 @@ describe('the phase of an application', () => {
     expect(isUnready(world({ deployments: ['succeeded'], slots: [up] }))).toBe(false);
     expect(isUnready(world({ deployments: ['succeeded', 'building'], slots: [{}] }))).toBe(false);
     expect(isUnready(world({ run: 'stopped', deployments: ['succeeded'], slots: [{}] }))).toBe(false);
+  });
+});
+
+describe('an application of which an instance gets a new container while another one covers it', () => {
+  const covered = (more: Given = {}): World =>
+    world({ before: 'running', deployments: ['succeeded'], slots: [{}, up], ...more });
+
+  it('is ready, and says so', () => {
+    const message = '1 of 1 instances are not ready yet, and others serve in their place';
+    expect(stateOf(covered())).toEqual({ phase: 'running', ready: 'true', reason: 'Covered', message });
+    expect(stateOf(covered({ replicas: 2, slots: [up, {}, up] })).message).toBe(message.replace('1 of 1', '1 of 2'));
+    expect(observe(covered(), stateOf(covered())).ready_replicas).toBe(1);
+    expect(alarmOf(covered(), stateOf(covered()))).toEqual({ notified: [] });
+  });
+
+  it('has no unready clock as long as the other one is ready', () => {
+    expect(isUnready(covered())).toBe(false);
+    expect(isUnready(covered({ slots: [{}, {}] }))).toBe(true);
+    expect(stateOf(covered({ unreadyTooLong: true }))).toMatchObject({ phase: 'running', ready: 'true' });
+  });
+
+  it('counts those that serve in their place among the ready ones', () => {
+    const it = covered({ replicas: 3, slots: [up, {}, {}, up] });
+    expect(stateOf(it)).toMatchObject({ ready: 'false', message: '2 of 3 instances are ready' });
+  });
+
+  it('is not covered by an instance of another revision', () => {
+    const it = covered();
+    const [own, cover] = it.slots;
+    const other = { ...cover!, desired: { ...cover!.desired, version: own!.meta.id } };
+    expect(stateOf({ ...it, slots: [own!, other] }).reason).toBe('NoReadyInstance');
+    expect(isUnready({ ...it, slots: [own!, other] })).toBe(true);
+  });
+
+  it('forgets no failure, and does not say that a crash loop is over, before its own instances are ready', () => {
+    const it = covered({ failures: 2 });
+    expect(observe(it, stateOf(it)).consecutive_failures).toBe(2);
+    const app = { ...it.app, observed: { ...it.app.observed!, notified: ['crash_loop' as const] } };
+    expect(alarmOf({ ...it, app }, stateOf(it))).toEqual({ notified: ['crash_loop'] });
   });
 });
 

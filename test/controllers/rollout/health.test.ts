@@ -74,6 +74,22 @@ describe('the instances of a version', () => {
     expect(health(replicas, ...given)).toMatchObject(expected);
   });
 
+  it('are covered by ready ones beyond them, as far as they lack, and are no success by that', () => {
+    expect(health(1, { report: {} }, { report: stable })).toMatchObject({
+      ready: 0,
+      covering: 1,
+      lacking: 1,
+      stable: 0,
+      isStable: false,
+    });
+    expect(health(1, { report: {} }, { report: stable }, { report: stable }).covering).toBe(1);
+    expect(health(1, { report: stable }, { report: stable }).covering).toBe(0);
+    expect(health(1, { report: {} }, { report: stable, isOutdated: true }).covering).toBe(0);
+    expect(health(1, { report: {} }, { report: stable, desired: { run: 'stopped' } }).covering).toBe(0);
+    expect(health(1, { report: {} }, { report: stable, desired: { version: randomUUID() } }).covering).toBe(0);
+    expect(health(1, { report: {} }, { report: { phase: 'succeeded' } }).covering).toBe(0);
+  });
+
   it('keep exiting if one of them does', () => {
     const loop: Given = { report: { crash_loop: true, error: exited } };
     expect(health(2, { report: stable }, loop).isCrashLooping).toBe(true);
